@@ -1,0 +1,162 @@
+"""Labels as users give them, some of them missing, and the integers that the fit works with."""
+
+import numbers
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+MISSING = -1  # in the integers; users may write it too
+
+
+def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDArray[Any]]:
+    """Integers ``z`` (-1 where the label is missing) and the classes that they number.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels: integers, floats, strings, booleans or categories. ``None``, ``NaN``, ``pandas.NA`` and a polars null are
+        missing; so is -1, unless `classes` names it as a class.
+    classes : array-like or None
+        The classes that `y` may hold, in the order of the results' columns. By default those found in `y`, sorted.
+
+    Returns
+    -------
+    z : integer array of shape (n,)
+    classes : array of shape (K,)
+    """
+    declared = _declared_categories(y) if classes is None else None
+    values, missing = _values_and_missing(y)
+    named = None if classes is None else _as_classes(classes)
+    if _numeric(values) and (named is None or MISSING not in named.tolist()):
+        missing = missing | (values == MISSING)
+    elif values.dtype == object:
+        minus_one_is_class = named is not None and MISSING in named.tolist()
+        if not minus_one_is_class:
+            missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
+    given = _plain(values[~missing])
+    if len(given):
+        check_classification_targets(given)
+    try:
+        found = np.unique(given)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in given.tolist()})
+        raise ValueError(f"y mixes labels of types {', '.join(kinds)}: use one type for all classes.") from None
+    if named is None:
+        named = found
+        unused = [] if declared is None else [c for c in declared if c not in set(found.tolist())]
+        if unused and len(found):
+            raise ValueError(
+                f"y declares the category {unused[0]!r}, but no row has that label. Remove it "
+                "(pandas: y.cat.remove_unused_categories()) or name the classes to fit in classes=."
+            )
+    _check_every_class_labelled(named, found)
+    order = np.argsort(named, kind="stable")
+    z: NDArray[Any] = np.full(len(values), MISSING, dtype=np.int16 if len(named) < 2**15 else np.int64)
+    z[~missing] = order[np.searchsorted(named[order], given)]
+    return z, named
+
+
+def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """Which rows of `y` have a label, and these labels, for scoring."""
+    values, missing = _values_and_missing(y)
+    if MISSING not in classes.tolist():
+        if _numeric(values):
+            missing = missing | (values == MISSING)
+        elif values.dtype == object:
+            missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
+    return ~missing, _plain(values[~missing])
+
+
+def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The labels as a one-dimensional array, and where they are missing."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None: give the labels, -1 where missing.")
+    missing = None
+    if hasattr(y, "isna"):  # pandas
+        missing = np.asarray(y.isna())
+    elif hasattr(y, "is_null"):  # polars
+        missing = y.is_null().to_numpy()
+    values = np.asarray(y, dtype=object) if hasattr(getattr(y, "dtype", None), "categories") else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,).",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        values = values.ravel()
+        missing = None if missing is None else missing.ravel()
+    if values.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise ValueError("Input y contains infinity or a value too large for dtype('float64').")
+    if missing is None:
+        missing = np.zeros(len(values), dtype=bool)
+    if values.dtype.kind == "f":
+        missing = missing | np.isnan(values)
+    elif values.dtype == object:
+        missing = missing | np.fromiter(map(_is_missing, values), bool, len(values))
+    return values, missing
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return isinstance(value, numbers.Number) and value != value
+
+
+def _is_minus_one(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and float(value) == MISSING
+
+
+def _numeric(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "iuf"
+
+
+def _plain(given: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are all of one simple kind as an array of that kind, e.g. booleans that came beside None."""
+    if given.dtype != object or not len(given):
+        return given
+    kinds = {type(value) for value in given.tolist()}
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | np.generic):
+        return np.array(given.tolist())
+    return given
+
+
+def _as_classes(classes: Any) -> NDArray[Any]:
+    named = _plain(np.asarray(classes))
+    if named.ndim != 1 or len(set(named.tolist())) != len(named):
+        raise ValueError(f"classes={classes!r}: name each class once, in a list.")
+    return named
+
+
+def _declared_categories(y: Any) -> list[Any] | None:
+    dtype = getattr(y, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    return None if categories is None or not hasattr(y, "isna") else list(categories)
+
+
+def _check_every_class_labelled(named: NDArray[Any], found: NDArray[Any]) -> None:
+    if not len(found):
+        raise ValueError(
+            "y has no label at all: a classifier needs at least one labelled row of each class "
+            "(to find groups without labels, see sklearn.mixture.GaussianMixture)."
+        )
+    have = set(found.tolist())
+    for name in named.tolist():
+        if name not in have:
+            raise ValueError(
+                f"class {name!r} is in classes= but no row of y has that label: label at least one row of it, "
+                "or leave it out of classes=."
+            )
+    unknown = [name for name in found.tolist() if name not in set(named.tolist())]
+    if unknown:
+        raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes={named.tolist()}.")
+    if len(named) < 2:
+        raise ValueError(
+            f"y has one class only, {named.tolist()[0]!r}: at least two classes must have labels. "
+            "(-1 marks a missing label; if it is a class of yours, name the classes in classes=.)"
+        )

@@ -1,0 +1,107 @@
+"""The Aranda-Ordaz link, written as a hazard.
+
+With ``n = -log(1 - q)`` the cumulative hazard of losing the label,
+
+    n(eta) = log(1 + shape e^eta) / shape,        n(eta) = e^eta at shape 0,
+
+which is the paper's ``q = 1 - (1 + shape e^eta)^(-1/shape)``: complementary log-log at shape 0, logit at shape 1, smooth in
+between. Hazards of independent causes add, so a share ``a`` of labels missing completely at random,
+``q = a + (1 - a) g(eta)``, only adds the constant ``-log(1 - a)`` to ``n``.
+
+The log-likelihood of a row depends on ``n`` alone, and none of these forms loses digits for eta in [-800, 800]:
+
+    label missing:  log q       = -log1p(1 / expm1(n)),   d/dn = 1 / expm1(n)
+    label given:    log(1 - q)  = -n,                     d/dn = -1
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LINK_SHAPES: dict[str, float | None] = {"aranda-ordaz": None, "logit": 1.0, "cloglog": 0.0}
+
+# exp is finite and normal between these; beyond them the limiting forms are exact in double precision.
+_FAR_DOWN, _FAR_UP = -690.0, 690.0
+_LARGEST = np.finfo(float).max
+
+# dn/dshape loses digits as 1/shape below this, and is summed as a series in shape e^eta there.
+_SMALL_SHAPE, _SMALL_PRODUCT = 0.01, 0.05
+_SERIES = [(-1) ** (i + 1) * (i + 1) / (i + 2) for i in range(14)]  # remainder below 0.05^14
+
+
+class Hazard(NamedTuple):
+    """``n`` with its derivatives ``slope = dn/deta`` and, where asked for, ``shape_slope = dn/dshape``."""
+
+    n: Array
+    slope: Array
+    shape_slope: Array | None
+
+
+def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
+    """Cumulative hazard of a missing label and its derivatives."""
+    growth = np.exp(eta)
+    product = shape * growth
+    log1p_product = np.log1p(product)
+    if shape == 0:
+        n, slope = growth, growth.copy()
+    else:
+        n, slope = log1p_product / shape, growth / (1.0 + product)
+    far = eta > _FAR_UP
+    if far.any():
+        if shape > 0:
+            log1p_product[far] = np.logaddexp(0.0, eta[far] + np.log(shape))
+            n[far] = log1p_product[far] / shape
+            product[far] = np.minimum(product[far], _LARGEST)
+        slope[far] = np.minimum(1.0 / (shape + np.exp(-eta[far])), _LARGEST)
+    return Hazard(n, slope, _shape_slope(growth, product, log1p_product, shape) if with_shape_slope else None)
+
+
+def _shape_slope(growth: Array, product: Array, log1p_product: Array, shape: float) -> Array:
+    """``dn/dshape = -(log1p(x) - x / (1 + x)) / shape^2`` with ``x = shape e^eta``; ``-e^(2 eta) / 2`` at shape 0."""
+    if shape > _SMALL_SHAPE:
+        return (product / (1.0 + product) - log1p_product) / shape**2
+    small = product < _SMALL_PRODUCT
+    series = np.polyval(_SERIES[::-1], np.where(small, product, 0.0)) * growth**2
+    if not small.all():
+        large = ~small
+        series[large] = (product[large] / (1.0 + product[large]) - log1p_product[large]) / shape**2
+    return np.maximum(series, -_LARGEST)
+
+
+def odds_against(n: Array) -> Array:
+    """``1 / expm1(n) = (1 - q) / q``: the slope of ``log q`` in the hazard."""
+    return 1.0 / np.expm1(n)
+
+
+def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array, Array, Array]:
+    """``log q`` of rows without a label, and its slopes in the hazard and in eta.
+
+    ``n`` is the whole hazard, ``extra`` the part of it that is missing completely at random. Without that part,
+    ``log q = eta`` far down, with slope 1.
+    """
+    against = odds_against(n)
+    log_q = -np.log1p(against)
+    eta_slope = against * slope
+    if extra == 0.0:
+        far = eta < _FAR_DOWN
+        if far.any():
+            log_q[far], eta_slope[far] = eta[far], 1.0
+            against[far] = np.minimum(against[far], _LARGEST)
+    return log_q, against, eta_slope
+
+
+def eta_at(n: float, shape: float) -> float:
+    """The inverse link: eta with hazard n, ``log(expm1(shape n) / shape)``."""
+    t = shape * n
+    return float(np.log(n) if t < 1e-300 else t + np.log(-np.expm1(-t)) - np.log(shape))
+
+
+def stretch(t: float) -> tuple[float, float]:
+    """``t / (1 - e^-t)``, the ratio of ``d eta`` to ``d log n`` at ``t = shape n``, and its derivative."""
+    if t < 1e-4:
+        return 1.0 + t / 2.0 + t * t / 12.0, 0.5 + t / 6.0
+    decay = -np.expm1(-t)
+    return float(t / decay), float((decay - t * np.exp(-t)) / decay**2)

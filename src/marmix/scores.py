@@ -1,0 +1,133 @@
+"""Score models: from a row to its scores ``s_jk``, and from moments of ``G = d loglik / d s`` back to the parameters.
+
+The Gaussian mixture's score of class k is ``s_jk = log sum_{c in k} pi_c N(x_j; mu_c, Sigma_c)``: a class may own several
+components, its score is the logsumexp of theirs, and ``G`` reaches a component in proportion to its responsibility
+within the class.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.covariance import Moments, Structure
+
+Array = NDArray[np.float64]
+
+
+class Gaussians(NamedTuple):
+    """Parameters of the mixture, in the axes of the fit; `chol` is in the shape of its covariance structure."""
+
+    log_pi: Array
+    mu: Array
+    chol: Array
+
+
+class GaussianScores:
+    """The Gaussian mixture as a score model.
+
+    Parameters
+    ----------
+    structure : Structure
+        The covariance structure.
+    counts : sequence of int
+        Components of each class; components are ordered by class.
+    """
+
+    def __init__(self, structure: Structure, counts: list[int]):
+        self.structure = structure
+        self.counts = list(counts)
+        self.owner = np.repeat(np.arange(len(counts)), counts)
+        self.single = max(counts) == 1
+        ends = np.cumsum(counts)
+        self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+    def coefficients(self, theta: Gaussians) -> Array:
+        """W with component scores ``W phi(x)``."""
+        return self.structure.coefficients(*theta)
+
+    def class_scores(self, scores: Array) -> tuple[Array, Array | None]:
+        """Scores of the classes from those of the components, and each component's share of its class."""
+        if self.single:
+            return scores, None
+        by_class = np.empty((len(self.counts), scores.shape[1]))
+        share = np.empty_like(scores)
+        for k, own in enumerate(self._slices):
+            top = scores[own].max(axis=0)
+            np.exp(scores[own] - top, out=share[own])
+            total = share[own].sum(axis=0)
+            share[own] /= total
+            by_class[k] = top + np.log(total)
+        return by_class, share
+
+    def scores(self, theta: Gaussians, x: Array) -> Array:
+        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
+        kind = self.structure
+        return self.class_scores(kind.scores(kind.prepare(*theta), kind.features(x)))[0]
+
+    def component_weights(self, by_class: Array, share: Array | None) -> Array:
+        """``G`` of the components from ``G`` of the classes."""
+        return by_class if share is None else by_class[self.owner] * share
+
+    def complete_loglik(self, theta: Gaussians, moments: Moments) -> float:
+        """``sum_j sum_c G_jc log{pi_c N(x_j; c)}`` from the moments of G: linear in them."""
+        value = float(np.sum(self.coefficients(theta) * moments.by_component))
+        if moments.second is not None:
+            value += self.structure.shared_term(theta.chol, moments.second)
+        return value
+
+    def m_step(self, moments: Moments, floor: float) -> Gaussians:
+        """The parameters that maximise `complete_loglik` for moments of responsibilities."""
+        g0 = moments.by_component[:, 0]
+        mu, chol = self.structure.m_step(moments, floor)
+        return Gaussians(np.log(g0) - np.log(g0.sum()), mu, chol)
+
+
+class GaussianChart:
+    """Free coordinates of the mixture around a reference, in which a row of complete data carries unit information.
+
+    Means move in units of the reference's standard deviations and factors relative to the reference's, both
+    divided by the root of the component's weight. A quasi-Newton method started at the reference (coordinates 0) sees a
+    Hessian near the identity, and the path it takes does not depend on the units or axes of the features. Only the
+    log pivots are bounded, by the floor on residual variances.
+    """
+
+    def __init__(self, model: GaussianScores, reference: Gaussians, floor: float):
+        self.model, self.reference, self.floor = model, reference, floor
+        self._pi = np.exp(reference.log_pi)
+        self._components, self._d = reference.mu.shape
+        self._spread = model.structure.spread(reference.chol, self._components) / np.sqrt(self._pi)[:, None, None]
+        self._step_shape = model.structure.step_shape(self._components)
+        self._cuts = np.cumsum([self._components, self._components * self._d])
+        self.size = int(self._cuts[1] + np.prod(self._step_shape))
+
+    @property
+    def upper(self) -> Array:
+        """Upper bounds of the coordinates (there are no lower ones)."""
+        upper = np.full(self.size, np.inf)
+        limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.floor)
+        upper[self._cuts[1] :] = limits.ravel()
+        return upper
+
+    def _parts(self, vector: Array) -> tuple[Array, Array, Array]:
+        a, b = self._cuts
+        return vector[:a], vector[a:b].reshape(self._components, self._d), vector[b:].reshape(self._step_shape)
+
+    def theta(self, vector: Array) -> Gaussians:
+        """The parameters at these coordinates."""
+        logits, means, steps = self._parts(vector)
+        log_pi = self.reference.log_pi + logits / np.sqrt(self._pi)
+        log_pi = log_pi - log_pi.max()
+        log_pi = log_pi - np.log(np.exp(log_pi).sum())
+        mu = self.reference.mu + np.einsum("cij,cj->ci", self._spread, means)
+        return Gaussians(log_pi, mu, self.model.structure.move(self.reference.chol, steps, self._pi))
+
+    def gradient(self, vector: Array, theta: Gaussians, moments: Moments) -> Array:
+        """Gradient in the coordinates from the moments of G."""
+        steps = self._parts(vector)[2]
+        g0 = moments.by_component[:, 0]
+        by_mu, by_chol = self.model.structure.gradient(theta.mu, theta.chol, moments)
+        by_steps = self.model.structure.pull(self.reference.chol, steps, self._pi, by_chol)
+        by_logits = (g0 - np.exp(theta.log_pi) * g0.sum()) / np.sqrt(self._pi)
+        by_means = np.einsum("cij,ci->cj", self._spread, by_mu)
+        return np.concatenate([by_logits, by_means.ravel(), by_steps.ravel()])

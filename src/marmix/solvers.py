@@ -1,0 +1,257 @@
+"""Solvers: maximise L_full over the mixture and the mechanism. They see parameters and `Sums`, never a row.
+
+``lbfgs``
+    All parameters at once, by a limited-memory quasi-Newton method with bounds.
+``ecm``
+    Section S4 of the paper. The E-step finds responsibilities; their moments are all that the complete-data terms need.
+    CM-step 1 maximises ``Q_1(theta) = sum r_jk log{pi_k N(x_j; k)} + L_miss(theta; alpha, shape)`` with the uncertainties
+    recomputed from theta, CM-step 2 maximises L_miss over (alpha, shape, share). Each step can only raise L_full.
+
+Both stop when the rise still to come is below `tol` per row.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
+
+from marmix.covariance import Moments
+from marmix.engines import NumpyEngine
+from marmix.likelihood import Sums
+from marmix.missingness import Mechanism, MechanismChart, climb
+from marmix.scores import GaussianChart, Gaussians
+
+Array = NDArray[np.float64]
+Report = Callable[[int, float], None]
+
+# Rows that suffice to scale the mechanism's coordinates.
+_CHART_ROWS = 4096
+# Rows on which a climb over many rows begins; at least so many a parameter.
+_FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
+# Corrections kept by L-BFGS: about as many as there are iterations, since passes cost more than corrections do.
+_MEMORY = 30
+# A gradient this small, in coordinates of unit information, is worth less than tol (its square over twice the curvature).
+_GRADIENT = 0.01
+# Fresh starts of L-BFGS before its failure to settle is reported.
+_ROUNDS = 10
+
+
+class Fit(NamedTuple):
+    """A maximum, or how far a solver came."""
+
+    theta: Gaussians
+    mechanism: Mechanism | None
+    loglik: float
+    trace: list[float]
+    converged: bool
+    reason: str
+    n_passes: int
+
+
+class _Counted:
+    """The engine with its passes counted."""
+
+    def __init__(self, engine: NumpyEngine):
+        self.engine, self.passes = engine, 0
+
+    def sums(self, theta: Gaussians, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
+        self.passes += 1
+        return self.engine.sums(theta, mechanism, ignorable)
+
+
+def _mechanism_chart(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism) -> MechanismChart:
+    u, _, weight = engine.uncertainty(theta, mechanism, _CHART_ROWS)
+    return MechanismChart(mechanism, u, weight)
+
+
+def _maximise(
+    negative: Callable[[Array], tuple[float, Array]],
+    bounds: list[tuple[float | None, float | None]],
+    tol: float,
+    max_iter: int,
+    callback: Callable[[OptimizeResult], None] | None = None,
+) -> OptimizeResult:
+    """L-BFGS-B from the origin; values are per row and relative to the start, so `ftol` is absolute."""
+    return minimize(
+        negative, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, callback=callback,
+        options={"maxcor": _MEMORY, "ftol": 0.1 * tol, "gtol": _GRADIENT * np.sqrt(tol), "maxiter": max_iter,
+                 "maxfun": 20 * max_iter, "maxls": 40},
+    )  # fmt: skip
+
+
+def _per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
+    """Value and gradient to be minimised; a place where the likelihood is not finite is only very bad."""
+    if np.isfinite(fall) and np.isfinite(gradient).all():
+        return fall / total, -gradient / total
+    return 1e10, np.zeros_like(gradient)
+
+
+def lbfgs(
+    engine: NumpyEngine,
+    theta: Gaussians,
+    mechanism: Mechanism | None,
+    *,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    report: Report,
+) -> Fit:
+    """Maximise over all parameters at once, from `theta` and `mechanism`.
+
+    With many rows the climb begins on a few of them, so that full passes only finish it.
+    """
+    few = max(_FEW_ROWS, _FEW_ROWS_PER_PARAMETER * GaussianChart(engine.model, theta, floor).size)
+    if engine.x.shape[1] >= 4 * few:
+        theta, mechanism, *_ = lbfgs(
+            engine.thinned(few), theta, mechanism, floor=floor, max_iter=max_iter, tol=max(tol, 1e-6),
+            report=lambda iteration, loglik: None,
+        )  # fmt: skip
+    rows, total = _Counted(engine), engine.total_weight
+    reached = rows.sums(theta, mechanism).loglik
+    trace = [reached]
+    converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
+    for _ in range(_ROUNDS):
+        theta, mechanism, loglik, found, slope = _lbfgs_round(
+            rows, theta, mechanism, reached, floor, max_iter - iterations, tol, trace, report
+        )
+        gain, reached, iterations = (loglik - reached) / total, loglik, iterations + found.nit
+        at_top = bool(slope <= 10 * _GRADIENT * np.sqrt(tol))
+        if at_top or gain < tol:
+            # Where the gradient is not small, only a regular stop of the method counts as a maximum.
+            converged, reason = at_top or bool(found.success), str(found.message).lower()
+            break
+        if iterations >= max_iter:
+            reason = f"max_iter={max_iter} iterations were used up"
+            break
+        # A small step may come from a poor model of the surface as well: the method starts afresh from here.
+    return Fit(theta, mechanism, reached, trace, converged, reason, rows.passes)
+
+
+def _lbfgs_round(
+    rows: _Counted,
+    theta: Gaussians,
+    mechanism: Mechanism | None,
+    base: float,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    trace: list[float],
+    report: Report,
+) -> tuple[Gaussians, Mechanism | None, float, OptimizeResult, float]:
+    """One run of L-BFGS-B in charts around the given parameters, whose log-likelihood is `base`.
+
+    Returns the new parameters, their log-likelihood, scipy's result and the largest free entry of the gradient.
+    """
+    total = rows.engine.total_weight
+    chart = GaussianChart(rows.engine.model, theta, floor)
+    about = None if mechanism is None else _mechanism_chart(rows.engine, theta, mechanism)
+    bounds: list[tuple[float | None, float | None]] = [(None, limit) for limit in chart.upper]
+    bounds += [] if about is None else about.bounds
+
+    def negative(vector: Array) -> tuple[float, Array]:
+        part, rest = vector[: chart.size], vector[chart.size :]
+        here = chart.theta(part)
+        sums = rows.sums(here, None if about is None else about.mechanism(rest))
+        gradient = chart.gradient(part, here, sums.moments)
+        if about is not None:
+            gradient = np.concatenate([gradient, about.gradient(rest, sums.alpha, sums.shape, sums.share)])
+        return _per_row(base - sums.loglik, gradient, total)
+
+    def note(intermediate_result: OptimizeResult) -> None:
+        trace.append(base - intermediate_result.fun * total)
+        report(len(trace) - 1, trace[-1])
+
+    found = _maximise(negative, bounds, tol, max_iter, note)
+    slope = _projected(found, bounds)
+    if found.fun >= 0.0:
+        return theta, mechanism, base, found, slope
+    theta = chart.theta(found.x[: chart.size])
+    mechanism = None if about is None else about.mechanism(found.x[chart.size :])
+    return theta, mechanism, base - found.fun * total, found, slope
+
+
+def _projected(found: OptimizeResult, bounds: list[tuple[float | None, float | None]]) -> float:
+    """Largest entry of the gradient that does not push against a bound."""
+    low = np.array([-np.inf if a is None else a for a, _ in bounds])
+    high = np.array([np.inf if b is None else b for _, b in bounds])
+    return float(np.abs(np.clip(found.x - found.jac, low, high) - found.x).max())
+
+
+def ecm(
+    engine: NumpyEngine,
+    theta: Gaussians,
+    mechanism: Mechanism | None,
+    *,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    report: Report,
+) -> Fit:
+    """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
+    rows, total = _Counted(engine), engine.total_weight
+    e_step = rows.sums(theta, None)
+    missing = 0.0 if mechanism is None else rows.sums(theta, mechanism, ignorable=False).missing
+    trace = [e_step.loglik + missing]
+    converged, reason = False, f"max_iter={max_iter} iterations were used up"
+    for iteration in range(1, max_iter + 1):
+        new_mechanism = mechanism
+        if mechanism is None:
+            new_theta = engine.model.m_step(e_step.moments, floor)
+        else:
+            new_theta = _cm_step_1(rows, theta, mechanism, e_step.moments, floor, tol)
+            new_mechanism, missing = _cm_step_2(rows, new_theta, mechanism)
+        e_step = rows.sums(new_theta, None)
+        loglik = e_step.loglik + missing
+        if not loglik > trace[-1]:
+            # Rounding: nothing is left to gain, and the step is not taken.
+            converged, reason = loglik > trace[-1] - tol * total, "no step raises the log-likelihood"
+            break
+        theta, mechanism = new_theta, new_mechanism
+        trace.append(loglik)
+        report(iteration, loglik)
+        if _still_to_come(trace) < tol * total:
+            converged, reason = True, "the rise still to come is below tol"
+            break
+    return Fit(theta, mechanism, trace[-1], trace, converged, reason, rows.passes)
+
+
+def _still_to_come(trace: list[float]) -> float:
+    """Aitken's estimate of the rise left in a sequence whose steps shrink geometrically."""
+    if len(trace) < 4:
+        return np.inf
+    before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
+    return np.inf if last >= before else last * last / (before - last) if last > 0.0 else 0.0
+
+
+def _cm_step_1(
+    rows: _Counted, theta: Gaussians, mechanism: Mechanism, responsibilities: Moments, floor: float, tol: float
+) -> Gaussians:
+    """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
+    model, total = rows.engine.model, rows.engine.total_weight
+    chart = GaussianChart(model, theta, floor)
+    base = model.complete_loglik(theta, responsibilities) + rows.sums(theta, mechanism, ignorable=False).missing
+
+    def negative(vector: Array) -> tuple[float, Array]:
+        here = chart.theta(vector)
+        sums = rows.sums(here, mechanism, ignorable=False)
+        value = model.complete_loglik(here, responsibilities) + sums.missing
+        gradient = chart.gradient(vector, here, responsibilities + sums.moments)
+        return _per_row(base - value, gradient, total)
+
+    found = _maximise(negative, [(None, limit) for limit in chart.upper], 0.01 * tol, 100)
+    return chart.theta(found.x) if found.fun < 0.0 else theta
+
+
+def _cm_step_2(rows: _Counted, theta: Gaussians, mechanism: Mechanism) -> tuple[Mechanism, float]:
+    """Maximise L_miss over the mechanism, theta fixed; the maximum comes with it."""
+
+    def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
+        sums = rows.sums(theta, here, ignorable=False)
+        return sums.missing, sums.alpha, sums.shape, sums.share
+
+    return climb(mechanism, lambda here: _mechanism_chart(rows.engine, theta, here), evaluate, rows.engine.total_weight)
+
+
+SOLVERS: dict[str, Callable[..., Fit]] = {"lbfgs": lbfgs, "ecm": ecm}

@@ -1,0 +1,216 @@
+"""How sure the classifier is of a row: the measures u(tau) that drive the missingness.
+
+All arrays here are class-major: ``scores`` has shape (K, n), one column a row of the data. A measure is a function of the
+posterior probabilities ``tau = softmax(scores)``, hence unchanged when a constant is added to all scores of a row, so
+its gradient with respect to the scores sums to zero over the classes.
+
+With ``tau_(1) >= tau_(2) >= ...`` the ordered posteriors of a row:
+
+=================  =====================================  =========================================
+name               u                                      large when
+=================  =====================================  =========================================
+``margin``         (tau_(1) - tau_(2))^2                  the class is clear (the paper's delta^2)
+``discriminant``   (log tau_(1) - log tau_(2))^2          the class is clear
+``entropy``        H = -sum_k tau_k log tau_k             the class is unclear
+``log-entropy``    log H                                  the class is unclear
+``gini``           1 - sum_k tau_k^2                      the class is unclear
+=================  =====================================  =========================================
+
+For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Posterior(NamedTuple):
+    """The posteriors of a block, kept so that neither end loses digits."""
+
+    scores: Array
+    top: Array  # largest score of a row
+    second: Array  # second largest
+    rest: Array  # sum over the other classes of exp(score - top)
+    log_norm: Array  # logsumexp of the scores
+    tau: Array
+
+
+def posterior(scores: Array) -> Posterior:
+    """Softmax and its normaliser, exact for posteriors from 1e-300 to 1 - 1e-300.
+
+    ``rest`` is summed without the leading class: ``1 - tau_(1) = rest / (1 + rest)`` keeps its digits where
+    ``1 - tau_(1)`` would be rounded to zero.
+    """
+    top = np.maximum(scores[0], scores[1])
+    second = np.minimum(scores[0], scores[1])
+    for row in scores[2:]:
+        second = np.maximum(second, np.minimum(top, row))
+        top = np.maximum(top, row)
+    tau = np.exp(scores - top)
+    if len(scores) == 2:
+        rest = tau[0] * tau[1]  # one of the two is exp(0) = 1
+    else:
+        rest = np.sum(tau * (scores < top), axis=0)
+        rest += np.rint(tau.sum(axis=0) - 1.0 - rest)  # classes that tie with the leading one
+    tau *= 1.0 / (1.0 + rest)
+    return Posterior(scores, top, second, rest, top + np.log1p(rest), tau)
+
+
+class Measured(NamedTuple):
+    """A measure of every row, ``value`` (n,), and its ``gradient`` (K, n) with respect to the scores."""
+
+    value: Array
+    gradient: Array
+
+
+def margin(p: Posterior) -> Measured:
+    """Squared margin confidence ``delta^2``; for two classes ``delta = tanh(|s_1 - s_2| / 2)`` (S1)."""
+    tau = p.tau
+    if len(tau) == 2:
+        delta = np.tanh(0.5 * (p.scores[0] - p.scores[1]))  # signed: the square forgets it, the slope needs it
+        gradient = np.empty_like(tau)
+        np.multiply(tau[0], tau[1], out=gradient[0])
+        gradient[0] *= delta
+        gradient[0] *= 4.0
+        np.negative(gradient[0], out=gradient[1])
+        return Measured(delta * delta, gradient)
+    delta, short = _margin_and_shortfall(p)
+    leads, follows = _leaders(p)
+    gradient = short * leads - (delta + follows) * ~leads
+    gradient *= tau
+    gradient *= 2.0 * delta
+    return Measured(delta * delta, gradient)
+
+
+def discriminant(p: Posterior) -> Measured:
+    """Squared log-odds of the two leading classes."""
+    gap = p.top - p.second
+    leads, follows = _leaders(p)
+    return Measured(gap * gap, (leads * 1.0 - follows) * (2.0 * gap))
+
+
+def entropy(p: Posterior) -> Measured:
+    """Shannon entropy; ``dH/ds_k = H (p_k - tau_k)`` with ``p_k = -tau_k log tau_k / H``."""
+    log_h, share = _log_entropy_and_shares(p)
+    value = np.exp(log_h)
+    return Measured(value, value * (share - p.tau))
+
+
+def log_entropy(p: Posterior) -> Measured:
+    """Logarithm of the entropy, finite however certain the row; ``d log H / ds_k = p_k - tau_k``."""
+    log_h, share = _log_entropy_and_shares(p)
+    return Measured(log_h, share - p.tau)
+
+
+def gini(p: Posterior) -> Measured:
+    """Gini impurity ``sum_k tau_k (1 - tau_k)``; ``du/ds_k = 2 tau_k (sum_l tau_l^2 - tau_k)``."""
+    tau, complement = p.tau, _complement(p)
+    value = np.sum(tau * complement, axis=0)
+    return Measured(value, 2.0 * tau * (complement - value))
+
+
+MEASURES: dict[str, Callable[[Posterior], Measured]] = {
+    "margin": margin,
+    "entropy": entropy,
+    "log-entropy": log_entropy,
+    "gini": gini,
+    "discriminant": discriminant,
+}
+
+
+def measure_function(uncertainty: str | Callable[..., object]) -> Callable[[Posterior], Measured]:
+    """The measure of that name, or a user's callable of the log posteriors wrapped as one.
+
+    The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
+    shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences stand in for it.
+    """
+    if callable(uncertainty):
+        return lambda p: _user_measure(uncertainty, p)
+    return MEASURES[uncertainty]
+
+
+def log_tau(p: Posterior) -> Array:
+    """Log posteriors, (K, n), exact at both ends."""
+    out = p.scores - p.top
+    out -= np.log1p(p.rest)
+    return out
+
+
+def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which class leads and which follows in each row; of tied classes the first ones."""
+    leads, follows = p.scores == p.top, p.scores == p.second
+    if np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
+        return leads, follows
+    leads &= np.cumsum(leads, axis=0) == 1
+    follows &= ~leads
+    follows &= np.cumsum(follows, axis=0) == 1
+    return leads, follows
+
+
+def _margin_and_shortfall(p: Posterior) -> tuple[Array, Array]:
+    """``delta = tau_(1) - tau_(2)`` and ``1 - delta``, neither as a difference of two numbers near 1."""
+    gap = p.second - p.top
+    norm = 1.0 + p.rest
+    return -np.expm1(gap) / norm, (p.rest + np.exp(gap)) / norm
+
+
+def _complement(p: Posterior) -> Array:
+    """``1 - tau``, from ``rest`` for the leading class."""
+    return np.where(p.scores == p.top, p.rest / (1.0 + p.rest), 1.0 - p.tau)
+
+
+def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
+    """``log H`` and ``p_k = -tau_k log tau_k / H``, in logarithms throughout.
+
+    The leading term is ``-log tau_(1) = log1p(rest)``; where ``rest`` underflows its logarithm is that of the
+    leading gap.
+    """
+    log_posterior = log_tau(p)
+    with np.errstate(divide="ignore"):
+        log_surprise = np.log(-log_posterior)  # -inf where log tau_(1) underflowed
+    certain = p.rest < 1e-290
+    if np.any(certain):
+        leads, _ = _leaders(p)
+        others = np.where(leads, -np.inf, p.scores - p.top)[:, certain]
+        largest = others.max(axis=0)
+        log_rest = largest + np.log(np.sum(np.exp(others - largest), axis=0))
+        log_surprise[:, certain] = np.where(leads[:, certain], log_rest, log_surprise[:, certain])
+    terms = log_posterior + log_surprise
+    top = terms.max(axis=0)
+    share = np.exp(terms - top)
+    total = share.sum(axis=0)
+    share /= total
+    return top + np.log(total), share
+
+
+def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
+    at = np.ascontiguousarray(log_tau(p).T)
+    answer = function(at)
+    if isinstance(answer, tuple):
+        value, partial = (np.asarray(part, dtype=float) for part in answer)
+        if partial.shape != at.shape:
+            raise ValueError(
+                f"uncertainty: the callable's gradient has shape {partial.shape}; it must match log_tau, {at.shape}."
+            )
+    else:
+        value = np.asarray(answer, dtype=float)
+        partial = _central_differences(function, at)
+    if value.shape != at.shape[:1]:
+        raise ValueError(f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows.")
+    gradient = partial.T - p.tau * partial.sum(axis=1)
+    return Measured(value, gradient)
+
+
+def _central_differences(function: Callable[..., object], at: Array) -> Array:
+    partial = np.empty_like(at)
+    for k in range(at.shape[1]):
+        step = 1e-5 * np.maximum(1.0, np.abs(at[:, k]))  # near eps^(1/3), where the two errors balance
+        up, down = at.copy(), at.copy()
+        up[:, k] += step
+        down[:, k] -= step
+        partial[:, k] = (np.asarray(function(up)) - np.asarray(function(down))) / (up[:, k] - down[:, k])
+    return partial

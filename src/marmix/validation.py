@@ -1,0 +1,110 @@
+"""Checks of what users pass in. Every refusal names the column, class or option, and what to do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+from marmix.covariance import STRUCTURES
+from marmix.missingness import Mechanism
+from marmix.solvers import SOLVERS
+
+Array = NDArray[np.float64]
+
+_CHUNK = 65536  # rows looked at together
+STARTS = ("labelled", "kmeans")
+START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
+
+
+def check_parameters(params: Mapping[str, Any]) -> None:
+    """Refuse options that no fit could use."""
+    _one_of(params, "covariance_type", STRUCTURES)
+    _one_of(params, "solver", SOLVERS)
+    init = params["init"]
+    if isinstance(init, Mapping):
+        unknown = [key for key in init if key not in START_VALUES]
+        if unknown:
+            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
+    else:
+        _one_of(params, "init", STARTS, " or a dict of starting values")
+    if params["link"] is None:
+        if params["shape"] is not None or params["mcar_share"]:
+            raise ValueError("link=None ignores the mechanism: leave shape=None and mcar_share=False with it.")
+    else:
+        Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
+    _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+    _number(
+        params, "reg_covar", Real, lambda v: 0 < v < 1, "a number between 0 and 1, a fraction of the pooled variance"
+    )
+
+
+def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
+    value = params[name]
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}{more}.")
+
+
+def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[Any], bool], wanted: str) -> None:
+    value = params[name]
+    if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+        raise ValueError(f"{name}={value!r} must be {wanted}.")
+
+
+def check_finite(X: NDArray[np.floating], names: Sequence[str]) -> None:
+    """Refuse missing and infinite features, naming the first such column."""
+    for start in range(0, len(X), _CHUNK):
+        chunk = X[start : start + _CHUNK]
+        finite = np.isfinite(chunk)
+        if finite.all():
+            continue
+        column = int(np.flatnonzero(~finite.all(axis=0))[0])
+        row = start + int(np.flatnonzero(~finite[:, column])[0])
+        what = "NaN" if np.isnan(X[row, column]) else "infinity"
+        raise ValueError(
+            f"Input X contains {what} in column {names[column]!r} (first in row {row}): only labels may be missing. Impute the "
+            "features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
+        )
+
+
+def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:
+    """Components of each class, from a number or a dict by class."""
+    if isinstance(n_components, Mapping):
+        known = classes.tolist()
+        unknown = [key for key in n_components if key not in known]
+        if unknown:
+            raise ValueError(f"n_components names the class {unknown[0]!r}, but the classes are {known}.")
+        counts = [n_components.get(name, 1) for name in known]
+    else:
+        counts = [n_components] * len(classes)
+    for count in counts:
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(
+                f"n_components={n_components!r}: each class needs a whole number of components, at least 1."
+            )
+    return [int(count) for count in counts]
+
+
+def weighted_rows(
+    X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
+) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
+    """Rows that count: those of positive weight, all of them where no weights are given."""
+    if sample_weight is None:
+        return X, z, None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
+    counts = weight > 0
+    if not counts.all():
+        X, z, weight = X[counts], z[counts], weight[counts]
+    left = set(z[z >= 0].tolist())
+    for k, name in enumerate(classes.tolist()):
+        if k not in left:
+            raise ValueError(
+                f"class {name!r} has no labelled row of positive sample_weight: give one a weight, or drop the class."
+            )
+    return X, z, weight
