@@ -47,7 +47,7 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}: use one type for all classes.") from None
     if named is None:
         named = found
-        unused = [] if declared is None else [c for c in declared if c not in set(found.tolist())]
+        unused = [] if declared is None else [c for c in declared if c not in set(found.tolist()) and not _is_minus_one(c)]
         if unused and len(found):
             raise ValueError(
                 f"y declares the category {unused[0]!r}, but no row has that label. Remove it "
@@ -80,7 +80,7 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         missing = np.asarray(y.isna())
     elif hasattr(y, "is_null"):  # polars
         missing = y.is_null().to_numpy()
-    values = np.asarray(y, dtype=object) if hasattr(getattr(y, "dtype", None), "categories") else np.asarray(y)
+    values = _as_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,).",
@@ -100,6 +100,17 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     elif values.dtype == object:
         missing = missing | np.fromiter(map(_is_missing, values), bool, len(values))
     return values, missing
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """y as an array, of objects where NumPy would make floats of integers beside a null, or text of a NaN beside text."""
+    if isinstance(y, list | tuple):
+        return np.asarray(y, dtype=object if {str} < set(map(type, y)) else None)
+    dtype = getattr(y, "dtype", None)
+    values = np.asarray(y)
+    if hasattr(dtype, "categories") or (values.dtype.kind == "f" and "int" in str(dtype).lower()):
+        return np.array(list(y), dtype=object)
+    return values
 
 
 def _is_missing(value: Any) -> bool:

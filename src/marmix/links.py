@@ -49,6 +49,9 @@ def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
         n, slope = growth, growth.copy()
     else:
         n, slope = log1p_product / shape, growth / (1.0 + product)
+    far = eta < _FAR_DOWN / 2
+    if far.any():
+        n[far] = growth[far]  # where the product would underflow
     far = eta > _FAR_UP
     if far.any():
         if shape > 0:

@@ -190,17 +190,17 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
 def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
     at = np.ascontiguousarray(log_tau(p).T)
     answer = function(at)
+    value = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=float)
+    if value.shape != at.shape[:1]:
+        raise ValueError(f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows.")
     if isinstance(answer, tuple):
-        value, partial = (np.asarray(part, dtype=float) for part in answer)
+        partial = np.asarray(answer[1], dtype=float)
         if partial.shape != at.shape:
             raise ValueError(
                 f"uncertainty: the callable's gradient has shape {partial.shape}; it must match log_tau, {at.shape}."
             )
     else:
-        value = np.asarray(answer, dtype=float)
         partial = _central_differences(function, at)
-    if value.shape != at.shape[:1]:
-        raise ValueError(f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows.")
     gradient = partial.T - p.tau * partial.sum(axis=1)
     return Measured(value, gradient)
 

@@ -1,0 +1,78 @@
+"""Small likelihood problems, built below the estimators, for tests of gradients and identities."""
+
+import numpy as np
+
+from marmix.covariance import WideFull, structure
+from marmix.engines import Frame, NumpyEngine
+from marmix.missingness import Mechanism, MechanismChart
+from marmix.scores import GaussianChart, Gaussians, GaussianScores
+
+FLOOR = 1e-6
+
+
+class Problem:
+    """Random rows, parameters and mechanism, with the log-likelihood as a function of the optimiser's coordinates."""
+
+    def __init__(self, covariance_type, mechanism, labels, counts, d=3, seed=0, weighted=False, wide=False):
+        rng = np.random.default_rng(seed)
+        n, components = len(labels), sum(counts)
+        kind = WideFull(d) if wide else structure(covariance_type, d)
+        self.model = GaussianScores(kind, counts)
+        frame = Frame(np.full(d, 3.0), kind.whitener(np.cov(rng.normal(size=(d, 50)) * 2)))
+        X = 3.0 + rng.normal(size=(n, d)) @ frame.unwhitener.T
+        weight = rng.uniform(0.5, 2.0, size=n) if weighted else None
+        self.X, self.z, self.weight = X, np.asarray(labels), weight
+        self.engine = NumpyEngine(X, self.z, weight, frame, self.model)
+        roots = rng.normal(size=(components, d, d)) * 0.2 + np.eye(d)
+        covariances = kind.project(roots @ np.swapaxes(roots, 1, 2), np.ones(components))
+        pi = rng.dirichlet(np.full(components, 5.0))
+        self.theta = Gaussians(np.log(pi), 0.6 * rng.normal(size=(components, d)), kind.factor(covariances, FLOOR))
+        self.mechanism = mechanism
+        self.chart = GaussianChart(self.model, self.theta, FLOOR)
+        self.about = None
+        if mechanism is not None:
+            u, _, w = self.engine.uncertainty(self.theta, mechanism, 10_000)
+            self.about = MechanismChart(mechanism, u, w)
+        self.size = self.chart.size + (0 if self.about is None else self.about.size)
+
+    def sums(self, vector, **kwargs):
+        theta = self.chart.theta(vector[: self.chart.size])
+        mechanism = None if self.about is None else self.about.mechanism(vector[self.chart.size :])
+        return theta, self.engine.sums(theta, mechanism, **kwargs)
+
+    def loglik(self, vector):
+        return self.sums(vector)[1].loglik
+
+    def gradient(self, vector):
+        theta, sums = self.sums(vector)
+        gradient = self.chart.gradient(vector[: self.chart.size], theta, sums.moments)
+        if self.about is None:
+            return gradient
+        by_mechanism = self.about.gradient(vector[self.chart.size :], sums.alpha, sums.shape, sums.share)
+        return np.concatenate([gradient, by_mechanism])
+
+
+def central_differences(function, vector, steps=1e-4):
+    """Fourth-order central differences."""
+    gradient = np.empty_like(vector)
+    for i, step in enumerate(np.broadcast_to(steps, vector.shape)):
+        unit = np.zeros_like(vector)
+        unit[i] = step
+        near = function(vector + unit) - function(vector - unit)
+        far = function(vector + 2 * unit) - function(vector - 2 * unit)
+        gradient[i] = (8.0 * near - far) / (12.0 * step)
+    return gradient
+
+
+def mechanism_of(link, uncertainty="margin", slope=-2.0):
+    """A mechanism with the link's parameters free where the link has any."""
+    options = {
+        "logit": {"shape": 1.0},
+        "cloglog": {"shape": 0.0},
+        "aranda-ordaz": {"shape": 0.6, "free_shape": True},
+        "near cloglog": {"shape": 0.004, "free_shape": True},
+        "large shape": {"shape": 40.0, "free_shape": True},
+        "with share": {"shape": 0.6, "free_shape": True, "share": 0.1, "free_share": True},
+    }[link]
+    slope *= {"margin": 1.0, "discriminant": 0.05}.get(uncertainty, -0.5)
+    return Mechanism(uncertainty=uncertainty, alpha=(0.7, slope), **options)

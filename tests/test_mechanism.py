@@ -1,0 +1,168 @@
+"""`Mechanism`, the part that other classifiers can use."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from marmix import Mechanism
+from marmix.uncertainty import MEASURES
+
+SHAPES = [0.0, 1e-4, 0.5, 1.0, 7.0]
+
+
+def simulated(mechanism, n=4000, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = 2.0 * rng.normal(size=(n, classes))
+    return scores, rng.uniform(size=n) < mechanism.missing_proba(scores)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.15])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+def test_terms_are_the_bernoulli_likelihood_and_its_gradient_in_the_scores(measure, shape, share):
+    mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
+    scores = np.random.default_rng(1).normal(size=(6, 3)) * 1.5
+    missing = np.array([0, 1, 0, 1, 1, 0])
+    terms = mechanism.terms(scores, missing)
+    q = mechanism.missing_proba(scores)
+    np.testing.assert_allclose(terms.loglik, np.where(missing, np.log(q), np.log1p(-q)), rtol=1e-10)
+    step = 1e-6
+    for k in range(3):
+        shift = step * np.eye(3)[k]
+        difference = (
+            mechanism.terms(scores + shift, missing).loglik - mechanism.terms(scores - shift, missing).loglik
+        ) / (2 * step)
+        np.testing.assert_allclose(terms.gradient[:, k], difference, atol=1e-8 * np.abs(terms.gradient).max() + 1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.15])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+def test_curvature_is_the_variance_of_the_gradient(measure, shape, share):
+    mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
+    scores = np.random.default_rng(2).normal(size=(20, 4))
+    q = mechanism.missing_proba(scores)[:, None, None]
+    lost, given_ = (mechanism.terms(scores, np.full(20, m)).gradient for m in (1, 0))
+    expected = q * lost[:, :, None] * lost[:, None, :] + (1 - q) * given_[:, :, None] * given_[:, None, :]
+    found = mechanism.terms(scores, np.zeros(20)).curvature
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(q[:, :, 0] * lost + (1 - q[:, :, 0]) * given_, 0.0, atol=1e-12)  # a score has mean zero
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("shape", [0.0, 1e-7, 1.0, 30.0])
+@pytest.mark.parametrize("eta", [-700.0, -30.0, 0.0, 5.0, 700.0])
+def test_extreme_predictors_agree_with_fifty_digits(eta, shape, missing):
+    # a margin of 1 - 1e-300 or so: the scores are 690 apart, u = 1, and eta = alpha_0 + alpha_1
+    mechanism = Mechanism("margin", alpha=(eta - 3.0, 3.0), shape=shape)
+    scores = np.array([[690.0, 0.0]])
+    terms = mechanism.terms(scores, [missing])
+    with mp.workdps(1500):
+        # the same doubles as above: eta as alpha_0 + alpha_1 * u in double precision
+        e = mp.exp(mp.mpf(mechanism.alpha[0]) + 3 * mp.tanh(345) ** 2)
+        a = mp.mpf(shape)
+        n = mp.log(1 + a * e) / a if a else e
+        slope = e / (1 + a * e)
+        loglik = mp.log(-mp.expm1(-n)) if missing else -n
+        by_eta = slope / mp.expm1(n) if missing else -slope
+        du = 2 * mp.tanh(345) * (1 - mp.tanh(345) ** 2) / 2
+        gradient = by_eta * 3 * du
+    assert np.isfinite(terms.loglik[0])
+    assert np.isfinite(terms.gradient).all()
+    assert float(terms.loglik[0]) == pytest.approx(float(loglik), rel=2e-13)  # eta itself has 700 eps
+    if abs(gradient) > 1e-290:
+        assert float(terms.gradient[0, 0]) == pytest.approx(float(gradient), rel=2e-12)
+        assert float(terms.gradient[0, 1]) == pytest.approx(-float(gradient), rel=2e-12)
+    else:
+        np.testing.assert_allclose(terms.gradient, 0.0, atol=1e-290)
+
+
+def test_profile_for_logit_is_logistic_regression_on_the_measure():
+    truth = Mechanism("entropy", alpha=(-1.0, 2.0))
+    scores, missing = simulated(truth)
+    fitted = truth.profile(scores, missing)
+    u = truth.measure(scores)[:, None]
+    reference = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(u, missing)
+    np.testing.assert_allclose(fitted.alpha, [reference.intercept_[0], reference.coef_[0, 0]], rtol=1e-4)
+
+
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("free", [(False, False), (True, False), (False, True)])
+def test_profile_is_a_maximum(measure, free):
+    slope = {"margin": -3.0, "discriminant": -0.3}.get(measure, 1.0)
+    truth = Mechanism(
+        measure, alpha=(0.5, slope), shape=0.8, share=0.1 * free[1], free_shape=free[0], free_share=free[1]
+    )
+    scores, missing = simulated(truth)
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, size=len(scores))
+
+    def loglik(mechanism):
+        return weight @ mechanism.terms(scores, missing).loglik
+
+    best = truth.profile(scores, missing, weight)
+    top = loglik(best)
+    assert top >= loglik(truth)
+    rng = np.random.default_rng(1)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(30):
+            alpha = tuple(np.array(best.alpha) * (1 + size * rng.normal(size=2)))
+            shape = max(best.shape * (1 + size * rng.normal()), 0.0) if free[0] else best.shape
+            share = min(max(best.share + size * rng.normal(), 0.0), 0.9) if free[1] else 0.0
+            other = Mechanism(measure, alpha=alpha, shape=shape, share=share)
+            assert loglik(other) <= top + 1e-7
+
+
+def test_profile_recovers_the_truth_from_many_rows():
+    truth = Mechanism("margin", alpha=(1.0, -4.0), shape=0.3, free_shape=True)
+    scores, missing = simulated(truth, n=200_000)
+    fitted = truth.profile(scores, missing)
+    np.testing.assert_allclose(fitted.alpha, truth.alpha, atol=0.2)
+    assert fitted.shape == pytest.approx(0.3, abs=0.15)
+
+
+@settings(max_examples=50)
+@given(rate=st.floats(0.01, 0.99), shape=st.sampled_from(SHAPES))
+def test_without_slope_the_rate_is_met(rate, shape):
+    mechanism = Mechanism(shape=shape).starting(rate)
+    assert mechanism.missing_proba(np.random.default_rng(0).normal(size=(5, 3))) == pytest.approx(rate, rel=1e-9)
+
+
+@given(a=st.floats(0, 0.95), eta=st.floats(-20, 20), shape=st.sampled_from(SHAPES))
+def test_a_share_missing_completely_at_random_mixes_the_probabilities(a, eta, shape):
+    scores = np.array([[0.0, 0.0]])  # margin 0, so eta = alpha_0
+    with_share, without = Mechanism(alpha=(eta, 1.0), shape=shape, share=a), Mechanism(alpha=(eta, 1.0), shape=shape)
+    g = without.missing_proba(scores)[0]
+    assert with_share.missing_proba(scores)[0] == pytest.approx(a + (1 - a) * g, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"link": "probit"}, "link='probit' is not one of"),
+        ({"link": "logit", "shape": 0.5}, "link='logit' has shape 1"),
+        ({"shape": -1.0}, "shape=-1.0"),
+        ({"shape": np.inf}, "shape=inf"),
+        ({"uncertainty": "variance"}, "uncertainty='variance'"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Mechanism.from_link(**options)
+
+
+@pytest.mark.parametrize(
+    ("scores", "missing", "message"),
+    [
+        (np.zeros(3), [0, 1, 0], "scores must have shape"),
+        (np.zeros((3, 1)), [0, 1, 0], "K >= 2"),
+        (np.zeros((3, 2)), [0, 1], "missing must be 3 values"),
+        (np.zeros((3, 2)), [0, 1, 2], "missing must be 3 values"),
+        (np.zeros((3, 2)), [1, 1, 1], "same for every row"),
+    ],
+)
+def test_bad_input_is_refused(scores, missing, message):
+    with pytest.raises(ValueError, match=message):
+        Mechanism().profile(scores, missing)

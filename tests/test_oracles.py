@@ -1,0 +1,60 @@
+"""Agreement with maxima that other programs found (`MARMIX_SHARED/oracles`)."""
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from marmix import MARGaussianMixture
+
+SHARED = os.environ.get("MARMIX_SHARED")
+pytestmark = [
+    pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the oracles' data are not here"),
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+]
+
+
+def read(name, label):
+    with open(Path(SHARED) / name, newline="") as file:
+        rows = list(csv.DictReader(file))
+    features = [key for key in rows[0] if key.startswith(("x", "feature"))]
+    X = np.array([[float(row[key]) for key in features] for row in rows])
+    return X, np.array([row[label] or None for row in rows], dtype=object)
+
+
+PAPER, GMMSSLM, GASTRO = "oracles/paper_gauss_n200.csv", "oracles/gmmsslm_n200.csv", "data/gastro.csv"
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+@pytest.mark.parametrize(
+    ("file", "label", "options", "loglik", "alpha"),
+    [
+        (PAPER, "label", {"link": None}, -414.1209, None),
+        (PAPER, "label", {"link": "logit"}, -530.9761, (1.650, -1.981)),
+        (GMMSSLM, "label", {"link": "logit", "uncertainty": "log-entropy"}, -763.1304, (2.336, 2.738)),
+        (GASTRO, "label", {"link": None}, 290.7067, None),
+        (GASTRO, "truth", {}, 260.1875, None),
+    ],
+)
+def test_maximum_log_likelihood_to_the_printed_digits(file, label, options, loglik, alpha, solver):
+    clf = MARGaussianMixture(solver=solver, **options).fit(*read(file, label))
+    assert clf.converged_
+    assert clf.loglik_ == pytest.approx(loglik, abs=6e-5)
+    if alpha is not None:
+        np.testing.assert_allclose(clf.alpha_, alpha, atol=2.1e-3 if solver == "ecm" else 6e-4)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+def test_a_supremum_at_shape_zero_is_reached(solver):
+    clf = MARGaussianMixture(solver=solver).fit(*read(PAPER, "label"))
+    assert clf.loglik_ >= -530.7577 - 5e-5  # the digits printed
+    assert clf.shape_ == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(clf.alpha_, (0.636, -1.171), atol=1e-3)
+
+
+def test_the_better_of_several_maxima_is_found():
+    clf = MARGaussianMixture(link="logit", uncertainty="log-entropy").fit(*read(GASTRO, "label"))
+    assert clf.loglik_ >= 244.9527
+    np.testing.assert_allclose(clf.alpha_, (1.88, 0.142), atol=0.01)

@@ -1,0 +1,156 @@
+"""The measures of uncertainty: values, gradients, symmetries, and both ends of certainty."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from marmix.uncertainty import MEASURES, log_tau, measure_function, posterior
+
+mp.mp.dps = 50
+NAMES = sorted(MEASURES)
+
+
+def mp_scores(scores):
+    return [mp.mpf(float(s)) for s in scores]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [0.3, -0.2],
+        [-1.0, 4.0],
+        [0.0, 690.78],  # posterior 1 - 1e-300
+        [900.0, -50.0],
+        [0.5, 0.1, -0.4],
+        [40.0, 0.0, -3.0],
+        [0.0, 1.0, 2.0, 3.0, -2.5],
+        [-700.0, 0.0, -690.0, -699.0],
+    ],
+)
+def test_values_and_gradients_agree_with_fifty_digits(name, scores):
+    with mp.workdps(1600), np.errstate(all="ignore"):
+        found = MEASURES[name](posterior(np.array(scores)[:, None]))
+        e = [mp.exp(s) for s in mp_scores(scores)]
+        total = mp.fsum(e)
+        tau = [x / total for x in e]
+        order = sorted(range(len(tau)), key=lambda k: -tau[k])
+        delta = tau[order[0]] - tau[order[1]]
+        sign = [1 if k == order[0] else -1 if k == order[1] else 0 for k in range(len(tau))]
+        entropy = -mp.fsum(t * mp.log(t) for t in tau)
+        squares = mp.fsum(t**2 for t in tau)
+        gap = mp.log(tau[order[0]]) - mp.log(tau[order[1]])
+        value, gradient = {
+            "margin": (delta**2, [2 * delta * t * (s - delta) for t, s in zip(tau, sign, strict=True)]),
+            "discriminant": (gap**2, [2 * gap * s for s in sign]),
+            "gini": (1 - squares, [2 * t * (squares - t) for t in tau]),
+            "entropy": (entropy, [-t * (mp.log(t) + entropy) for t in tau]),
+            "log-entropy": (mp.log(entropy), [-t * (mp.log(t) + entropy) / entropy for t in tau]),
+        }[name]
+        assert np.isfinite(found.value).all()
+        assert np.isfinite(found.gradient).all()
+        assert abs(mp.mpf(float(found.value[0])) - value) <= 1e-13 * abs(value) + mp.mpf(10) ** -307
+        for k, truth in enumerate(gradient):
+            # relative to the largest entry: the gradient sums to zero, so entries may cancel
+            scale = max(abs(g) for g in gradient)
+            assert abs(mp.mpf(float(found.gradient[k, 0])) - truth) <= 1e-12 * scale + mp.mpf(10) ** -300
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(scores=arrays(float, st.tuples(st.integers(2, 6), st.just(3)), elements=st.floats(-8, 8)))
+def test_gradients_agree_with_central_differences(name, scores):
+    ordered = np.sort(scores, axis=0)
+    if len(scores) > 2 and np.diff(ordered[-3:], axis=0).min() < 1e-3:
+        return  # margin and discriminant have a kink where the second class changes
+    measure = MEASURES[name]
+    found = measure(posterior(scores))
+    step = 1e-6
+    for k in range(len(scores)):
+        up, down = scores.copy(), scores.copy()
+        up[k] += step
+        down[k] -= step
+        difference = (measure(posterior(up)).value - measure(posterior(down)).value) / (up[k] - down[k])
+        scale = np.abs(found.gradient).max() + np.abs(found.value).max()
+        np.testing.assert_allclose(found.gradient[k], difference, atol=1e-9 * max(1.0, scale), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    scores=arrays(float, st.tuples(st.integers(2, 6), st.just(4)), elements=st.floats(-50, 50)),
+    shift=st.floats(-1e3, 1e3),
+)
+def test_a_constant_added_to_all_scores_changes_nothing(name, scores, shift):
+    a, b = MEASURES[name](posterior(scores)), MEASURES[name](posterior(scores + shift))
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(a.gradient.sum(axis=0), 0.0, atol=1e-12 * (1.0 + np.abs(a.gradient).max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(scores=arrays(float, (4, 5), elements=st.floats(-20, 20)), seed=st.integers(0, 100))
+def test_permuting_the_classes_permutes_the_gradient(name, scores, seed):
+    order = np.random.default_rng(seed).permutation(4)
+    a, b = MEASURES[name](posterior(scores)), MEASURES[name](posterior(scores[order]))
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-12, atol=1e-300)
+    distinct = np.diff(np.sort(scores, axis=0), axis=0).min(axis=0) > 0  # among tied classes the first one leads
+    np.testing.assert_allclose(a.gradient[order][:, distinct], b.gradient[:, distinct], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_equal_scores_are_the_most_uncertain(classes):
+    with np.errstate(divide="ignore"):
+        p = posterior(np.zeros((classes, 1)))
+    assert MEASURES["margin"](p).value[0] == 0.0
+    assert MEASURES["discriminant"](p).value[0] == 0.0
+    assert MEASURES["entropy"](p).value[0] == pytest.approx(np.log(classes), rel=1e-15)
+    assert MEASURES["log-entropy"](p).value[0] == pytest.approx(np.log(np.log(classes)), rel=1e-14)
+    assert MEASURES["gini"](p).value[0] == pytest.approx(1 - 1 / classes, rel=1e-15)
+    for name in NAMES:
+        np.testing.assert_allclose(MEASURES[name](p).gradient, 0.0, atol=1e-15)
+
+
+@given(scores=arrays(float, (2, 6), elements=st.floats(-30, 30)))
+def test_for_two_classes_gini_is_half_of_one_minus_margin(scores):
+    p = posterior(scores)
+    np.testing.assert_allclose(MEASURES["gini"](p).value, (1 - MEASURES["margin"](p).value) / 2, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(MEASURES["gini"](p).gradient, -MEASURES["margin"](p).gradient / 2, rtol=1e-9, atol=1e-15)
+
+
+@given(scores=arrays(float, st.tuples(st.integers(2, 6), st.just(4)), elements=st.floats(-700, 700)))
+def test_posteriors_are_the_softmax_and_sum_to_one(scores):
+    p = posterior(scores)
+    np.testing.assert_allclose(p.tau.sum(axis=0), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(np.exp(log_tau(p)), p.tau, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(p.log_norm, np.logaddexp.reduce(scores, axis=0), rtol=1e-14, atol=1e-13)
+
+
+def test_the_smallest_doubt_keeps_its_digits():
+    p = posterior(np.array([[0.0], [300.0], [299.0 - 400.0]]))
+    assert log_tau(p)[1, 0] == pytest.approx(-np.exp(-300.0), rel=1e-13)
+
+
+def test_tied_leading_classes_are_both_counted():
+    p = posterior(np.array([[1.0], [1.0], [1.0], [-2.0]]))
+    np.testing.assert_allclose(p.tau[:, 0], np.exp([1, 1, 1, -2]) / np.exp([1, 1, 1, -2]).sum(), rtol=1e-15)
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_a_callable_gives_the_same_as_the_built_in_of_that_formula(with_gradient):
+    def gini(log_posterior):
+        tau = np.exp(log_posterior)
+        value = 1 - (tau**2).sum(axis=1)
+        return (value, -2 * tau**2) if with_gradient else value
+
+    p = posterior(np.random.default_rng(0).normal(size=(4, 50)) * 3)
+    mine, built_in = measure_function(gini)(p), MEASURES["gini"](p)
+    np.testing.assert_allclose(mine.value, built_in.value, rtol=1e-12)
+    np.testing.assert_allclose(mine.gradient, built_in.gradient, atol=1e-14 if with_gradient else 1e-9)
+
+
+@pytest.mark.parametrize("answer", [np.zeros(3), (np.zeros(5), np.zeros((5, 7)))])
+def test_a_callable_of_the_wrong_shape_is_told_so(answer):
+    with pytest.raises(ValueError, match="uncertainty: the callable"):
+        measure_function(lambda log_posterior: answer)(posterior(np.zeros((3, 5))))
