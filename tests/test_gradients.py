@@ -24,7 +24,7 @@ def check(problem, seed=1, rtol=1e-6):
         vector[problem.chart.size + 2 :] = 0.1 * np.clip(vector[problem.chart.size + 2 :], low, high)
     steps = np.full(problem.size, 1e-4)
     if problem.about is not None:
-        steps[problem.chart.size + 2 :] = 2e-6  # a shape of 40 moves by a unit for 6e-4 of its coordinate
+        steps[problem.chart.size :] = 2e-6  # a shape of 40 moves by a unit for 6e-4 of its coordinate
     analytic, numeric = problem.gradient(vector), central_differences(problem.loglik, vector, steps)
     assert np.abs(numeric).max() > 1e-3
     np.testing.assert_allclose(analytic, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)

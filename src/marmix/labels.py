@@ -38,16 +38,18 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
         if not minus_one_is_class:
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
     given = _plain(values[~missing])
-    if len(given):
-        check_classification_targets(given)
     try:
         found = np.unique(given)
     except TypeError:
         kinds = sorted({type(value).__name__ for value in given.tolist()})
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}: use one type for all classes.") from None
+    if len(given):
+        check_classification_targets(given)
     if named is None:
         named = found
-        unused = [] if declared is None else [c for c in declared if c not in set(found.tolist()) and not _is_minus_one(c)]
+        unused = (
+            [] if declared is None else [c for c in declared if c not in set(found.tolist()) and not _is_minus_one(c)]
+        )
         if unused and len(found):
             raise ValueError(
                 f"y declares the category {unused[0]!r}, but no row has that label. Remove it "
@@ -55,7 +57,7 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
             )
     _check_every_class_labelled(named, found)
     order = np.argsort(named, kind="stable")
-    z: NDArray[Any] = np.full(len(values), MISSING, dtype=np.int16 if len(named) < 2**15 else np.int64)
+    z: NDArray[Any] = np.full(len(values), MISSING, dtype=np.int8 if len(named) < 2**7 else np.int64)
     z[~missing] = order[np.searchsorted(named[order], given)]
     return z, named
 

@@ -216,10 +216,6 @@ class Mechanism:
         rate = (rate - self.share) / (1.0 - self.share)
         return replace(self, alpha=(eta_at(-np.log1p(-min(max(rate, 1e-3), 1.0 - 1e-9)), self.shape), 0.0))
 
-    def freed(self, shape: bool, share: bool) -> "Mechanism":
-        """The same mechanism with the shape and the share free to move or not."""
-        return replace(self, free_shape=shape, free_share=share)
-
     def profile_of(self, u: Array, labelled: int, weight: Array | None = None) -> "Mechanism":
         """Maximise L_miss from here for given uncertainties, the labelled rows first."""
 
@@ -231,25 +227,31 @@ class Mechanism:
         total = float(len(u) if weight is None else weight.sum())
         return climb(self, lambda here: MechanismChart(here, u, weight), evaluate, total)[0]
 
-    def information(self, u: Array, weight: Array) -> Array:
-        """Expected information of (alpha_0, alpha_1, shape, share).
+    def information(self, u: Array, weight: Array) -> tuple[Array, float]:
+        """Expected information of (alpha_0, alpha_1, shape, share), and the mean uncertainty of the rows that carry it.
 
         The hazard ``n`` of a row carries ``1 / expm1(n)`` of it.
         """
         with np.errstate(all="ignore"):
             h = hazard(self.eta(u), self.shape, True)
-            about_n = odds_against(h.n + self._extra)
+            root = np.sqrt(odds_against(h.n + self._extra) * weight)
             jacobian = np.array(
-                [
-                    h.slope,
-                    h.slope * u,
-                    np.asarray(h.shape_slope),
-                    np.full_like(u, 1.0 / (1.0 - self.share)),
-                ]
+                [h.slope, h.slope * u, np.asarray(h.shape_slope), np.full_like(u, 1.0 / (1.0 - self.share))]
             )
-            weighted = jacobian * np.sqrt(about_n * weight)
+            weighted = jacobian * root
         weighted[~np.isfinite(weighted)] = 0.0
-        return weighted @ weighted.T
+        information = weighted @ weighted.T
+        centre = information[0, 1] / information[0, 0] if information[0, 0] > 1e-300 else weight @ u / weight.sum()
+        return information, float(centre)
+
+    def scored(self, u: Array, labelled: int, weight: Array) -> "Mechanism":
+        """One step of Fisher scoring in alpha: a rough fit that stays moderate where the likelihood has no maximum."""
+        with np.errstate(all="ignore"):
+            _, hazard_slope, eta_slope, h = self._rows(u, labelled, weight)
+            score = self._score(u, hazard_slope, eta_slope, h)[0]
+        about = self.information(u, weight)[0][:2, :2]
+        step = np.linalg.lstsq(about, score, rcond=1e-10)[0]
+        return replace(self, alpha=(self.alpha[0] + float(step[0]), self.alpha[1] + float(step[1])))
 
 
 class MechanismChart:
@@ -264,24 +266,23 @@ class MechanismChart:
 
     def __init__(self, reference: Mechanism, u: Array, weight: Array | None):
         w = np.ones_like(u) if weight is None else weight
-        total = float(w.sum())
+        information, self.centre = reference.information(u, w)
         self.reference = reference
-        self.centre = float(w @ u) / total
         self._free = [i for i, free in ((2, reference.free_shape), (3, reference.free_share)) if free]
         self.size = 2 + len(self._free)
         with np.errstate(all="ignore"):
             h = hazard(reference.eta(np.array([self.centre])), reference.shape)
-        n, slope = float(h.n[0]), float(h.slope[0])
+        n, slope = np.clip(float(h.n[0]), 1e-300, 1e300), float(h.slope[0])
         self._at = np.array(
             [np.log(n), reference.alpha[1] * slope / n, reference.shape / (1.0 + reference.shape), reference.share]
         )
         jacobian = self._jacobian(self._at)
-        information = jacobian.T @ (reference.information(u, w) / total) @ jacobian
-        level = information[:2, :2]
-        level = level + (1e-10 * np.trace(level) + 1e-30) * np.eye(2)
+        information = jacobian.T @ (information / w.sum()) @ jacobian
+        values, vectors = np.linalg.eigh(information[:2, :2])
+        values = np.maximum(values, 1e-8 * values[1] + 1e-12)
+        self._to_level = vectors / np.sqrt(values)
         across = information[:2, self._free]
-        self._to_level = np.linalg.inv(np.linalg.cholesky(level)).T
-        self._shear = np.linalg.solve(level, across)
+        self._shear = self._to_level @ (self._to_level.T @ across)
         left = np.diag(information)[self._free] - np.einsum("ij,ij->j", across, self._shear)
         self._scale = 1.0 / np.sqrt(np.maximum(left, _UNIDENTIFIED**2))
 

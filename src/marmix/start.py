@@ -1,6 +1,6 @@
 """Starting values, and the axes in which a fit is done."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,32 +29,47 @@ class ClassMoments(NamedTuple):
     scatter: Array
 
 
+def _chunks(n: int) -> list[slice]:
+    return [slice(a, min(a + _CHUNK, n)) for a in range(0, n, _CHUNK)]
+
+
 def overall_moments(X: NDArray[np.floating], weight: Array | None) -> tuple[Array, Array]:
     """Mean and covariance of all rows, in two passes over chunks."""
     n, d = X.shape
-    w = np.ones(n) if weight is None else weight
-    chunks = [slice(a, a + _CHUNK) for a in range(0, n, _CHUNK)]
-    mean = sum((w[c] @ X[c] for c in chunks), np.zeros(d)) / w.sum()
-    covariance = np.zeros((d, d))
-    for c in chunks:
-        centred = X[c] - mean
-        covariance += (centred.T * w[c]) @ centred
-    return mean, covariance / w.sum()
+    total = float(n if weight is None else weight.sum())
+    mean, covariance = np.zeros(d), np.zeros((d, d))
+    for rows in _chunks(n):
+        mean += X[rows].sum(axis=0, dtype=float) if weight is None else weight[rows] @ X[rows]
+    mean /= total
+    for rows in _chunks(n):
+        centred = X[rows] - mean
+        covariance += (centred if weight is None else centred * weight[rows][:, None]).T @ centred
+    return mean, covariance / total
 
 
 def class_moments(X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None, classes: int) -> ClassMoments:
-    """Moments of the labelled rows of each class."""
+    """Moments of the labelled rows of each class, in two passes over chunks."""
     d = X.shape[1]
     out = ClassMoments(np.zeros(classes), np.zeros((classes, d)), np.zeros((classes, d, d)))
-    for k in range(classes):
-        rows = np.flatnonzero(z == k)
-        x = np.asarray(X[rows], dtype=float)
-        w = np.ones(len(rows)) if weight is None else weight[rows]
-        out.weight[k] = w.sum()
-        out.mean[k] = w @ x / w.sum()
-        centred = x - out.mean[k]
-        out.scatter[k] = (centred.T * w) @ centred
+    for rows, k, own, w in _labelled_runs(z, weight, classes):
+        out.weight[k] += w.sum()
+        out.mean[k] += w @ X[rows][own]
+    np.divide(out.mean, out.weight[:, None], out=out.mean)
+    for rows, k, own, w in _labelled_runs(z, weight, classes):
+        centred = X[rows][own] - out.mean[k]
+        out.scatter[k] += (centred.T * w) @ centred
     return out
+
+
+def _labelled_runs(
+    z: NDArray[np.integer], weight: Array | None, classes: int
+) -> Iterator[tuple[slice, int, NDArray[np.intp], Array]]:
+    """Chunk by chunk and class by class: the rows of the chunk, the class, its rows among them, their weights."""
+    for rows in _chunks(len(z)):
+        for k in range(classes):
+            own = np.flatnonzero(z[rows] == k)
+            if len(own):
+                yield rows, k, own, np.ones(len(own)) if weight is None else weight[rows][own]
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
@@ -213,7 +228,7 @@ def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
 
 
 def mechanism_start(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
-    """alpha fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
+    """alpha roughly fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
 
     The user's `values` of alpha, shape and share come first; the last two only where they are free.
     """
@@ -227,5 +242,7 @@ def mechanism_start(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism,
     u, labelled, weight = engine.uncertainty(theta, mechanism, _MECHANISM_ROWS)
     w = np.ones_like(u) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())
-    fixed = mechanism.starting(rate).freed(shape=False, share=False)
-    return fixed.profile_of(u, labelled, weight).freed(mechanism.free_shape, mechanism.free_share)
+    mechanism = mechanism.starting(rate)
+    for _ in range(3):
+        mechanism = mechanism.scored(u, labelled, w)
+    return mechanism

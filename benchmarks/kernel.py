@@ -1,0 +1,98 @@
+"""One value-and-gradient pass of the Aranda-Ordaz model against one EM iteration of scikit-learn's GaussianMixture.
+
+One core, one process, the two interleaved, medians. Full covariances, the shape free, 70 % of the labels missing.
+
+    python benchmarks/kernel.py [--rows 1000000] [--repeats 7]
+"""
+
+import argparse
+import os
+import time
+import warnings
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"  # one core, and before NumPy is loaded
+
+import numpy as np  # noqa: E402
+from sklearn.exceptions import ConvergenceWarning  # noqa: E402
+from sklearn.mixture import GaussianMixture  # noqa: E402
+
+from marmix import Mechanism  # noqa: E402
+from marmix.covariance import structure  # noqa: E402
+from marmix.engines import NumpyEngine  # noqa: E402
+from marmix.scores import GaussianScores  # noqa: E402
+from marmix.start import class_moments, frame_of, labelled_start, overall_moments  # noqa: E402
+
+BARS = {(4, 2): 0.25, (4, 5): 0.25, (20, 2): 0.5, (20, 5): 0.5}
+
+
+def simulated(n, d, classes, seed=0):
+    """Gaussian classes two standard deviations from the origin, 70 % of the labels missing."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    return X, np.where(rng.uniform(size=n) < 0.7, -1, y)
+
+
+def our_pass(X, z, classes):
+    """A function that makes one pass at the starting values."""
+    model = GaussianScores(structure("full", X.shape[1]), [1] * classes)
+    mean, covariance = overall_moments(X, None)
+    labelled = class_moments(X, z, None, classes)
+    frame = frame_of(model, mean, covariance, labelled, singular=False)
+    engine = NumpyEngine(X, z, None, frame, model)
+    theta = labelled_start(model, frame, labelled, 1e-6)
+    mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
+    return lambda: engine.sums(theta, mechanism)
+
+
+def their_iteration(X, classes):
+    """A function that makes one EM iteration from a fitted state."""
+    mixture = GaussianMixture(classes, max_iter=1, init_params="random_from_data", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture.fit(X)
+
+    def iteration():
+        _, log_responsibilities = mixture._e_step(X)
+        mixture._m_step(X, log_responsibilities)
+
+    return iteration
+
+
+def interleaved(functions, repeats):
+    """Median seconds of each function, called in turn."""
+    times = [[] for _ in functions]
+    for _ in range(repeats):
+        for function, seconds in zip(functions, times, strict=True):
+            begin = time.perf_counter()
+            function()
+            seconds.append(time.perf_counter() - begin)
+    return [float(np.median(seconds)) for seconds in times]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=7)
+    args = parser.parse_args()
+    print(f"{args.rows:,} rows, one core, medians of {args.repeats} interleaved runs\n")
+    print("| features | classes | marmix pass, ns/row | GaussianMixture EM iteration, ns/row | ratio | bar |")
+    print("|---|---|---|---|---|---|")
+    for (d, classes), bar in BARS.items():
+        X, z = simulated(args.rows, d, classes)
+        ours, theirs = interleaved([our_pass(X, z, classes), their_iteration(X, classes)], args.repeats)
+        row = [
+            d,
+            classes,
+            f"{ours / args.rows * 1e9:.0f}",
+            f"{theirs / args.rows * 1e9:.0f}",
+            f"{ours / theirs:.2f}",
+            bar,
+        ]
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
