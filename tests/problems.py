@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from marmix.charts import MechanismChart
 from marmix.covariance import WideFull, structure
 from marmix.engines import Frame, NumpyEngine
-from marmix.missingness import Mechanism, MechanismChart
+from marmix.missingness import Mechanism
 from marmix.scores import GaussianChart, Gaussians, GaussianScores
 
 FLOOR = 1e-6
@@ -17,7 +18,7 @@ class Problem:
         rng = np.random.default_rng(seed)
         n, components = len(labels), sum(counts)
         kind = WideFull(d) if wide else structure(covariance_type, d)
-        self.model = GaussianScores(kind, counts)
+        self.model = GaussianScores(kind, counts, FLOOR)
         frame = Frame(np.full(d, 3.0), kind.whitener(np.cov(rng.normal(size=(d, 50)) * 2)))
         X = 3.0 + rng.normal(size=(n, d)) @ frame.unwhitener.T
         weight = rng.uniform(0.5, 2.0, size=n) if weighted else None
@@ -28,11 +29,11 @@ class Problem:
         pi = rng.dirichlet(np.full(components, 5.0))
         self.theta = Gaussians(np.log(pi), 0.6 * rng.normal(size=(components, d)), kind.factor(covariances, FLOOR))
         self.mechanism = mechanism
-        self.chart = GaussianChart(self.model, self.theta, FLOOR)
+        self.chart = GaussianChart(self.model, self.theta)
         self.about = None
         if mechanism is not None:
-            u, _, w = self.engine.uncertainty(self.theta, mechanism, 10_000)
-            self.about = MechanismChart(mechanism, u, w)
+            sample = self.engine.sample(self.theta, mechanism, 10_000)
+            self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.size = self.chart.size + (0 if self.about is None else self.about.size)
 
     def sums(self, vector, **kwargs):
@@ -41,7 +42,8 @@ class Problem:
         return theta, self.engine.sums(theta, mechanism, **kwargs)
 
     def loglik(self, vector):
-        return self.sums(vector)[1].loglik
+        theta, sums = self.sums(vector)
+        return self.engine.objective(theta, sums)
 
     def gradient(self, vector):
         theta, sums = self.sums(vector)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from marmix import Mechanism
 from marmix.uncertainty import MEASURES
 
+NAMES = sorted(set(MEASURES) - {"signed-margin"})  # which is for two classes
 SHAPES = [0.0, 1e-4, 0.5, 1.0, 7.0]
 
 
@@ -21,7 +22,7 @@ def simulated(mechanism, n=4000, classes=3, seed=0):
 
 @pytest.mark.parametrize("share", [0.0, 0.15])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("measure", NAMES)
 def test_terms_are_the_bernoulli_likelihood_and_its_gradient_in_the_scores(measure, shape, share):
     mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
     scores = np.random.default_rng(1).normal(size=(6, 3)) * 1.5
@@ -40,7 +41,7 @@ def test_terms_are_the_bernoulli_likelihood_and_its_gradient_in_the_scores(measu
 
 @pytest.mark.parametrize("share", [0.0, 0.15])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("measure", NAMES)
 def test_curvature_is_the_variance_of_the_gradient(measure, shape, share):
     mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
     scores = np.random.default_rng(2).normal(size=(20, 4))
@@ -89,7 +90,7 @@ def test_profile_for_logit_is_logistic_regression_on_the_measure():
     np.testing.assert_allclose(fitted.alpha, [reference.intercept_[0], reference.coef_[0, 0]], rtol=1e-4)
 
 
-@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("measure", NAMES)
 @pytest.mark.parametrize("free", [(False, False), (True, False), (False, True)])
 def test_profile_is_a_maximum(measure, free):
     slope = {"margin": -3.0, "discriminant": -0.3}.get(measure, 1.0)

@@ -96,6 +96,12 @@ def fit_mixture(part: Split, link: str | None) -> MARGaussianMixture:
         return MARGaussianMixture(covariance_type=COVARIANCE, link=link).fit(part.X, part.y)
 
 
+def missing_at(fit: MARGaussianMixture) -> Array:
+    """The fitted probability of a missing label where the margin is 0 and where it is 1."""
+    assert fit.mechanism_ is not None
+    return fit.mechanism_.missing_proba_of(np.array([[0.0, 1.0]]))
+
+
 def scores(part: Split) -> Array:
     """Every metric of every model on the held-out rows, in the order of `MODELS` and `METRICS`."""
     known = part.y >= 0
@@ -146,8 +152,10 @@ def one_fit(part: Split) -> list[str]:
     for name, rows in (("hard", part.hard), ("easy", ~part.hard)):
         lines.append(f"  {name} rows: {(missing & rows).sum()} of {rows.sum()} hidden ({missing[rows].mean():.0%})")
     alpha_0, alpha_1 = np.asarray(fit.alpha_, dtype=float)
+    doubtful, certain = missing_at(fit)
     lines += [
         f"  fitted mechanism: alpha = ({alpha_0:.2f}, {alpha_1:.2f}), shape = {fit.shape_:.2f}",
+        f"  so a label is missing with probability {doubtful:.2f} at a toss-up, {certain:.2f} where the class is certain",
         f"  imputed labels that are right: {right:.1%} of {missing.sum()}",
     ]
     return lines + [f"  the fit notes: {note}" for note in fit.notes_]

@@ -2,14 +2,14 @@
 
 from copy import copy
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marmix.covariance import Moments
-from marmix.likelihood import Block, Sums, block_sums
-from marmix.missingness import Mechanism
-from marmix.scores import Gaussians, GaussianScores
+from marmix.likelihood import Block, ScoreModel, Sums, block_sums
+from marmix.missingness import Mechanism, drivers_of
 from marmix.uncertainty import posterior
 
 Array = NDArray[np.float64]
@@ -40,6 +40,14 @@ class Frame:
         return np.asarray(self.whitener @ (X - self.centre).T)
 
 
+class Sample(NamedTuple):
+    """Some rows as the mechanism sees them, the labelled ones first."""
+
+    drivers: Array
+    labelled: int
+    weight: Array | None
+
+
 class NumpyEngine:
     """Rows of a NumPy array, as one sorted, feature-major copy in the axes of the fit.
 
@@ -50,25 +58,42 @@ class NumpyEngine:
         Class of each row, -1 where missing.
     weight : array of shape (n,) or None
     frame : Frame
-    model : GaussianScores
+    model : ScoreModel
+    covariates : Frame and list of columns, or None
+        Columns of X that drive the mechanism beside the uncertainty, and the axes in which they do.
+    tempering : float
+        Weight of L_miss in the objective.
     """
 
     def __init__(
-        self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None, frame: Frame, model: GaussianScores
+        self,
+        X: NDArray[np.floating],
+        z: NDArray[np.integer],
+        weight: Array | None,
+        frame: "Frame",
+        model: ScoreModel,
+        covariates: tuple["Frame", list[int]] | None = None,
+        tempering: float = 1.0,
     ):
-        n, classes = len(z), len(model.counts)
-        self.model, self.frame = model, frame
-        self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=classes))])
+        n = len(z)
+        self.model, self.frame, self.tempering = model, frame, tempering
+        self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=model.n_classes))])
         self.total_weight = float(n if weight is None else weight.sum())
-        p = model.structure.n_features()
-        self._block = block_rows(p)
+        self._block = block_rows(model.n_features())
         self.x = np.empty((X.shape[1], n))
         self.weight = None if weight is None else np.empty(n)
-        self._fill(X, z, weight)
-        self._phi = np.ones((p, min(self._block, n)))
-        self.second = self._second_moment() if model.structure.shared_quadratic else None
+        self.covariates = None if covariates is None else np.empty((len(covariates[1]), n))
+        self._fill(X, z, weight, covariates)
+        self._phi = np.ones((model.n_features(), min(self._block, n)))
+        self.second = model.second_moment(self.x, self.weight)
 
-    def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
+    def _fill(
+        self,
+        X: NDArray[np.floating],
+        z: NDArray[np.integer],
+        weight: Array | None,
+        covariates: tuple["Frame", list[int]] | None,
+    ) -> None:
         """Sort the rows by class, the unlabelled last, without an index of all of them."""
         place = self.cuts.copy()
         for start in range(0, len(z), _MOST_ROWS):
@@ -77,12 +102,16 @@ class NumpyEngine:
             order = np.argsort(key, kind="stable")
             unlabelled = int(np.sum(key < 0))
             order = np.concatenate([order[unlabelled:], order[:unlabelled]])
-            x = self.frame.enter(X[rows][order])
+            sorted_rows = X[rows][order]
+            x = self.frame.enter(sorted_rows)
+            v = None if covariates is None else covariates[0].enter(sorted_rows[:, covariates[1]])
             w = None if weight is None else weight[rows][order]
             a = 0
             for k, count in enumerate([*np.bincount(key[key >= 0], minlength=len(place) - 1), unlabelled]):
                 to = slice(place[k], place[k] + count)
                 self.x[:, to] = x[:, a : a + count]
+                if v is not None:
+                    self.covariates[:, to] = v[:, a : a + count]  # type: ignore[index]
                 if w is not None:
                     self.weight[to] = w[a : a + count]  # type: ignore[index]
                 place[k] += count
@@ -113,11 +142,9 @@ class NumpyEngine:
         few.weight = np.concatenate(weights)
         few.cuts = np.concatenate([[0], np.cumsum([len(own) for own in kept[:-1]])])
         few._phi = np.ones((len(self._phi), min(self._block, few.x.shape[1])))
-        few.second = None if self.second is None else few._second_moment()
+        few.covariates = None if self.covariates is None else self.covariates[:, np.concatenate(kept)]
+        few.second = self.model.second_moment(few.x, few.weight)
         return few
-
-    def _second_moment(self) -> Array:
-        return self.x @ self.x.T if self.weight is None else (self.x * self.weight) @ self.x.T
 
     def _blocks(self) -> list[slice]:
         n, size = self.x.shape[1], self._block
@@ -127,16 +154,18 @@ class NumpyEngine:
         """The features of a run of rows; the arrays are valid until the next call."""
         phi = self._phi[:, : rows.stop - rows.start]
         phi[1 : 1 + len(self.x)] = self.x[:, rows]
-        self.model.structure.fill_quadratic(phi)
+        self.model.fill(phi)
         cuts = np.clip(self.cuts - rows.start, 0, rows.stop - rows.start).tolist()
-        return Block(phi, cuts, None if self.weight is None else self.weight[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return Block(phi, cuts, weight, None if self.covariates is None else self.covariates[:, rows])
 
-    def sums(self, theta: Gaussians, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
+    def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
         """The likelihood's terms at these parameters, summed over all rows."""
-        prepared = self.model.structure.prepare(*theta)
+        prepared = self.model.prepare(theta)
         with np.errstate(all="ignore"):
             parts = [
-                block_sums(self.block(rows), self.model, prepared, mechanism, ignorable) for rows in self._blocks()
+                block_sums(self.block(rows), self.model, prepared, mechanism, ignorable, self.tempering)
+                for rows in self._blocks()
             ]
         total = parts[0]
         for part in parts[1:]:
@@ -144,13 +173,16 @@ class NumpyEngine:
         if self.second is None:
             return total
         second = self.second if ignorable else np.zeros_like(self.second)
-        shared = self.model.structure.shared_term(theta.chol, second)
+        shared = self.model.shared_term(theta, second)
         return total._replace(ignorable=total.ignorable + shared, moments=Moments(total.moments.by_component, second))
 
-    def uncertainty(self, theta: Gaussians, mechanism: Mechanism, most: int) -> tuple[Array, int, Array | None]:
-        """u of at most about `most` rows, evenly spread over the sorted ones: u, how many are labelled, their weights."""
-        step = max(1, self.x.shape[1] // most)
-        scores = self.model.scores(theta, self.x[:, ::step])
+    def objective(self, theta: Any, sums: Sums) -> float:
+        """What a fit maximises: ``L_ig + t L_miss`` less the model's penalty."""
+        return sums.ignorable + self.tempering * sums.missing - self.model.penalty(theta)
+
+    def sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
+        """Drivers of at most about `most` rows, evenly spread over the sorted ones."""
+        few = self if self.x.shape[1] <= most else self.thinned(most)
         with np.errstate(all="ignore"):
-            u = mechanism.measured(posterior(scores)).value
-        return u, -(-self.labelled // step), None if self.weight is None else self.weight[::step]
+            u = mechanism.measured(posterior(self.model.scores(theta, few.x))).value
+        return Sample(drivers_of(u, few.covariates), few.labelled, few.weight)

@@ -1,15 +1,31 @@
 """From rows to a maximum: starts, restarts, and the solver between them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from marmix import start
 from marmix.engines import NumpyEngine
+from marmix.linear import LinearScores
 from marmix.missingness import Mechanism
 from marmix.scores import Gaussians, GaussianScores
-from marmix.solvers import SOLVERS, Fit
+from marmix.solvers import SOLVERS, Fit, fit_mechanism, lbfgs
+
+Array = NDArray[np.float64]
+Say = Callable[[str], None]
+
+# Rows that suffice to scale the coordinates of a logistic fit.
+_CALIBRATION_ROWS = 4096
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def fit_mixture(
@@ -18,16 +34,17 @@ def fit_mixture(
     mechanism: Mechanism | None,
     *,
     solver: str,
-    init: str | Mapping[str, Any],
+    kmeans: bool,
+    values: dict[str, Any],
     n_init: int,
-    floor: float,
     max_iter: int,
     tol: float,
     rng: np.random.RandomState,
-    say: Callable[[str], None],
-    say_more: Callable[[str], None],
+    names: list[Any],
+    say: Say,
+    say_more: Say,
 ) -> Fit:
-    """The best maximum from `n_init` starts; the first from `init` as it is, the others shaken.
+    """The best maximum from `n_init` starts; the first as asked for, the others shaken.
 
     Parameters
     ----------
@@ -35,64 +52,150 @@ def fit_mixture(
         Moments of the labelled rows, in the user's axes.
     mechanism : Mechanism or None
         Its options; None to leave the mechanism out.
-    init : {"labelled", "kmeans"} or mapping
-        A mapping gives starting values by name, what is not in it comes from the labelled rows.
+    kmeans : bool
+        Whether to start from k-means instead of the labelled rows.
+    values : dict
+        Starting values by name for the first start.
+    names : list
+        The classes, for messages.
     say, say_more : callable
         Take a line for each start, and for each iteration.
     """
-    if engine.labelled == engine.x.shape[1] and engine.model.single:
-        return _closed_form(engine, labelled, floor)
-    shift = engine.total_weight * engine.frame.log_det
+    model: GaussianScores = engine.model  # type: ignore[assignment]
+    if engine.labelled == engine.x.shape[1] and model.single:
+        return _closed_form(engine, model, labelled)
 
-    def report(iteration: int, loglik: float) -> None:
-        say_more(f"  iteration {iteration}: log-likelihood {loglik + shift:.6f}")
+    def starts() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
+        for i in range(n_init):
+            own = values if i == 0 else {}
+            yield _mixture_start(engine, model, labelled, kmeans, own, rng, names, shaken=i > 0), own
+
+    shift = engine.total_weight * engine.frame.log_det
+    return best_fit(engine, starts(), n_init, mechanism, solver, max_iter, tol, shift, say, say_more)
+
+
+def fit_logistic(
+    engine: NumpyEngine,
+    model: LinearScores,
+    mechanism: Mechanism | None,
+    *,
+    values: dict[str, Any],
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.RandomState,
+    say: Say,
+    say_more: Say,
+) -> Fit:
+    """The best maximum from `n_init` starts: the fit to the labelled rows, and shaken versions of it.
+
+    Without a mechanism the surface has one top, which is then found to rounding.
+    """
+    model.calibrate(engine.x[:, :: max(1, engine.x.shape[1] // _CALIBRATION_ROWS)], engine.total_weight)
+    origin = np.zeros((model.vectors, model.n_features()))
+    alone = mechanism is None or not engine.tempering
+    with _threads().limit(limits=1, user_api="blas"):
+        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-14 if alone else tol, report=_unheard)
+
+    def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
+        given = values.get("coefficients")
+        yield (by_labels.theta if given is None else model.from_user(given)), values
+        for _ in range(0 if alone else n_init - 1):
+            shrunk = rng.uniform(0.3, 1.0) * by_labels.theta
+            size = np.sqrt(np.mean(by_labels.theta[:, 1:] ** 2))
+            yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
+
+    return best_fit(
+        engine,
+        starts(),
+        1 if alone else n_init,
+        mechanism,
+        "lbfgs",
+        max_iter,
+        1e-14 if alone else tol,
+        0.0,
+        say,
+        say_more,
+    )
+
+
+def _unheard(iteration: int, objective: float) -> None:
+    """The climb to a start is not reported."""
+
+
+def best_fit(
+    engine: NumpyEngine,
+    starts: Iterable[tuple[Any, dict[str, Any]]],
+    n_starts: int,
+    mechanism: Mechanism | None,
+    solver: str,
+    max_iter: int,
+    tol: float,
+    shift: float,
+    say: Say,
+    say_more: Say,
+) -> Fit:
+    """The best of the maxima reached from these starts (parameters, and starting values of the mechanism).
+
+    A fit is many small steps, in which the threads of the linear algebra would only wait for each other: it is given
+    one. `shift` is added to the log-likelihoods that are said.
+    """
+
+    def report(iteration: int, objective: float) -> None:
+        say_more(f"  iteration {iteration}: log-likelihood {objective + shift:.6f}")
 
     best: Fit | None = None
-    for i in range(n_init):
-        values = dict(init) if i == 0 and isinstance(init, Mapping) else {}
-        theta = _mixture_start(engine, labelled, init == "kmeans", values, floor, rng, shaken=i > 0)
-        for begin in _mechanism_starts(engine, theta, mechanism, values):
-            fit = SOLVERS[solver](engine, theta, begin, floor=floor, max_iter=max_iter, tol=tol, report=report)
-            say(
-                f"start {i + 1} of {n_init}: log-likelihood {fit.loglik + shift:.6f} after {len(fit.trace) - 1} iterations"
-                f"{'' if fit.converged else ', not converged'}"
-            )
-            if best is None or fit.loglik > best.loglik:
-                best = fit
-    assert best is not None
+    with _threads().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
+        for i, (theta, values) in enumerate(starts, start=1):
+            # a mechanism of weight 0 is fitted to what the rest gives, afterwards
+            begins = _mechanism_starts(engine, theta, mechanism if engine.tempering else None, values)
+            for begin in begins:
+                fit = SOLVERS[solver](engine, theta, begin, max_iter=max_iter, tol=tol, report=report)
+                say(
+                    f"start {i} of {n_starts}: log-likelihood {fit.objective + shift:.6f} after {len(fit.trace) - 1} iterations"
+                    f"{'' if fit.converged else ', not converged'}"
+                )
+                if best is None or fit.objective > best.objective:
+                    best = fit
+        assert best is not None
+        if mechanism is not None and not engine.tempering:
+            alone = copy(engine)
+            alone.tempering = 1.0
+            begin = start.mechanism_start(engine, best.theta, mechanism, {})
+            best = best._replace(mechanism=fit_mechanism(alone, best.theta, begin)[0])
     return best
 
 
-def _closed_form(engine: NumpyEngine, labelled: start.ClassMoments, floor: float) -> Fit:
+def _closed_form(engine: NumpyEngine, model: GaussianScores, labelled: start.ClassMoments) -> Fit:
     """Every row labelled, one component a class: the LDA or QDA estimates, by one M-step."""
-    anywhere = start.labelled_start(engine.model, engine.frame, labelled, floor)
-    theta = engine.model.m_step(engine.sums(anywhere, None).moments, floor)
-    loglik = engine.sums(theta, None).loglik
+    anywhere = start.labelled_start(model, engine.frame, labelled)
+    theta = model.m_step(engine.sums(anywhere, None).moments)
+    loglik = engine.sums(theta, None).ignorable
     return Fit(theta, None, loglik, [loglik], True, "closed form", 2)
 
 
 def _mixture_start(
     engine: NumpyEngine,
+    model: GaussianScores,
     labelled: start.ClassMoments,
     kmeans: bool,
     values: dict[str, Any],
-    floor: float,
     rng: np.random.RandomState,
+    names: list[Any],
     shaken: bool,
 ) -> Gaussians:
-    model = engine.model
     if kmeans:
-        theta = start.kmeans_start(engine, floor, rng)
+        theta = start.kmeans_start(engine, model, rng)
     else:
-        single = GaussianScores(model.structure, [1] * len(model.counts))
-        theta = start.labelled_start(single, engine.frame, labelled, floor, rng if shaken else None)
+        single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
+        theta = start.labelled_start(single, engine.frame, labelled, rng if shaken else None)
         if not model.single:
-            theta = start.split_start(engine, single, theta, floor, rng)
-    return start.user_start(model, engine.frame, theta, values, floor)
+            theta = start.split_start(engine, model, single, theta, rng, names)
+    return start.user_start(model, engine.frame, theta, values)
 
 
 def _mechanism_starts(
-    engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism | None, values: dict[str, Any]
+    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, values: dict[str, Any]
 ) -> list[Mechanism | None]:
     """A free share begins both at some of it and at none, for these lead to different tops."""
     if mechanism is None:

@@ -1,36 +1,75 @@
 """The likelihood of a block of rows, through their scores alone.
 
-With ``s_jk = log pi_k + log f_k(x_j)`` and ``m_j = 1`` where the label is missing, the joint log-likelihood is
+With scores ``s_jk`` and ``m_j = 1`` where the label is missing, the log-likelihood is ``L_full = L_ig + L_miss`` with
 
-    L_ig   = sum_j (1 - m_j) s_{j z_j} + m_j log sum_k exp(s_jk)          eq. (1)-(3) of the paper
-    L_miss = sum_j m_j log q_j + (1 - m_j) log(1 - q_j)
-    L_full = L_ig + L_miss
+    joint        L_ig = sum_j (1 - m_j) s_{j z_j} + m_j log sum_k exp(s_jk)     eq. (1)-(3) of the paper
+    conditional  L_ig = sum_j (1 - m_j) (s_{j z_j} - log sum_k exp(s_jk))       given the features
+    both         L_miss = sum_j m_j log q_j + (1 - m_j) log(1 - q_j)
 
 and all that the parameters need of the rows is ``G_jk = d L / d s_jk``:
 
-    from L_ig      1{k = z_j} on labelled rows, tau_jk on the others: the responsibilities
-    from L_miss    (d L_miss / d eta_j) alpha_1 (d u_j / d s_jk)
+    from L_ig    labelled rows 1{k = z_j}, the others tau_jk: the responsibilities; less tau_jk everywhere if conditional
+    from L_miss  (d L_miss / d eta_j) alpha_1 (d u_j / d s_jk)
 
-summed up as moments ``sum_j G_jk phi(x_j)``. Rows come sorted, the labelled ones first and by class, so that every case
-above is a slice.
+summed up as moments ``sum_j G_jk phi(x_j)``. A *tempered* mechanism enters with a weight below one, ``L_ig + t L_miss``. Rows
+come sorted, the labelled ones first and by class, so that every case above is a slice.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marmix.covariance import Moments
 from marmix.missingness import Mechanism
-from marmix.scores import GaussianScores
 from marmix.uncertainty import posterior
 
 Array = NDArray[np.float64]
 
 
+class ScoreModel(Protocol):
+    """What the rows ask of a score model; `GaussianScores` and `LinearScores` are two."""
+
+    joint: bool
+    n_classes: int
+
+    def n_features(self) -> int:
+        """Rows of phi."""
+
+    def fill(self, phi: Array) -> None:
+        """Complete phi, whose first rows are [1, x]."""
+
+    def prepare(self, theta: Any) -> Array:
+        """What `block_scores` wants of the parameters."""
+
+    def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Any]:
+        """Class scores, and what `block_moments` wants to know of them."""
+
+    def block_moments(self, g: Array, share: Any, phi: Array) -> Array:
+        """Moments of G."""
+
+    def scores(self, theta: Any, x: Array) -> Array:
+        """Class scores of columns x."""
+
+    def second_moment(self, x: Array, weight: Array | None) -> Array | None:
+        """Moments of a term that is common to the classes."""
+
+    def shared_term(self, theta: Any, second: Array) -> float:
+        """The sum of that term."""
+
+    def penalty(self, theta: Any) -> float:
+        """What is subtracted from the log-likelihood."""
+
+    def chart(self, theta: Any) -> Any:
+        """Free coordinates around these parameters."""
+
+
 class Sums(NamedTuple):
-    """What the rows say of the parameters; sums over blocks add."""
+    """What the rows say of the parameters; sums over blocks add.
+
+    The two log-likelihoods are plain; moments and scores are those of ``L_ig + t L_miss``.
+    """
 
     ignorable: float
     missing: float
@@ -38,11 +77,6 @@ class Sums(NamedTuple):
     alpha: Array
     shape: float
     share: float
-
-    @property
-    def loglik(self) -> float:
-        """L_full."""
-        return self.ignorable + self.missing
 
     def __add__(self, other: "Sums") -> "Sums":  # type: ignore[override]
         return Sums(
@@ -61,45 +95,62 @@ class Block(NamedTuple):
     phi: Array
     cuts: list[int]
     weight: Array | None
+    covariates: Array | None
 
 
 def block_sums(
-    block: Block, model: GaussianScores, prepared: Array, mechanism: Mechanism | None, ignorable: bool = True
+    block: Block,
+    model: ScoreModel,
+    prepared: Array,
+    mechanism: Mechanism | None,
+    ignorable: bool = True,
+    tempering: float = 1.0,
 ) -> Sums:
     """Log-likelihood, moments of G and score of the mechanism, of one block.
 
     Parameters
     ----------
     prepared : array
-        The score model's parameters, from its structure's `prepare`.
+        The score model's parameters, from its `prepare`.
     mechanism : Mechanism or None
         None leaves L_miss out.
     ignorable : bool
         False leaves L_ig out.
+    tempering : float
+        The weight t of L_miss.
     """
-    phi, cuts, weight = block
+    phi, cuts, weight, covariates = block
     labelled = cuts[-1]
-    scores, share = model.class_scores(model.structure.scores(prepared, phi))
+    scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
-    value, about_alpha, about_shape, about_share = 0.0, np.zeros(2), 0.0, 0.0
+    value, about_alpha, about_shape, about_share = 0.0, np.zeros(0), 0.0, 0.0
     if mechanism is None:
         g = np.zeros_like(scores)
     else:
-        value, g, about_alpha, about_shape, about_share = mechanism.block(p, labelled, weight)
+        value, g, about_alpha, about_shape, about_share = mechanism.block(p, covariates, labelled, weight)
+        if tempering != 1.0:
+            g *= tempering
+            about_alpha, about_shape, about_share = (
+                tempering * about_alpha,
+                tempering * about_shape,
+                tempering * about_share,
+            )
     loglik = 0.0
     if ignorable:
+        # the normaliser counts for the unlabelled rows, or against the labelled ones
+        sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
         own = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
-            g[:, labelled:] += p.tau[:, labelled:]
-            loglik += p.log_norm[labelled:].sum()
+            g[:, these] += sign * p.tau[:, these]
+            loglik += sign * p.log_norm[these].sum()
             for k, rows in own:
                 g[k, rows] += 1.0
                 loglik += scores[k, rows].sum()
         else:
-            g[:, labelled:] += p.tau[:, labelled:] * weight[labelled:]
-            loglik += float(p.log_norm[labelled:] @ weight[labelled:])
+            g[:, these] += sign * p.tau[:, these] * weight[these]
+            loglik += sign * float(p.log_norm[these] @ weight[these])
             for k, rows in own:
                 g[k, rows] += weight[rows]
                 loglik += float(scores[k, rows] @ weight[rows])
-    moments = model.structure.moments(model.component_weights(g, share), phi)
+    moments = model.block_moments(g, share, phi)
     return Sums(float(loglik), value, Moments(moments), about_alpha, about_shape, about_share)

@@ -1,7 +1,10 @@
 """Why labels are missing: the mechanism P(label missing | x) = q(u(x)), a link of the classifier's own uncertainty.
 
-    eta_j = alpha_0 + alpha_1 u_j,    q_j = a + (1 - a) g(eta_j; shape),
+    eta_j = alpha_0 + alpha_1 u_j + gamma . v_j,    q_j = a + (1 - a) g(eta_j; shape),
     L_miss = sum_j  m_j log q_j + (1 - m_j) log(1 - q_j)
+
+with covariates v where labels are also lost for reasons beside the uncertainty. Together u and v are the *drivers* (1 + L, n) of
+the mechanism.
 
 `Mechanism` needs only scores (log posteriors up to a constant per row) and the missing indicator, so it can be attached to
 any classifier that has them: our own, gradient boosting, a neural network.
@@ -14,19 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
 
-from marmix.links import LINK_SHAPES, Hazard, eta_at, hazard, log_missing, odds_against, stretch
+from marmix.charts import MechanismChart, climb
+from marmix.links import LINK_SHAPES, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.uncertainty import MEASURES, Measured, Posterior, measure_function, posterior
 
 Array = NDArray[np.float64]
-
-# Beyond this shape the curve is its limit, q = 1 - exp(-max(0, eta / shape)), to within what any sample can tell.
-SHAPE_MAX = 100.0
-# A share that leaves no room for the rest of the mechanism is not a mechanism.
-SHARE_MAX = 0.999
-# The scale of a shape or share that the data do not identify: a tenth of its range (the shape's is [0, 1), see below).
-_UNIDENTIFIED = 0.1
 
 
 class MissingnessTerms(NamedTuple):
@@ -42,7 +38,7 @@ class MechanismSums(NamedTuple):
 
     loglik: float
     gradient: Array  # (K, n), with respect to the scores
-    alpha: Array  # (2,)
+    alpha: Array  # (2 + L,)
     shape: float
     share: float
 
@@ -56,8 +52,8 @@ class Mechanism:
     uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant"} or callable
         The measure u of a row's posteriors. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
         partial derivatives (n, K).
-    alpha : tuple of two floats
-        Intercept and slope of eta.
+    alpha : tuple of floats
+        Intercept and slope of eta, then the slopes of covariates if there are any.
     shape : float
         Aranda-Ordaz shape lambda >= 0: 0 is complementary log-log, 1 is logit.
     share : float
@@ -76,7 +72,7 @@ class Mechanism:
     """
 
     uncertainty: str | Callable[..., object] = "margin"
-    alpha: tuple[float, float] = (0.0, 0.0)
+    alpha: tuple[float, ...] = (0.0, 0.0)
     shape: float = 1.0
     share: float = 0.0
     free_shape: bool = False
@@ -89,6 +85,7 @@ class Mechanism:
         shape: float | None = None,
         uncertainty: str | Callable[..., object] = "margin",
         mcar_share: bool = False,
+        covariates: int = 0,
     ) -> "Mechanism":
         """A mechanism to be fitted, from the options of the estimators; bad ones are named."""
         if link not in LINK_SHAPES:
@@ -107,6 +104,7 @@ class Mechanism:
             fixed = float(shape)
         return cls(
             uncertainty=uncertainty,
+            alpha=(0.0,) * (2 + covariates),
             shape=1.0 if fixed is None else fixed,
             share=0.05 if mcar_share else 0.0,
             free_shape=fixed is None,
@@ -119,11 +117,18 @@ class Mechanism:
         """The uncertainty u of every row."""
         return self.measured(_class_major_posterior(scores)).value
 
-    def missing_proba(self, scores: ArrayLike) -> Array:
-        """q, the probability that the label of a row is missing."""
-        return self.missing_proba_of(self.measure(scores))
+    def missing_proba(self, scores: ArrayLike, covariates: ArrayLike | None = None) -> Array:
+        """q, the probability that the label of a row is missing; `covariates` (n, L) where the mechanism has any."""
+        return self.missing_proba_of(self._drivers(self.measure(scores), covariates))
 
-    def terms(self, scores: ArrayLike, missing: ArrayLike) -> MissingnessTerms:
+    def _drivers(self, u: Array, covariates: ArrayLike | None) -> Array:
+        v = np.empty((len(u), 0)) if covariates is None else np.asarray(covariates, dtype=float)
+        wanted = (len(u), len(self.alpha) - 2)
+        if v.shape != wanted:
+            raise ValueError(f"covariates must have shape {wanted}, as alpha has slopes for them; got {v.shape}.")
+        return drivers_of(u, v.T)
+
+    def terms(self, scores: ArrayLike, missing: ArrayLike, covariates: ArrayLike | None = None) -> MissingnessTerms:
         """Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores.
 
         The curvature is the expected one, ``E[g g'] = q'^2 / (q (1 - q)) d eta d eta'`` with ``g`` the gradient: positive
@@ -134,7 +139,7 @@ class Mechanism:
         m = _indicator(missing, p.tau.shape[1])
         measured = self.measured(p)
         with np.errstate(all="ignore"):
-            eta = self.eta(measured.value)
+            eta = self.eta(self._drivers(measured.value, covariates))
             h = hazard(eta, self.shape)
             n = h.n + self._extra
             log_q, _, slope = log_missing(eta, n, h.slope, self._extra)
@@ -145,11 +150,17 @@ class Mechanism:
         curvature = np.einsum("n,kn,ln->nkl", information, d_eta, d_eta)
         return MissingnessTerms(loglik, np.ascontiguousarray(gradient.T), curvature)
 
-    def profile(self, scores: ArrayLike, missing: ArrayLike, sample_weight: ArrayLike | None = None) -> "Mechanism":
+    def profile(
+        self,
+        scores: ArrayLike,
+        missing: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+    ) -> "Mechanism":
         """The mechanism that maximises L_miss over alpha, and the shape and share if they are free, for given scores."""
-        u = self.measure(scores)
-        m = _indicator(missing, len(u))
-        w = np.ones(len(u)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        drivers = self._drivers(self.measure(scores), covariates)
+        m = _indicator(missing, drivers.shape[1])
+        w = np.ones(len(m)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         rate = float(w @ m / w.sum())
         if not 0.0 < rate < 1.0:
             raise ValueError("missing is the same for every row: there is no mechanism to estimate.")
@@ -157,8 +168,8 @@ class Mechanism:
         starts = [self.starting(rate)]
         if self.free_shape:  # the shape's profile may have several maxima
             starts = [replace(self, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
-        found = [start.profile_of(u[order], int(np.sum(~m)), w[order]) for start in starts]
-        return max(found, key=lambda mechanism: float(w @ mechanism.terms(scores, m).loglik))
+        found = [start.profile_of(drivers[:, order], int(np.sum(~m)), w[order]) for start in starts]
+        return max(found, key=lambda mechanism: float(w @ mechanism.terms(scores, m, covariates).loglik))
 
     # What the engines call: class-major blocks whose labelled rows come first.
 
@@ -171,29 +182,36 @@ class Mechanism:
     def _extra(self) -> float:
         return float(-np.log1p(-self.share)) if self.share else 0.0
 
-    def eta(self, u: Array) -> Array:
+    def eta(self, drivers: Array) -> Array:
         """The linear predictor."""
-        return self.alpha[0] + self.alpha[1] * u
+        eta = self.alpha[1] * drivers[0]
+        eta += self.alpha[0]
+        for slope, covariate in zip(self.alpha[2:], drivers[1:], strict=True):
+            eta += slope * covariate
+        return eta
 
-    def missing_proba_of(self, u: Array) -> Array:
-        """q of rows with uncertainty u."""
+    def missing_proba_of(self, drivers: Array) -> Array:
+        """q of rows with these drivers."""
         with np.errstate(all="ignore"):
-            return -np.expm1(-hazard(self.eta(u), self.shape).n - self._extra)
+            return -np.expm1(-hazard(self.eta(drivers), self.shape).n - self._extra)
 
-    def block(self, p: Posterior, labelled: int, weight: Array | None = None) -> MechanismSums:
+    def block(
+        self, p: Posterior, covariates: Array | None, labelled: int, weight: Array | None = None
+    ) -> MechanismSums:
         """Log-likelihood and gradients of a block whose first `labelled` rows have their label."""
         u, gradient = self.measured(p)
-        loglik, hazard_slope, eta_slope, h = self._rows(u, labelled, weight)
+        drivers = drivers_of(u, covariates)
+        loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
         gradient *= self.alpha[1] * eta_slope
-        alpha, shape, share = self._score(u, hazard_slope, eta_slope, h)
+        alpha, shape, share = self._score(drivers, hazard_slope, eta_slope, h)
         return MechanismSums(loglik, gradient, alpha, shape, share)
 
-    def _rows(self, u: Array, labelled: int, weight: Array | None) -> tuple[float, Array, Array, Hazard]:
-        eta = self.eta(u)
+    def _rows(self, drivers: Array, labelled: int, weight: Array | None) -> tuple[float, Array, Array, Hazard]:
+        eta = self.eta(drivers)
         h = hazard(eta, self.shape, self.free_shape)
         n = h.n + self._extra if self.share else h.n
         log_q, against, slope = log_missing(eta[labelled:], n[labelled:], h.slope[labelled:], self._extra)
-        hazard_slope, eta_slope = np.empty_like(u), np.empty_like(u)
+        hazard_slope, eta_slope = np.empty_like(eta), np.empty_like(eta)
         hazard_slope[:labelled], hazard_slope[labelled:] = -1.0, against
         np.negative(h.slope[:labelled], out=eta_slope[:labelled])
         eta_slope[labelled:] = slope
@@ -203,8 +221,8 @@ class Mechanism:
         eta_slope *= weight
         return float(log_q @ weight[labelled:] - n[:labelled] @ weight[:labelled]), hazard_slope, eta_slope, h
 
-    def _score(self, u: Array, hazard_slope: Array, eta_slope: Array, h: Hazard) -> tuple[Array, float, float]:
-        alpha = np.array([eta_slope.sum(), eta_slope @ u])
+    def _score(self, drivers: Array, hazard_slope: Array, eta_slope: Array, h: Hazard) -> tuple[Array, float, float]:
+        alpha = np.array([eta_slope.sum(), *(drivers @ eta_slope)])
         shape = 0.0 if h.shape_slope is None else float(hazard_slope @ h.shape_slope)
         share = float(hazard_slope.sum() / (1.0 - self.share)) if self.free_share else 0.0
         return alpha, shape, share
@@ -214,161 +232,65 @@ class Mechanism:
     def starting(self, rate: float) -> "Mechanism":
         """The mechanism without slope that loses labels at this rate."""
         rate = (rate - self.share) / (1.0 - self.share)
-        return replace(self, alpha=(eta_at(-np.log1p(-min(max(rate, 1e-3), 1.0 - 1e-9)), self.shape), 0.0))
+        level = eta_at(-np.log1p(-min(max(rate, 1e-3), 1.0 - 1e-9)), self.shape)
+        return replace(self, alpha=(level, *[0.0] * (len(self.alpha) - 1)))
 
-    def profile_of(self, u: Array, labelled: int, weight: Array | None = None) -> "Mechanism":
-        """Maximise L_miss from here for given uncertainties, the labelled rows first."""
+    def profile_of(self, drivers: Array, labelled: int, weight: Array | None = None) -> "Mechanism":
+        """Maximise L_miss from here for given drivers, the labelled rows first."""
 
         def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
             with np.errstate(all="ignore"):
-                loglik, hazard_slope, eta_slope, h = here._rows(u, labelled, weight)
-                return loglik, *here._score(u, hazard_slope, eta_slope, h)
+                loglik, hazard_slope, eta_slope, h = here._rows(drivers, labelled, weight)
+                return loglik, *here._score(drivers, hazard_slope, eta_slope, h)
 
-        total = float(len(u) if weight is None else weight.sum())
-        return climb(self, lambda here: MechanismChart(here, u, weight), evaluate, total)[0]
+        total = float(drivers.shape[1] if weight is None else weight.sum())
+        with np.errstate(all="ignore"):
+            return climb(self, lambda here: MechanismChart(here, drivers, weight), evaluate, total)[0]
 
-    def information(self, u: Array, weight: Array) -> tuple[Array, float]:
-        """Expected information of (alpha_0, alpha_1, shape, share), and the mean uncertainty of the rows that carry it.
+    def moved(self, alpha: Array) -> "Mechanism":
+        """The same mechanism with another alpha."""
+        return replace(self, alpha=tuple(alpha.tolist()))
+
+    def loglik_of(self, drivers: Array, labelled: int, weight: Array | None) -> float:
+        """L_miss of rows with these drivers, the labelled ones first."""
+        with np.errstate(all="ignore"):
+            return self._rows(drivers, labelled, weight)[0]
+
+    def information(self, drivers: Array, weight: Array) -> tuple[Array, Array]:
+        """Expected information of (alpha, shape, share), and the mean drivers of the rows that carry it.
 
         The hazard ``n`` of a row carries ``1 / expm1(n)`` of it.
         """
         with np.errstate(all="ignore"):
-            h = hazard(self.eta(u), self.shape, True)
+            h = hazard(self.eta(drivers), self.shape, True)
             root = np.sqrt(odds_against(h.n + self._extra) * weight)
-            jacobian = np.array(
-                [h.slope, h.slope * u, np.asarray(h.shape_slope), np.full_like(u, 1.0 / (1.0 - self.share))]
-            )
-            weighted = jacobian * root
+            by_share = np.full_like(root, 1.0 / (1.0 - self.share))
+            weighted = np.vstack([h.slope, h.slope * drivers, np.asarray(h.shape_slope), by_share]) * root
         weighted[~np.isfinite(weighted)] = 0.0
         information = weighted @ weighted.T
-        centre = information[0, 1] / information[0, 0] if information[0, 0] > 1e-300 else weight @ u / weight.sum()
-        return information, float(centre)
+        if information[0, 0] > 1e-300:
+            return information, information[0, 1 : 1 + len(drivers)] / information[0, 0]
+        return information, drivers @ weight / weight.sum()
 
-    def scored(self, u: Array, labelled: int, weight: Array) -> "Mechanism":
-        """One step of Fisher scoring in alpha: a rough fit that stays moderate where the likelihood has no maximum."""
+    def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
+        """One step of Fisher scoring in alpha, halved until it rises: a rough fit, moderate where there is no maximum."""
         with np.errstate(all="ignore"):
-            _, hazard_slope, eta_slope, h = self._rows(u, labelled, weight)
-            score = self._score(u, hazard_slope, eta_slope, h)[0]
-        about = self.information(u, weight)[0][:2, :2]
+            _, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
+            score = self._score(drivers, hazard_slope, eta_slope, h)[0]
+        about = self.information(drivers, weight)[0][: len(score), : len(score)]
         step = np.linalg.lstsq(about, score, rcond=1e-10)[0]
-        return replace(self, alpha=(self.alpha[0] + float(step[0]), self.alpha[1] + float(step[1])))
+        loglik = self.loglik_of(drivers, labelled, weight)
+        for _ in range(20):
+            other = self.moved(np.array(self.alpha) + step)
+            if other.loglik_of(drivers, labelled, weight) > loglik:
+                return other
+            step = 0.5 * step
+        return self
 
 
-class MechanismChart:
-    """Free coordinates of a mechanism around a reference, scaled by its information there.
-
-    alpha is carried by the hazard at the mean uncertainty and its relative slope there, ``b_0 = log n(ubar)`` and
-    ``b_1 = d log n / du``, whose meaning does not change with the shape (alpha itself grows with it without limit). The shape is
-    carried by ``shape / (1 + shape)``, so that infinity is near. Then moving the shape or the share takes (b_0, b_1) along
-    such that the likelihood stays put to second order. Only the shape and the share are bounded, each by its own
-    coordinate.
-    """
-
-    def __init__(self, reference: Mechanism, u: Array, weight: Array | None):
-        w = np.ones_like(u) if weight is None else weight
-        information, self.centre = reference.information(u, w)
-        self.reference = reference
-        self._free = [i for i, free in ((2, reference.free_shape), (3, reference.free_share)) if free]
-        self.size = 2 + len(self._free)
-        with np.errstate(all="ignore"):
-            h = hazard(reference.eta(np.array([self.centre])), reference.shape)
-        n, slope = np.clip(float(h.n[0]), 1e-300, 1e300), float(h.slope[0])
-        self._at = np.array(
-            [np.log(n), reference.alpha[1] * slope / n, reference.shape / (1.0 + reference.shape), reference.share]
-        )
-        jacobian = self._jacobian(self._at)
-        information = jacobian.T @ (information / w.sum()) @ jacobian
-        values, vectors = np.linalg.eigh(information[:2, :2])
-        values = np.maximum(values, 1e-8 * values[1] + 1e-12)
-        self._to_level = vectors / np.sqrt(values)
-        across = information[:2, self._free]
-        self._shear = self._to_level @ (self._to_level.T @ across)
-        left = np.diag(information)[self._free] - np.einsum("ij,ij->j", across, self._shear)
-        self._scale = 1.0 / np.sqrt(np.maximum(left, _UNIDENTIFIED**2))
-
-    @property
-    def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy."""
-        at, upper = self._at[self._free], np.array([0.0, 0.0, SHAPE_MAX / (1.0 + SHAPE_MAX), SHARE_MAX])[self._free]
-        low, high = -at / self._scale, np.maximum(upper - at, 0.0) / self._scale
-        return [(None, None), (None, None), *zip(low.tolist(), high.tolist(), strict=True)]
-
-    def _place(self, vector: Array) -> Array:
-        """(b_0, b_1, shape / (1 + shape), share) at these coordinates."""
-        place = self._at.copy()
-        moved = self._scale * vector[2:]
-        place[self._free] += moved
-        place[:2] += self._to_level @ vector[:2] - self._shear @ moved
-        place[2] = 0.0 if place[2] < 1e-15 else place[2]  # the bound, up to rounding
-        place[3] = max(place[3], 0.0)
-        return place
-
-    def mechanism(self, vector: Array) -> Mechanism:
-        """The mechanism at these coordinates."""
-        b_0, b_1, rho, share = self._place(vector)
-        shape = self.reference.shape if 2 not in self._free else float(rho / (1.0 - rho))
-        n = np.exp(b_0)
-        slope = b_1 * stretch(shape * n)[0]
-        return replace(
-            self.reference, alpha=(float(eta_at(n, shape) - slope * self.centre), float(slope)), shape=shape,
-            share=float(share),
-        )  # fmt: skip
-
-    def _jacobian(self, place: Array) -> Array:
-        """d(alpha_0, alpha_1, shape, share) / d(place)."""
-        b_0, b_1, rho, _ = place
-        shape = rho / (1.0 - rho)
-        n = np.exp(b_0)
-        ratio, growth = stretch(shape * n)
-        with np.errstate(all="ignore"):
-            h = hazard(np.array([eta_at(n, shape)]), shape, with_shape_slope=True)
-            eta_by_shape = -(h.shape_slope / h.slope)[0]  # type: ignore[operator]
-        jacobian = np.zeros((4, 4))
-        jacobian[1, :3] = b_1 * growth * shape * n, ratio, b_1 * growth * n
-        jacobian[0, :3] = -self.centre * jacobian[1, :3] + [ratio, 0.0, eta_by_shape]
-        jacobian[:3, 2] *= (1.0 + shape) ** 2
-        jacobian[2, 2] = (1.0 + shape) ** 2
-        jacobian[3, 3] = 1.0
-        return jacobian
-
-    def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
-        """Chain rule from the score in (alpha, shape, share) to the coordinates."""
-        by_place = np.array([*alpha, shape, share]) @ self._jacobian(self._place(vector))
-        own = by_place[self._free] - self._shear.T @ by_place[:2]
-        return np.concatenate([self._to_level.T @ by_place[:2], self._scale * own])
-
-
-def climb(
-    mechanism: Mechanism,
-    chart_of: Callable[[Mechanism], MechanismChart],
-    evaluate: Callable[[Mechanism], tuple[float, Array, float, float]],
-    total: float,
-) -> tuple[Mechanism, float]:
-    """The nearest maximum of L_miss, by quasi-Newton in a chart that is renewed until the maximum stays put.
-
-    `evaluate` gives L_miss and its score in alpha, shape and share; `total` is the weight of all rows.
-    """
-    reached = evaluate(mechanism)[0]
-    for _ in range(10):
-        chart = chart_of(mechanism)
-
-        def negative(vector: Array, chart: MechanismChart = chart, base: float = reached) -> tuple[float, Array]:
-            loglik, *score = evaluate(chart.mechanism(vector))
-            gradient = -chart.gradient(vector, *score) / total  # type: ignore[arg-type]
-            if not (np.isfinite(loglik) and np.isfinite(gradient).all()):
-                return 1e10, np.zeros_like(gradient)
-            return (base - loglik) / total, gradient
-
-        found = minimize(
-            negative, np.zeros(chart.size), jac=True, method="L-BFGS-B", bounds=chart.bounds,
-            options={"ftol": 1e-12, "gtol": 1e-8, "maxiter": 100},
-        )  # fmt: skip
-        if found.fun >= 0.0:
-            break
-        mechanism, reached = chart.mechanism(found.x), reached - found.fun * total
-        if found.fun > -1e-10:
-            break
-    return mechanism, reached
+def drivers_of(u: Array, covariates: Array | None) -> Array:
+    """The uncertainty (n,) above the covariates (L, n)."""
+    return u[None, :] if covariates is None or not len(covariates) else np.vstack([u, covariates])
 
 
 def _class_major_posterior(scores: ArrayLike) -> Posterior:

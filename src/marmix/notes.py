@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.missingness import SHAPE_MAX, Mechanism
+from marmix.charts import SHAPE_MAX
+from marmix.missingness import Mechanism
 
 
 class BoundaryWarning(UserWarning):

@@ -2,7 +2,7 @@
 
 The Gaussian mixture's score of class k is ``s_jk = log sum_{c in k} pi_c N(x_j; mu_c, Sigma_c)``: a class may own several
 components, its score is the logsumexp of theirs, and ``G`` reaches a component in proportion to its responsibility
-within the class.
+within the class. Its scores are log densities, so the likelihood is *joint*: it has the features in it.
 """
 
 from typing import NamedTuple
@@ -32,25 +32,40 @@ class GaussianScores:
         The covariance structure.
     counts : sequence of int
         Components of each class; components are ordered by class.
+    floor : float
+        Smallest residual variance of a component, in the axes of the fit.
     """
 
-    def __init__(self, structure: Structure, counts: list[int]):
+    joint = True
+
+    def __init__(self, structure: Structure, counts: list[int], floor: float):
         self.structure = structure
         self.counts = list(counts)
+        self.floor = floor
+        self.n_classes = len(counts)
         self.owner = np.repeat(np.arange(len(counts)), counts)
         self.single = max(counts) == 1
         ends = np.cumsum(counts)
         self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
-    def coefficients(self, theta: Gaussians) -> Array:
-        """W with component scores ``W phi(x)``."""
-        return self.structure.coefficients(*theta)
+    def n_features(self) -> int:
+        """Rows of phi."""
+        return self.structure.n_features()
 
-    def class_scores(self, scores: Array) -> tuple[Array, Array | None]:
-        """Scores of the classes from those of the components, and each component's share of its class."""
+    def fill(self, phi: Array) -> None:
+        """Complete phi, whose first 1 + d rows are [1, x]."""
+        self.structure.fill_quadratic(phi)
+
+    def prepare(self, theta: Gaussians) -> Array:
+        """What `block_scores` wants of the parameters, once a pass."""
+        return self.structure.prepare(*theta)
+
+    def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Array | None]:
+        """Class scores (K, n) of a block, and each component's share of its class where there are several."""
+        scores = self.structure.scores(prepared, phi)
         if self.single:
             return scores, None
-        by_class = np.empty((len(self.counts), scores.shape[1]))
+        by_class = np.empty((self.n_classes, scores.shape[1]))
         share = np.empty_like(scores)
         for k, own in enumerate(self._slices):
             top = scores[own].max(axis=0)
@@ -60,27 +75,44 @@ class GaussianScores:
             by_class[k] = top + np.log(total)
         return by_class, share
 
+    def block_moments(self, g: Array, share: Array | None, phi: Array) -> Array:
+        """Moments (C, p) of ``G`` of a block; the classes' G reaches the components by their shares."""
+        return self.structure.moments(g if share is None else g[self.owner] * share, phi)
+
+    def second_moment(self, x: Array, weight: Array | None) -> Array | None:
+        """Moments of the quadratic term that all components share, if they share one."""
+        if not self.structure.shared_quadratic:
+            return None
+        return x @ x.T if weight is None else (x * weight) @ x.T
+
+    def shared_term(self, theta: Gaussians, second: Array) -> float:
+        """The sum over rows of that term."""
+        return self.structure.shared_term(theta.chol, second)
+
     def scores(self, theta: Gaussians, x: Array) -> Array:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
-        kind = self.structure
-        return self.class_scores(kind.scores(kind.prepare(*theta), kind.features(x)))[0]
+        return self.block_scores(self.prepare(theta), self.structure.features(x))[0]
 
-    def component_weights(self, by_class: Array, share: Array | None) -> Array:
-        """``G`` of the components from ``G`` of the classes."""
-        return by_class if share is None else by_class[self.owner] * share
+    def penalty(self, theta: Gaussians) -> float:
+        """What is subtracted from the log-likelihood: nothing."""
+        return 0.0
 
     def complete_loglik(self, theta: Gaussians, moments: Moments) -> float:
         """``sum_j sum_c G_jc log{pi_c N(x_j; c)}`` from the moments of G: linear in them."""
-        value = float(np.sum(self.coefficients(theta) * moments.by_component))
+        value = float(np.sum(self.structure.coefficients(*theta) * moments.by_component))
         if moments.second is not None:
-            value += self.structure.shared_term(theta.chol, moments.second)
+            value += self.shared_term(theta, moments.second)
         return value
 
-    def m_step(self, moments: Moments, floor: float) -> Gaussians:
+    def m_step(self, moments: Moments) -> Gaussians:
         """The parameters that maximise `complete_loglik` for moments of responsibilities."""
         g0 = moments.by_component[:, 0]
-        mu, chol = self.structure.m_step(moments, floor)
+        mu, chol = self.structure.m_step(moments, self.floor)
         return Gaussians(np.log(g0) - np.log(g0.sum()), mu, chol)
+
+    def chart(self, theta: Gaussians) -> "GaussianChart":
+        """Free coordinates around these parameters."""
+        return GaussianChart(self, theta)
 
 
 class GaussianChart:
@@ -92,11 +124,12 @@ class GaussianChart:
     log pivots are bounded, by the floor on residual variances.
     """
 
-    def __init__(self, model: GaussianScores, reference: Gaussians, floor: float):
-        self.model, self.reference, self.floor = model, reference, floor
+    def __init__(self, model: GaussianScores, reference: Gaussians):
+        self.model, self.reference = model, reference
         self._pi = np.exp(reference.log_pi)
         self._components, self._d = reference.mu.shape
-        self._spread = model.structure.spread(reference.chol, self._components) / np.sqrt(self._pi)[:, None, None]
+        spread = model.structure.spread(reference.chol, self._components)
+        self._spread = spread / np.sqrt(self._pi)[:, None, None]
         self._step_shape = model.structure.step_shape(self._components)
         self._cuts = np.cumsum([self._components, self._components * self._d])
         self.size = int(self._cuts[1] + np.prod(self._step_shape))
@@ -105,7 +138,7 @@ class GaussianChart:
     def upper(self) -> Array:
         """Upper bounds of the coordinates (there are no lower ones)."""
         upper = np.full(self.size, np.inf)
-        limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.floor)
+        limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.model.floor)
         upper[self._cuts[1] :] = limits.ravel()
         return upper
 

@@ -11,17 +11,18 @@ Both stop when the rise still to come is below `tol` per row.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
+from marmix.charts import SHAPE_MAX, MechanismChart, climb
 from marmix.covariance import Moments
 from marmix.engines import NumpyEngine
 from marmix.likelihood import Sums
-from marmix.missingness import Mechanism, MechanismChart, climb
-from marmix.scores import GaussianChart, Gaussians
+from marmix.missingness import Mechanism
+from marmix.scores import GaussianChart, Gaussians, GaussianScores
 
 Array = NDArray[np.float64]
 Report = Callable[[int, float], None]
@@ -34,16 +35,18 @@ _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
 _MEMORY = 30
 # A gradient this small, in coordinates of unit information, is worth less than tol (its square over twice the curvature).
 _GRADIENT = 0.01
+# Shapes that are tried when a maximum is reached, and the rows on which they are.
+_SCAN_SHAPES, _SCAN_ROWS = (0.0, 0.3, 1.0, 3.0, 12.0, SHAPE_MAX), 2048
 # Fresh starts of L-BFGS before its failure to settle is reported.
 _ROUNDS = 10
 
 
 class Fit(NamedTuple):
-    """A maximum, or how far a solver came."""
+    """A maximum, or how far a solver came; `objective` and `trace` are of ``L_ig + t L_miss`` less any penalty."""
 
-    theta: Gaussians
+    theta: Any
     mechanism: Mechanism | None
-    loglik: float
+    objective: float
     trace: list[float]
     converged: bool
     reason: str
@@ -56,14 +59,17 @@ class _Counted:
     def __init__(self, engine: NumpyEngine):
         self.engine, self.passes = engine, 0
 
-    def sums(self, theta: Gaussians, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
+    def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
         self.passes += 1
         return self.engine.sums(theta, mechanism, ignorable)
 
+    def objective(self, theta: Any, mechanism: Mechanism | None) -> float:
+        return self.engine.objective(theta, self.sums(theta, mechanism))
 
-def _mechanism_chart(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism) -> MechanismChart:
-    u, _, weight = engine.uncertainty(theta, mechanism, _CHART_ROWS)
-    return MechanismChart(mechanism, u, weight)
+
+def _mechanism_chart(engine: NumpyEngine, theta: Any, mechanism: Mechanism) -> MechanismChart:
+    sample = engine.sample(theta, mechanism, _CHART_ROWS)
+    return MechanismChart(mechanism, sample.drivers, sample.weight)
 
 
 def _maximise(
@@ -89,39 +95,39 @@ def _per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
 
 
 def lbfgs(
-    engine: NumpyEngine,
-    theta: Gaussians,
-    mechanism: Mechanism | None,
-    *,
-    floor: float,
-    max_iter: int,
-    tol: float,
-    report: Report,
+    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, *, max_iter: int, tol: float, report: Report
 ) -> Fit:
     """Maximise over all parameters at once, from `theta` and `mechanism`.
 
     With many rows the climb begins on a few of them, so that full passes only finish it.
     """
-    few = max(_FEW_ROWS, _FEW_ROWS_PER_PARAMETER * GaussianChart(engine.model, theta, floor).size)
+    few = max(_FEW_ROWS, _FEW_ROWS_PER_PARAMETER * engine.model.chart(theta).size)
     if engine.x.shape[1] >= 4 * few:
         theta, mechanism, *_ = lbfgs(
-            engine.thinned(few), theta, mechanism, floor=floor, max_iter=max_iter, tol=max(tol, 1e-6),
-            report=lambda iteration, loglik: None,
-        )  # fmt: skip
+            engine.thinned(few), theta, mechanism, max_iter=max_iter, tol=max(tol, 1e-6), report=_say_nothing
+        )
     rows, total = _Counted(engine), engine.total_weight
-    reached = rows.sums(theta, mechanism).loglik
+    reached = rows.objective(theta, mechanism)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
+    looked_around = False
     for _ in range(_ROUNDS):
-        theta, mechanism, loglik, found, slope = _lbfgs_round(
-            rows, theta, mechanism, reached, floor, max_iter - iterations, tol, trace, report
+        theta, mechanism, objective, found, slope = _lbfgs_round(
+            rows, theta, mechanism, reached, max_iter - iterations, tol, trace, report
         )
-        gain, reached, iterations = (loglik - reached) / total, loglik, iterations + found.nit
+        gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
         at_top = bool(slope <= 10 * _GRADIENT * np.sqrt(tol))
         if at_top or gain < tol:
             # Where the gradient is not small, only a regular stop of the method counts as a maximum.
             converged, reason = at_top or bool(found.success), str(found.message).lower()
-            break
+            if looked_around or mechanism is None or not mechanism.free_shape:
+                break
+            looked_around = True
+            other = _better_shape(rows, theta, mechanism, reached + tol * total)
+            if other is None:
+                break
+            mechanism, reached = other
+            converged = False
         if iterations >= max_iter:
             reason = f"max_iter={max_iter} iterations were used up"
             break
@@ -129,24 +135,46 @@ def lbfgs(
     return Fit(theta, mechanism, reached, trace, converged, reason, rows.passes)
 
 
+def _say_nothing(iteration: int, objective: float) -> None:
+    """A report of the climb on a few rows would only confuse."""
+
+
+def _better_shape(rows: _Counted, theta: Any, mechanism: Mechanism, beyond: float) -> tuple[Mechanism, float] | None:
+    """A mechanism of quite another shape whose objective is `beyond` this: the shape's profile can have two tops."""
+    drivers, labelled, weight = rows.engine.sample(theta, mechanism, _SCAN_ROWS)
+    w = np.ones(drivers.shape[1]) if weight is None else weight
+    chart = MechanismChart(mechanism, drivers, weight)
+    best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()
+    for shape in _SCAN_SHAPES:
+        other = chart.with_shape(shape)
+        for _ in range(3):
+            other = other.scored(drivers, labelled, w)
+        loglik = other.loglik_of(drivers, labelled, w)
+        if loglik > best_loglik:
+            best, best_loglik = other, loglik
+    if best is mechanism:
+        return None
+    objective = rows.objective(theta, best)
+    return (best, objective) if objective > beyond else None
+
+
 def _lbfgs_round(
     rows: _Counted,
-    theta: Gaussians,
+    theta: Any,
     mechanism: Mechanism | None,
     base: float,
-    floor: float,
     max_iter: int,
     tol: float,
     trace: list[float],
     report: Report,
-) -> tuple[Gaussians, Mechanism | None, float, OptimizeResult, float]:
-    """One run of L-BFGS-B in charts around the given parameters, whose log-likelihood is `base`.
+) -> tuple[Any, Mechanism | None, float, OptimizeResult, float]:
+    """One run of L-BFGS-B in charts around the given parameters, where the objective is `base`.
 
-    Returns the new parameters, their log-likelihood, scipy's result and the largest free entry of the gradient.
+    Returns the new parameters, their objective, scipy's result and the largest free entry of the gradient.
     """
-    total = rows.engine.total_weight
-    chart = GaussianChart(rows.engine.model, theta, floor)
-    about = None if mechanism is None else _mechanism_chart(rows.engine, theta, mechanism)
+    engine, total = rows.engine, rows.engine.total_weight
+    chart = engine.model.chart(theta)
+    about = None if mechanism is None else _mechanism_chart(engine, theta, mechanism)
     bounds: list[tuple[float | None, float | None]] = [(None, limit) for limit in chart.upper]
     bounds += [] if about is None else about.bounds
 
@@ -157,7 +185,7 @@ def _lbfgs_round(
         gradient = chart.gradient(part, here, sums.moments)
         if about is not None:
             gradient = np.concatenate([gradient, about.gradient(rest, sums.alpha, sums.shape, sums.share)])
-        return _per_row(base - sums.loglik, gradient, total)
+        return _per_row(base - engine.objective(here, sums), gradient, total)
 
     def note(intermediate_result: OptimizeResult) -> None:
         trace.append(base - intermediate_result.fun * total)
@@ -184,36 +212,43 @@ def ecm(
     theta: Gaussians,
     mechanism: Mechanism | None,
     *,
-    floor: float,
     max_iter: int,
     tol: float,
     report: Report,
 ) -> Fit:
     """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
-    rows, total = _Counted(engine), engine.total_weight
+    rows, total, t = _Counted(engine), engine.total_weight, engine.tempering
+    model: GaussianScores = engine.model  # type: ignore[assignment]
     e_step = rows.sums(theta, None)
     missing = 0.0 if mechanism is None else rows.sums(theta, mechanism, ignorable=False).missing
-    trace = [e_step.loglik + missing]
-    converged, reason = False, f"max_iter={max_iter} iterations were used up"
+    trace = [e_step.ignorable + t * missing]
+    used_up = f"max_iter={max_iter} iterations were used up"
+    converged, reason, looked_around = False, used_up, False
     for iteration in range(1, max_iter + 1):
         new_mechanism = mechanism
         if mechanism is None:
-            new_theta = engine.model.m_step(e_step.moments, floor)
+            new_theta = model.m_step(e_step.moments)
         else:
-            new_theta = _cm_step_1(rows, theta, mechanism, e_step.moments, floor, tol)
-            new_mechanism, missing = _cm_step_2(rows, new_theta, mechanism)
+            new_theta = _cm_step_1(rows, model, theta, mechanism, e_step.moments, tol)
+            new_mechanism, missing = fit_mechanism(rows, new_theta, mechanism)
         e_step = rows.sums(new_theta, None)
-        loglik = e_step.loglik + missing
-        if not loglik > trace[-1]:
+        objective = e_step.ignorable + t * missing
+        if not objective > trace[-1]:
             # Rounding: nothing is left to gain, and the step is not taken.
-            converged, reason = loglik > trace[-1] - tol * total, "no step raises the log-likelihood"
+            converged, reason = objective > trace[-1] - tol * total, "no step raises the log-likelihood"
             break
         theta, mechanism = new_theta, new_mechanism
-        trace.append(loglik)
-        report(iteration, loglik)
+        trace.append(objective)
+        report(iteration, objective)
         if _still_to_come(trace) < tol * total:
             converged, reason = True, "the rise still to come is below tol"
-            break
+            other = None
+            if not looked_around and mechanism is not None and mechanism.free_shape:
+                looked_around, other = True, _better_shape(rows, theta, mechanism, trace[-1] + tol * total)
+            if other is None:
+                break
+            mechanism, converged, reason = other[0], False, used_up
+            trace.append(other[1])
     return Fit(theta, mechanism, trace[-1], trace, converged, reason, rows.passes)
 
 
@@ -226,17 +261,22 @@ def _still_to_come(trace: list[float]) -> float:
 
 
 def _cm_step_1(
-    rows: _Counted, theta: Gaussians, mechanism: Mechanism, responsibilities: Moments, floor: float, tol: float
+    rows: _Counted,
+    model: GaussianScores,
+    theta: Gaussians,
+    mechanism: Mechanism,
+    responsibilities: Moments,
+    tol: float,
 ) -> Gaussians:
     """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
-    model, total = rows.engine.model, rows.engine.total_weight
-    chart = GaussianChart(model, theta, floor)
-    base = model.complete_loglik(theta, responsibilities) + rows.sums(theta, mechanism, ignorable=False).missing
+    total, t = rows.engine.total_weight, rows.engine.tempering
+    chart = GaussianChart(model, theta)
+    base = model.complete_loglik(theta, responsibilities) + t * rows.sums(theta, mechanism, ignorable=False).missing
 
     def negative(vector: Array) -> tuple[float, Array]:
         here = chart.theta(vector)
         sums = rows.sums(here, mechanism, ignorable=False)
-        value = model.complete_loglik(here, responsibilities) + sums.missing
+        value = model.complete_loglik(here, responsibilities) + t * sums.missing
         gradient = chart.gradient(vector, here, responsibilities + sums.moments)
         return _per_row(base - value, gradient, total)
 
@@ -244,14 +284,16 @@ def _cm_step_1(
     return chart.theta(found.x) if found.fun < 0.0 else theta
 
 
-def _cm_step_2(rows: _Counted, theta: Gaussians, mechanism: Mechanism) -> tuple[Mechanism, float]:
-    """Maximise L_miss over the mechanism, theta fixed; the maximum comes with it."""
+def fit_mechanism(rows: _Counted | NumpyEngine, theta: Any, mechanism: Mechanism) -> tuple[Mechanism, float]:
+    """Maximise L_miss over the mechanism, theta fixed (CM-step 2); the maximum comes with it."""
+    engine = rows.engine if isinstance(rows, _Counted) else rows
+    per_t = 1.0 / engine.tempering if engine.tempering else 1.0
 
     def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
         sums = rows.sums(theta, here, ignorable=False)
-        return sums.missing, sums.alpha, sums.shape, sums.share
+        return sums.missing, per_t * sums.alpha, per_t * sums.shape, per_t * sums.share
 
-    return climb(mechanism, lambda here: _mechanism_chart(rows.engine, theta, here), evaluate, rows.engine.total_weight)
+    return climb(mechanism, lambda here: _mechanism_chart(engine, theta, here), evaluate, engine.total_weight)
 
 
 SOLVERS: dict[str, Callable[..., Fit]] = {"lbfgs": lbfgs, "ecm": ecm}

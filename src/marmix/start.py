@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
+from marmix.charts import SHAPE_MAX, SHARE_MAX
 from marmix.engines import Frame, NumpyEngine
-from marmix.missingness import SHAPE_MAX, SHARE_MAX, Mechanism
+from marmix.missingness import Mechanism
 from marmix.scores import Gaussians, GaussianScores
 
 Array = NDArray[np.float64]
@@ -115,7 +116,7 @@ def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: Cl
 
 
 def labelled_start(
-    model: GaussianScores, frame: Frame, labelled: ClassMoments, floor: float, rng: np.random.RandomState | None = None
+    model: GaussianScores, frame: Frame, labelled: ClassMoments, rng: np.random.RandomState | None = None
 ) -> Gaussians:
     """Class moments of the labelled rows, covariances shrunk to the pooled one; one component a class.
 
@@ -131,54 +132,56 @@ def labelled_start(
     if rng is not None:
         mu = mu + 0.5 * rng.normal(size=mu.shape)
         covariances = covariances * np.exp2(rng.uniform(-1.0, 1.0, size=len(mu)))[:, None, None]
-    return Gaussians(log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), floor))
+    return Gaussians(
+        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
+    )
 
 
 def split_start(
-    engine: NumpyEngine, single: GaussianScores, base: Gaussians, floor: float, rng: np.random.RandomState
+    engine: NumpyEngine,
+    model: GaussianScores,
+    single: GaussianScores,
+    base: Gaussians,
+    rng: np.random.RandomState,
+    names: list[Any],
 ) -> Gaussians:
     """Several components a class: k-means within the rows of each class, the unlabelled ones assigned by `base`."""
-    model, step = engine.model, max(1, engine.x.shape[1] // _SAMPLE)
-    x = engine.x[:, ::step]
-    w = np.ones(x.shape[1]) if engine.weight is None else engine.weight[::step]
-    assigned = single.structure.scores(single.structure.prepare(*base), single.structure.features(x)).argmax(axis=0)
-    for k, (a, b) in enumerate(pairwise(engine.cuts)):
-        assigned[-(-a // step) : -(-b // step)] = k
+    few = engine.thinned(min(_SAMPLE, engine.x.shape[1]))
+    x, w = few.x, np.asarray(few.weight)
+    assigned = single.scores(base, x).argmax(axis=0)
+    for k, (a, b) in enumerate(pairwise(few.cuts)):
+        assigned[a:b] = k
     cluster = np.zeros(x.shape[1], dtype=int)
     first = np.concatenate([[0], np.cumsum(model.counts)])
     for k, count in enumerate(model.counts):
         rows = np.flatnonzero(assigned == k)
-        if len(rows) < count:
+        distinct = len(np.unique(x[:, rows], axis=1).T) if len(rows) < 50 * count else len(rows)
+        if distinct < count:
             raise ValueError(
-                f"n_components={count} for a class that {len(rows)} rows belong to: ask for fewer components of it."
+                f"n_components={count} for class {names[k]!r}, to which {len(rows)} rows belong at the start, {distinct} of "
+                "them distinct: ask for fewer components of it."
             )
         groups = KMeans(count, n_init=3, random_state=rng).fit(x[:, rows].T, sample_weight=w[rows])
         cluster[rows] = first[k] + groups.labels_
-    return _cluster_moments(model, x, w, cluster, floor)
+    return _cluster_moments(model, x, w, cluster)
 
 
-def kmeans_start(engine: NumpyEngine, floor: float, rng: np.random.RandomState) -> Gaussians:
+def kmeans_start(engine: NumpyEngine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
     """The paper's start: k-means with ten starts, clusters given to the classes whose labels they hold."""
-    model, classes = engine.model, len(engine.model.counts)
-    step = max(1, engine.x.shape[1] // _SAMPLE)
-    x = engine.x[:, ::step]
-    w = np.ones(x.shape[1]) if engine.weight is None else engine.weight[::step]
-    clusters = int(sum(model.counts))
+    few = engine.thinned(min(_SAMPLE, engine.x.shape[1]))
+    x, w, clusters = few.x, np.asarray(few.weight), int(sum(model.counts))
     labels = KMeans(clusters, n_init=10, random_state=rng).fit(x.T, sample_weight=w).labels_
-    votes = np.zeros((clusters, classes))
-    for k, (a, b) in enumerate(pairwise(engine.cuts)):
-        own = slice(-(-a // step), -(-b // step))
-        votes[:, k] = np.bincount(labels[own], weights=w[own], minlength=clusters)
+    votes = np.zeros((clusters, len(model.counts)))
+    for k, (a, b) in enumerate(pairwise(few.cuts)):
+        votes[:, k] = np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
     # one column for every component, so that each class gets as many clusters as it has components
     cluster, component = linear_sum_assignment(-votes[:, model.owner])
     renamed = np.empty(clusters, dtype=int)
     renamed[cluster] = component
-    return _cluster_moments(model, x, w, renamed[labels], floor)
+    return _cluster_moments(model, x, w, renamed[labels])
 
 
-def _cluster_moments(
-    model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer], floor: float
-) -> Gaussians:
+def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer]) -> Gaussians:
     components, d = int(sum(model.counts)), len(x)
     weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
     prior = prior_rows(d)
@@ -189,10 +192,12 @@ def _cluster_moments(
         centred = x[:, own] - mu[c][:, None]
         covariances[c] = ((centred * w[own]) @ centred.T + prior * np.eye(d)) / (weight[c] + prior)
     log_pi = np.log(weight / weight.sum())
-    return Gaussians(log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), floor))
+    return Gaussians(
+        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
+    )
 
 
-def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any], floor: float) -> Gaussians:
+def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any]) -> Gaussians:
     """The user's own weights, means and covariances, in the shapes of the fitted attributes; `base` where not given."""
     log_pi, mu, chol = base
     components, d = mu.shape
@@ -207,7 +212,7 @@ def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dic
         shape = model.structure.covariances(chol, frame.unwhitener).shape
         given = _shaped(values, "covariances", shape)
         try:
-            chol = model.structure.factor(model.structure.rebase(given, frame.whitener), floor)
+            chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
         except np.linalg.LinAlgError:
             raise ValueError("init['covariances'] are not positive definite.") from None
     return Gaussians(log_pi, mu, chol)
@@ -221,7 +226,10 @@ def _between(values: dict[str, Any], name: str, upper: float) -> float:
 
 
 def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(values[name], dtype=float)
+    try:
+        array = np.asarray(values[name], dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"init[{name!r}] must be numbers of shape {shape}; got {values[name]!r}.") from None
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"init[{name!r}] must be finite numbers of shape {shape}, as in {name}_; got {array.shape}.")
     return array
@@ -237,12 +245,12 @@ def mechanism_start(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism,
     if "share" in values and mechanism.free_share:
         mechanism = replace(mechanism, share=_between(values, "share", SHARE_MAX))
     if "alpha" in values:
-        alpha = _shaped(values, "alpha", (2,))
-        return replace(mechanism, alpha=(float(alpha[0]), float(alpha[1])))
-    u, labelled, weight = engine.uncertainty(theta, mechanism, _MECHANISM_ROWS)
-    w = np.ones_like(u) if weight is None else weight
+        alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
+        return replace(mechanism, alpha=tuple(alpha.tolist()))
+    drivers, labelled, weight = engine.sample(theta, mechanism, _MECHANISM_ROWS)
+    w = np.ones(drivers.shape[1]) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())
     mechanism = mechanism.starting(rate)
     for _ in range(3):
-        mechanism = mechanism.scored(u, labelled, w)
+        mechanism = mechanism.scored(drivers, labelled, w)
     return mechanism

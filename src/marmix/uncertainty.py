@@ -14,6 +14,8 @@ name               u                                      large when
 ``entropy``        H = -sum_k tau_k log tau_k             the class is unclear
 ``log-entropy``    log H                                  the class is unclear
 ``gini``           1 - sum_k tau_k^2                      the class is unclear
+``signed-margin``  tau_2 - tau_1, two classes only        the second class is clear: for labels that
+                                                          are lost on one side of the boundary
 =================  =====================================  =========================================
 
 For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
@@ -93,6 +95,16 @@ def discriminant(p: Posterior) -> Measured:
     return Measured(gap * gap, (leads * 1.0 - follows) * (2.0 * gap))
 
 
+def signed_margin(p: Posterior) -> Measured:
+    """``tau_2 - tau_1 = tanh((s_2 - s_1) / 2)`` of two classes."""
+    if len(p.tau) != 2:
+        raise ValueError(
+            f"uncertainty='signed-margin' is for two classes, not {len(p.tau)}: use 'margin' or 'entropy'."
+        )
+    slope = 2.0 * p.tau[0] * p.tau[1]
+    return Measured(np.tanh(0.5 * (p.scores[1] - p.scores[0])), np.array([-slope, slope]))
+
+
 def entropy(p: Posterior) -> Measured:
     """Shannon entropy; ``dH/ds_k = H (p_k - tau_k)`` with ``p_k = -tau_k log tau_k / H``."""
     log_h, share = _log_entropy_and_shares(p)
@@ -119,6 +131,7 @@ MEASURES: dict[str, Callable[[Posterior], Measured]] = {
     "log-entropy": log_entropy,
     "gini": gini,
     "discriminant": discriminant,
+    "signed-margin": signed_margin,
 }
 
 

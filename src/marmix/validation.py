@@ -21,8 +21,39 @@ START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
 
 def check_parameters(params: Mapping[str, Any]) -> None:
     """Refuse options that no fit could use."""
-    _one_of(params, "covariance_type", STRUCTURES)
-    _one_of(params, "solver", SOLVERS)
+    if "covariance_type" in params:
+        _one_of(params, "covariance_type", STRUCTURES)
+        _one_of(params, "solver", SOLVERS)
+        _number(
+            params,
+            "reg_covar",
+            Real,
+            lambda v: 0 < v < 1,
+            "a number between 0 and 1, a fraction of the pooled variance",
+        )
+        _check_init(params)
+    else:
+        _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
+        if params["degree"] not in (1, 2):
+            raise ValueError(f"degree={params['degree']!r} must be 1 or 2.")
+    if params["shape"] is not None:
+        _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
+    if params["link"] is None:
+        Mechanism.from_link(uncertainty=params["uncertainty"])
+        if params["shape"] is not None or params["mcar_share"]:
+            raise ValueError("link=None ignores the mechanism: leave shape=None and mcar_share=False with it.")
+        Mechanism.from_link(uncertainty=params["uncertainty"])  # the method of that name works without a mechanism
+    else:
+        if params["shape"] is not None:
+            _number(params, "shape", Real, np.isfinite, "a finite number >= 0, or None")
+        Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
+    _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
+    _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def _check_init(params: Mapping[str, Any]) -> None:
     init = params["init"]
     if isinstance(init, Mapping):
         unknown = [key for key in init if key not in START_VALUES]
@@ -30,17 +61,6 @@ def check_parameters(params: Mapping[str, Any]) -> None:
             raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
     else:
         _one_of(params, "init", STARTS, " or a dict of starting values")
-    if params["link"] is None:
-        if params["shape"] is not None or params["mcar_share"]:
-            raise ValueError("link=None ignores the mechanism: leave shape=None and mcar_share=False with it.")
-    else:
-        Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
-    _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
-    _number(
-        params, "reg_covar", Real, lambda v: 0 < v < 1, "a number between 0 and 1, a fraction of the pooled variance"
-    )
 
 
 def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
@@ -69,6 +89,23 @@ def check_finite(X: NDArray[np.floating], names: Sequence[str]) -> None:
             f"Input X contains {what} in column {names[column]!r} (first in row {row}): only labels may be missing. Impute the "
             "features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
         )
+
+
+def feature_columns(features: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
+    """Indices of columns given by name or index."""
+    columns = []
+    if isinstance(features, str):
+        raise ValueError(f"mechanism_features={features!r} must be a list of column names or indices.")
+    for feature in [] if features is None else features:
+        if isinstance(feature, str) and feature in names:
+            columns.append(list(names).index(feature))
+        elif isinstance(feature, Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
+            columns.append(int(feature))
+        else:
+            raise ValueError(f"mechanism_features has {feature!r}, but the columns are {', '.join(names[:20])}.")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"mechanism_features={features!r} names a column twice.")
+    return columns
 
 
 def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:

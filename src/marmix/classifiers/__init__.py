@@ -1,0 +1,6 @@
+"""The scikit-learn estimators: validate, encode, delegate."""
+
+from marmix.classifiers.logistic import MARLogisticRegression
+from marmix.classifiers.mixture import MARGaussianMixture
+
+__all__ = ["MARGaussianMixture", "MARLogisticRegression"]

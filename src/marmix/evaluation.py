@@ -1,0 +1,306 @@
+"""Scores and cross-validation when the labelled rows are not a fair sample.
+
+Where hard rows lose their labels, a score over the labelled rows flatters every classifier. With ``q_j = P(label missing |
+x_j)`` the loss on the whole population can still be estimated, for any classifier, from its probabilities ``p_j``:
+
+    weighted       sum over labelled rows of w_j l(y_j, p_j) / sum of w_j,     w_j = 1 / (1 - q_j)
+    doubly robust  mean over all rows of  lbar_j + (1 - m_j) w_j (l(y_j, p_j) - lbar_j),
+                   lbar_j = sum_k tau_jk l(k, p_j) the loss expected under a model's posterior tau_j
+
+The first is right if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
+pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``.
+
+A few huge weights can ruin such a mean. Weights are cut at ``sqrt(n_labelled)`` times their mean (Ionides' rule): the bias
+this brings vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, tells how
+many equally weighted rows the estimate is worth.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.validation import check_consistent_length
+
+from marmix.labels import known_labels
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "PartialLabelKFold",
+    "Score",
+    "StratifiedPartialLabelKFold",
+    "accuracy",
+    "brier",
+    "log_loss",
+    "population_scorer",
+    "roc_auc",
+]
+
+
+class PartialLabelKFold:
+    """K-fold cross-validation of the labelled rows; unlabelled rows are in every training part and in no test part.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    shuffle : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+        For shuffling.
+    """
+
+    _folds: type[KFold] | type[StratifiedKFold] = KFold
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None):
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state!r})"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Indices of the training rows and of the test rows of each fold."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs y: it tells which rows are labelled.")
+        check_consistent_length(X, y)
+        known, labels = known_labels(y, np.empty(0))
+        given = np.flatnonzero(known)
+        if len(given) < self.n_splits:
+            raise ValueError(
+                f"n_splits={self.n_splits} is more than the {len(given)} labelled rows: ask for fewer folds."
+            )
+        folds = self._folds(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
+        codes = np.unique(labels, return_inverse=True)[1]
+        everyone = np.arange(len(known))
+        for _, test in folds.split(given, codes):
+            yield np.delete(everyone, given[test]), given[test]
+
+
+class StratifiedPartialLabelKFold(PartialLabelKFold):
+    """`PartialLabelKFold` that keeps the classes' shares among the labelled rows in every fold."""
+
+    _folds = StratifiedKFold
+
+
+@dataclass(frozen=True)
+class Score:
+    """An estimate of a loss or gain on the whole population.
+
+    Attributes
+    ----------
+    value, stderr : float
+        The estimate and its standard error.
+    plain, plain_stderr : float
+        The same over the labelled rows as they are: what one would see without weighting.
+    n_effective : float
+        How many equally weighted rows the estimate is worth.
+    n_labelled : int
+    largest_weight : float
+        The largest weight relative to their mean, after truncation.
+    n_truncated : int
+        How many weights were cut.
+    """
+
+    value: float
+    stderr: float
+    plain: float
+    plain_stderr: float
+    n_effective: float
+    n_labelled: int
+    largest_weight: float
+    n_truncated: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} ± {self.stderr:.4f} (plain {self.plain:.4f} ± {self.plain_stderr:.4f})"
+
+
+def log_loss(
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+) -> Score:
+    """Log-loss on the whole population.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, missing where -1, NaN, None or pandas.NA.
+    proba : array-like of shape (n, K)
+        The classifier's probabilities; those of unlabelled rows matter only with `posterior`.
+    missing_proba : array-like of shape (n,)
+        q, the probability that the label of each row is missing.
+    classes : array-like of shape (K,)
+        The classes of the columns.
+    posterior : array-like of shape (n, K) or None
+        A model's posteriors of all rows, for the doubly robust estimate.
+
+    Returns
+    -------
+    Score
+    """
+    with np.errstate(divide="ignore"):
+        losses = -np.log(np.asarray(proba, dtype=float))
+    return _mean_score(losses, y, missing_proba, classes, posterior)
+
+
+def brier(
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+) -> Score:
+    """Brier score, ``sum_k (p_k - 1{y = k})^2``, halved for two classes, on the whole population; see `log_loss`."""
+    p = np.asarray(proba, dtype=float)
+    losses = (p**2).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
+    return _mean_score(losses / (2.0 if p.shape[1] == 2 else 1.0), y, missing_proba, classes, posterior)
+
+
+def accuracy(
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+) -> Score:
+    """Share of the whole population that is classified rightly; see `log_loss`."""
+    p = np.asarray(proba, dtype=float)
+    hits = np.zeros_like(p)
+    hits[np.arange(len(p)), p.argmax(axis=1)] = 1.0
+    return _mean_score(hits, y, missing_proba, classes, posterior)
+
+
+def roc_auc(
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+) -> Score:
+    """Area under the ROC curve on the whole population (one against the rest, averaged, for more classes); see `log_loss`."""
+    p = np.asarray(proba, dtype=float)
+    columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
+
+    def estimate(r: Array) -> tuple[float, Array]:
+        areas, influence = [], np.zeros(len(p))
+        total = r.sum(axis=1)
+        for k in columns:
+            area, own = _weighted_auc(p[:, k], r[:, k], total - r[:, k])
+            areas.append(area)
+            influence += own / len(columns)
+        return float(np.mean(areas)), influence
+
+    return _score(estimate, y, missing_proba, classes, posterior, p.shape)
+
+
+SCORES: dict[str, tuple[Callable[..., Score], int]] = {
+    "log_loss": (log_loss, -1),
+    "brier": (brier, -1),
+    "accuracy": (accuracy, 1),
+    "roc_auc": (roc_auc, 1),
+}
+
+
+def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, Any, Any], float]:
+    """A scorer for `cross_val_score` and `GridSearchCV` that estimates the metric on the whole population.
+
+    Parameters
+    ----------
+    metric : {"log_loss", "brier", "accuracy", "roc_auc"}
+        Losses are returned with a minus sign, so that greater is better, as everywhere in scikit-learn.
+    missingness : object, callable or None
+        Where q comes from: something fitted that has `missing_proba(X)`, a function of X, or None for the estimator that is
+        scored, which then needs a `missing_proba`.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``. The estimator needs `predict_proba` and `classes_`.
+    """
+    if metric not in SCORES:
+        raise ValueError(f"metric={metric!r} is not one of {', '.join(SCORES)}.")
+    function, sign = SCORES[metric]
+
+    def scorer(estimator: Any, X: Any, y: Any) -> float:
+        source = estimator if missingness is None else missingness
+        q = source.missing_proba(X) if hasattr(source, "missing_proba") else source(X)
+        return sign * function(y, estimator.predict_proba(X), q, classes=estimator.classes_).value
+
+    return scorer
+
+
+def inverse_weights(q: Array) -> tuple[Array, int]:
+    """``1 / (1 - q)`` of labelled rows, cut at the root of their number times their mean; and how many were cut."""
+    with np.errstate(divide="ignore"):
+        w = 1.0 / (1.0 - q)
+    if not np.isfinite(w).all():
+        raise ValueError(
+            "missing_proba is 1 for a labelled row: it must leave every labelled row a chance of its label."
+        )
+    limit = np.sqrt(len(w)) * w.mean()
+    return np.minimum(w, limit), int((w > limit).sum())
+
+
+def _mean_score(
+    losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: ArrayLike | None
+) -> Score:
+    def estimate(r: Array) -> tuple[float, Array]:
+        rows, size = np.where(r != 0.0, r * losses, 0.0).sum(axis=1), r.sum(axis=1)
+        value = rows.sum() / size.sum()
+        return float(value), (rows - value * size) / size.sum()
+
+    return _score(estimate, y, missing_proba, classes, posterior, losses.shape)
+
+
+def _score(
+    estimate: Callable[[Array], tuple[float, Array]],
+    y: Any,
+    missing_proba: ArrayLike,
+    classes: ArrayLike,
+    posterior: ArrayLike | None,
+    shape: tuple[int, ...],
+) -> Score:
+    """Apply an estimate of pseudo-labels (value, influence of every row) to the weighted and to the plain ones."""
+    names = np.asarray(classes)
+    known, labels = known_labels(y, names)
+    q = np.asarray(missing_proba, dtype=float)
+    if shape != (len(known), len(names)) or q.shape != (len(known),):
+        raise ValueError(
+            f"proba must have shape {(len(known), len(names))} and missing_proba {(len(known),)}; got {shape} and {q.shape}."
+        )
+    if not known.any():
+        raise ValueError("every label in y is missing: a score needs labelled rows.")
+    if not ((q >= 0.0) & (q <= 1.0)).all():
+        raise ValueError("missing_proba must lie between 0 and 1.")
+    unknown = set(labels.tolist()) - set(names.tolist())
+    if unknown:
+        raise ValueError(f"y holds the label {sorted(unknown, key=str)[0]!r}, which is not among the classes.")
+    indicator = np.zeros(shape)
+    position = {name: k for k, name in enumerate(names.tolist())}
+    indicator[np.flatnonzero(known), [position[label] for label in labels.tolist()]] = 1.0
+    weight, n_truncated = inverse_weights(q[known])
+    r = np.zeros(shape)
+    if posterior is None:
+        r[known] = weight[:, None] * indicator[known]
+    else:
+        r[:] = posterior
+        r[known] += weight[:, None] * (indicator[known] - r[known])
+    value, influence = estimate(r)
+    plain, plain_influence = estimate(indicator)
+    return Score(
+        value=value,
+        stderr=float(np.sqrt((influence**2).sum())),
+        plain=plain,
+        plain_stderr=float(np.sqrt((plain_influence**2).sum())),
+        n_effective=float(weight.sum() ** 2 / (weight**2).sum()),
+        n_labelled=int(known.sum()),
+        largest_weight=float(weight.max() / weight.mean()),
+        n_truncated=n_truncated,
+    )
+
+
+def _weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float, Array]:
+    """P(score of a positive > score of a negative), ties by half, of weighted rows; and the influence of each row.
+
+    The squared influences sum to DeLong's variance where all weights are one.
+    """
+    _, place = np.unique(score, return_inverse=True)
+    a, b = (np.bincount(place, weights=w) for w in (positive, negative))
+    below = (np.cumsum(b) - 0.5 * b) / b.sum()  # of negatives, at each distinct score
+    above = 1.0 - (np.cumsum(a) - 0.5 * a) / a.sum()  # of positives
+    area = float(a @ below / a.sum())
+    influence = positive * (below[place] - area) / a.sum() + negative * (above[place] - area) / b.sum()
+    return area, influence

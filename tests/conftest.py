@@ -1,0 +1,90 @@
+"""Data for the tests, and the settings they run under."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+# scikit-learn's check of array-API input looks for this, and is skipped without it. (The filter for BoundaryWarning in
+# pyproject.toml imports marmix, and scipy with it, before this line; scikit-learn asks the environment when it is used.)
+os.environ["SCIPY_ARRAY_API"] = "1"
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+# Data are small here: threads of BLAS would only wait for each other, above all under pytest-xdist.
+_ONE_THREAD = threadpoolctl.threadpool_limits(1)
+
+
+class Partly(NamedTuple):
+    """Rows, their labels as a user has them (-1 where missing), and the labels nobody sees."""
+
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+
+    @property
+    def missing(self):
+        return self.y == -1
+
+
+def _softmax(scores):
+    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+def textbook_missing_proba(u, alpha, shape):
+    """q as the textbook writes it, where that does not overflow."""
+    growth = np.exp(alpha[0] + alpha[1] * u)
+    return 1 - np.exp(-growth) if shape == 0 else 1 - (1 + shape * growth) ** (-1 / shape)
+
+
+def _simulate(n=300, classes=2, d=2, seed=0, alpha=(1.0, -4.0), shape=1.0, distance=2.0, spreads=None):
+    """Gaussian classes on a circle, `distance` apart; labels lost by the Aranda-Ordaz mechanism of the squared margin.
+
+    Class k has covariance ``spreads[k] * I``; the first rows have their label, so that every class has a few.
+    """
+    rng = np.random.default_rng(seed)
+    angle = 2 * np.pi * np.arange(classes) / classes
+    means = np.zeros((classes, d))
+    means[:, 0] = np.cos(angle)
+    if d > 1:
+        means[:, 1] = np.sin(angle)
+    means *= distance / (2 * np.sin(np.pi / classes))
+    spreads = np.linspace(1.0, 1.5, classes) if spreads is None else np.asarray(spreads)
+    truth = rng.permutation(np.arange(n) % classes)
+    X = means[truth] + rng.normal(size=(n, d)) * np.sqrt(spreads[truth])[:, None]
+    squared = ((X[:, None, :] - means) ** 2).sum(axis=2)
+    tau = np.sort(_softmax(-0.5 * squared / spreads - 0.5 * d * np.log(spreads)), axis=1)
+    q = textbook_missing_proba((tau[:, -1] - tau[:, -2]) ** 2, alpha, shape)
+    missing = rng.random(n) < q
+    for k in range(classes):
+        missing[np.flatnonzero(truth == k)[: d + 2]] = False
+    return Partly(X, np.where(missing, -1, truth), truth)
+
+
+@pytest.fixture(scope="session")
+def simulate():
+    """The simulator, see `_simulate`."""
+    return _simulate
+
+
+@pytest.fixture(scope="session")
+def two():
+    """Two classes in the plane."""
+    return _simulate()
+
+
+@pytest.fixture(scope="session")
+def three():
+    """Three classes in the plane."""
+    return _simulate(classes=3, distance=3.0, seed=1)
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of data that is not in the repository."""
+    folder = os.environ.get("MARMIX_SHARED")
+    if not folder:
+        pytest.skip("MARMIX_SHARED is not set: it names the folder of shared data")
+    return Path(folder)

@@ -1,0 +1,461 @@
+"""The classifier as a maximum-likelihood estimator: what it maximises, that it does, and what that does not depend on."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, xlogy
+from scipy.stats import multivariate_normal
+
+from marmix import MARGaussianMixture
+
+COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]
+MEASURES = ["margin", "entropy", "log-entropy", "gini", "discriminant"]
+LINKS = ["aranda-ordaz", "logit", "cloglog"]
+
+
+def whole_covariances(fitted):
+    """The covariance matrix of each component."""
+    d, given = fitted.means_.shape[1], fitted.covariances_
+    return {
+        "full": lambda: given,
+        "tied": lambda: [given] * len(fitted.means_),
+        "diag": lambda: [np.diag(v) for v in given],
+        "spherical": lambda: [v * np.eye(d) for v in given],
+    }[fitted.covariance_type]()
+
+
+def class_log_joints(fitted, X):
+    """log P(class, x) by scipy, (n, K)."""
+    parts = zip(fitted.weights_, fitted.means_, whole_covariances(fitted), strict=True)
+    components = np.stack([np.log(w) + multivariate_normal(m, c).logpdf(X) for w, m, c in parts], axis=1)
+    own = fitted.component_classes_[:, None] == fitted.classes_
+    return np.stack([logsumexp(components[:, of], axis=1) for of in own.T], axis=1)
+
+
+def textbook_missing_proba(u, alpha, shape):
+    growth = np.exp(alpha[0] + alpha[1] * u)
+    return 1 - np.exp(-growth) if shape == 0 else 1 - (1 + shape * growth) ** (-1 / shape)
+
+
+def textbook_measure(tau, uncertainty):
+    ordered = np.sort(tau, axis=1)
+    entropy = -xlogy(tau, tau).sum(axis=1)
+    return {
+        "margin": (ordered[:, -1] - ordered[:, -2]) ** 2,
+        "discriminant": np.log(ordered[:, -1] / ordered[:, -2]) ** 2,
+        "entropy": entropy,
+        "log-entropy": np.log(entropy),
+        "gini": 1 - (tau**2).sum(axis=1),
+    }[uncertainty]
+
+
+def textbook_logliks(fitted, X, y, weight=None):
+    """L_ig and L_miss, row by row as the paper writes them."""
+    log_joints = class_log_joints(fitted, X)
+    log_marginal = logsumexp(log_joints, axis=1)
+    missing = y == -1
+    own = log_joints[np.arange(len(X)), np.where(missing, 0, np.searchsorted(fitted.classes_, y))]
+    ignorable = np.where(missing, log_marginal, own)
+    u = textbook_measure(np.exp(log_joints - log_marginal[:, None]), fitted.get_params()["uncertainty"])
+    q = fitted.share_ + (1 - fitted.share_) * textbook_missing_proba(u, fitted.alpha_, fitted.shape_)
+    mechanism = np.where(missing, np.log(q), np.log1p(-q))
+    weight = np.ones(len(X)) if weight is None else weight
+    return weight @ ignorable, weight @ mechanism
+
+
+# What is maximised
+
+
+@pytest.mark.parametrize("uncertainty", MEASURES)
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_loglik_is_the_textbook_likelihood_of_the_fitted_parameters(covariance_type, uncertainty, three):
+    fitted = MARGaussianMixture(covariance_type=covariance_type, uncertainty=uncertainty).fit(three.X, three.y)
+    ignorable, missing = textbook_logliks(fitted, three.X, three.y)
+    assert fitted.loglik_ignorable_ == pytest.approx(ignorable, rel=1e-10)
+    assert fitted.loglik_missing_ == pytest.approx(missing, rel=1e-8)
+    assert fitted.loglik_ == fitted.loglik_ignorable_ + fitted.loglik_missing_
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_loglik_is_the_textbook_likelihood_with_components_share_and_weights(link, three):
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, size=len(three.y))
+    fitted = MARGaussianMixture(n_components={0: 2, 2: 3}, link=link, mcar_share=True, random_state=0, max_iter=30)
+    fitted.fit(three.X, three.y, sample_weight=weight)
+    ignorable, missing = textbook_logliks(fitted, three.X, three.y, weight)
+    assert fitted.loglik_ignorable_ == pytest.approx(ignorable, rel=1e-10)
+    assert fitted.loglik_missing_ == pytest.approx(missing, rel=1e-8)
+
+
+@pytest.mark.parametrize("n_components", [1, 2, {0: 1, 1: 3, 2: 2}])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_posteriors_are_bayes_rule_of_the_fitted_parameters(covariance_type, n_components, three):
+    options = {"covariance_type": covariance_type, "n_components": n_components, "random_state": 0, "max_iter": 30}
+    fitted = MARGaussianMixture(link="logit", **options).fit(three.X, three.y)
+    counts = [n_components] * 3 if isinstance(n_components, int) else [n_components[k] for k in range(3)]
+    np.testing.assert_array_equal(fitted.component_classes_, np.repeat([0, 1, 2], counts))
+    assert fitted.weights_.sum() == pytest.approx(1.0, abs=1e-13)
+    own = [fitted.weights_[fitted.component_classes_ == k].sum() for k in range(3)]
+    np.testing.assert_allclose(fitted.class_prior_, own, rtol=1e-13)
+    log_joints = class_log_joints(fitted, three.X)
+    expected = log_joints - logsumexp(log_joints, axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_log_proba(three.X), expected, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fitted.predict_proba(three.X), np.exp(expected), rtol=1e-8)
+    u = textbook_measure(np.exp(expected), "margin")
+    np.testing.assert_allclose(fitted.uncertainty(three.X), u, atol=1e-8)
+    q = textbook_missing_proba(u, fitted.alpha_, 1.0)
+    np.testing.assert_allclose(fitted.missing_proba(three.X), q, rtol=1e-7)
+
+
+# That it is maximised
+
+
+def both_solvers(data, **options):
+    return [MARGaussianMixture(solver=solver, **options).fit(data.X, data.y) for solver in ("lbfgs", "ecm")]
+
+
+@pytest.mark.parametrize(("link", "uncertainty"), [*itertools.product(LINKS, MEASURES), (None, "margin")])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncertainty, link, two):
+    lbfgs, ecm = both_solvers(two, covariance_type=covariance_type, uncertainty=uncertainty, link=link)
+    assert lbfgs.converged_
+    assert ecm.converged_
+    assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(two.y))
+    np.testing.assert_allclose(lbfgs.predict_proba(two.X), ecm.predict_proba(two.X), atol=5e-3)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("uncertainty", ["entropy", "log-entropy", "gini"])
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_both_solvers_reach_one_maximum_for_three_classes(covariance_type, uncertainty, link, three):
+    """Margin and discriminant have kinks where the second and third class tie, and either solver may stop at one."""
+    lbfgs, ecm = both_solvers(three, covariance_type=covariance_type, uncertainty=uncertainty, link=link)
+    assert lbfgs.converged_
+    assert ecm.converged_
+    assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(three.y))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+@pytest.mark.parametrize(("link", "uncertainty"), list(itertools.product(LINKS, MEASURES)))
+def test_a_mechanism_is_never_worse_than_none(link, uncertainty, solver, simulate):
+    """alpha_1 = 0 is the ignorable likelihood plus a Bernoulli constant, and the maximum is not below it."""
+    for seed in range(3, 6):
+        data = simulate(n=240, distance=2.5, seed=seed)
+        ignoring = MARGaussianMixture(link=None).fit(data.X, data.y)
+        rate = np.mean(data.missing)
+        bernoulli = len(data.y) * (rate * np.log(rate) + (1 - rate) * np.log1p(-rate))
+        fitted = MARGaussianMixture(link=link, uncertainty=uncertainty, solver=solver).fit(data.X, data.y)
+        assert fitted.loglik_ > ignoring.loglik_ + bernoulli, f"seed {seed}"
+
+
+@pytest.mark.parametrize("link", ["aranda-ordaz", "logit", None])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_every_ecm_step_rises(covariance_type, link, three):
+    fitted = MARGaussianMixture(covariance_type=covariance_type, link=link, solver="ecm").fit(three.X, three.y)
+    assert (np.diff(fitted.trace_) > 0).all()
+    assert len(fitted.trace_) == fitted.n_iter_ + 1
+    assert fitted.trace_[-1] == pytest.approx(fitted.loglik_, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_the_trace_of_lbfgs_ends_at_the_maximum(covariance_type, n_components, three):
+    options = {"covariance_type": covariance_type, "n_components": n_components, "random_state": 0, "link": "logit"}
+    fitted = MARGaussianMixture(**options).fit(three.X, three.y)
+    assert fitted.trace_[-1] == pytest.approx(fitted.loglik_, rel=1e-10)
+    assert fitted.loglik_ >= fitted.trace_.max() - 1e-8
+
+
+@pytest.mark.parametrize("uncertainty", ["margin", "entropy"])
+def test_no_step_away_from_the_maximum_rises(uncertainty, two):
+    """By the textbook likelihood: steps of a hundredth in every parameter, both ways."""
+    fitted = MARGaussianMixture(uncertainty=uncertainty, link="logit", tol=1e-12).fit(two.X, two.y)
+    top = sum(textbook_logliks(fitted, two.X, two.y))
+    for name in ("means_", "covariances_", "alpha_"):
+        at = getattr(fitted, name)
+        for place in np.ndindex(at.shape):
+            for step in (-0.01, 0.01):
+                away = at.copy()
+                away[place] += step
+                if name == "covariances_":
+                    away[(place[0], *place[:0:-1])] = away[place]
+                setattr(fitted, name, away)
+                assert sum(textbook_logliks(fitted, two.X, two.y)) < top, (name, place, step)
+        setattr(fitted, name, at)
+    weights = fitted.weights_
+    for step in (-0.01, 0.01):
+        fitted.weights_ = weights + np.array([step, -step])
+        assert sum(textbook_logliks(fitted, two.X, two.y)) < top, ("weights_", step)
+
+
+# Where it starts
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_a_warm_start_from_the_maximum_stays_there(covariance_type, solver, three):
+    clf = MARGaussianMixture(covariance_type=covariance_type, uncertainty="entropy", solver=solver, warm_start=True)
+    cold = clf.fit(three.X, three.y).n_iter_
+    top, proba = clf.loglik_, clf.predict_proba(three.X)
+    clf.fit(three.X, three.y)
+    assert clf.converged_
+    assert clf.n_iter_ <= 4 < cold
+    assert clf.trace_[0] == pytest.approx(top, rel=1e-10)
+    assert clf.loglik_ == pytest.approx(top, abs=1e-6 * len(three.y))
+    np.testing.assert_allclose(clf.predict_proba(three.X), proba, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("covariance_type", "n_components"), [*((name, 1) for name in COVARIANCE_TYPES), ("tied", {0: 2, 2: 3})]
+)
+def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_components, three):
+    options = {"covariance_type": covariance_type, "n_components": n_components, "uncertainty": "gini"}
+    first = MARGaussianMixture(**options, mcar_share=True, random_state=0).fit(three.X, three.y)
+    names = ("weights", "means", "covariances", "alpha", "shape", "share")
+    init = {name: getattr(first, f"{name}_") for name in names}
+    again = MARGaussianMixture(**options, mcar_share=True, init=init).fit(three.X, three.y)
+    assert again.trace_[0] == pytest.approx(first.loglik_, rel=1e-10)
+    assert again.loglik_ >= first.loglik_ - 1e-9
+    assert again.loglik_ == pytest.approx(first.loglik_, abs=1e-6 * len(three.y))
+
+
+def test_a_warm_start_of_other_classes_is_refused(two, three):
+    clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
+    with pytest.raises(ValueError, match="warm_start=True: classes, n_components and features must be those"):
+        clf.fit(three.X, three.y)
+    clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
+    with pytest.raises(ValueError, match="warm_start=True: classes, n_components and features must be those"):
+        clf.fit(two.X[:, :1], two.y)
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type, simulate):
+    data = simulate(classes=3, distance=6.0, seed=4, alpha=(2.0, -3.0))
+    options = {"covariance_type": covariance_type, "link": "logit", "uncertainty": "entropy"}
+    labelled = MARGaussianMixture(**options).fit(data.X, data.y)
+    kmeans = MARGaussianMixture(**options, init="kmeans", random_state=0).fit(data.X, data.y)
+    assert kmeans.loglik_ == pytest.approx(labelled.loglik_, abs=1e-6 * len(data.y))
+    np.testing.assert_array_equal(kmeans.transduction_, labelled.transduction_)
+
+
+def test_k_means_of_many_rows_does_not_forget_the_few_labels(simulate):
+    """One label a class among so many rows that k-means looks at some of them only."""
+    data = simulate(n=60_000, classes=3, distance=6.0)
+    y = np.full(len(data.y), -1)
+    for k in range(3):
+        y[np.flatnonzero(data.truth == k)[100]] = k
+    for seed in range(8):
+        fitted = MARGaussianMixture(init="kmeans", link=None, covariance_type="tied", random_state=seed).fit(data.X, y)
+        assert np.mean(fitted.predict(data.X) == data.truth) > 0.99
+
+
+def test_more_starts_are_never_worse(simulate):
+    data = simulate(n=120, classes=3, distance=1.5, seed=8)
+    logliks = [
+        MARGaussianMixture(link="logit", uncertainty="entropy", n_init=n, random_state=0).fit(data.X, data.y).loglik_
+        for n in (1, 2, 4, 8)
+    ]
+    assert (np.diff(logliks) >= 0).all()
+    assert logliks[-1] > logliks[0] + 0.1, "these data have several maxima, and a restart should find a better one"
+
+
+# Uncertainties of one's own
+
+
+def gini_of(log_tau):
+    return 1 - np.exp(2 * log_tau).sum(axis=1)
+
+
+def gini_and_gradient(log_tau):
+    return gini_of(log_tau), -2 * np.exp(2 * log_tau)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+@pytest.mark.parametrize("own", [gini_of, gini_and_gradient])
+def test_a_callable_of_the_same_formula_gives_the_same_fit(own, solver, three):
+    built_in = MARGaussianMixture(uncertainty="gini", link="logit", solver=solver).fit(three.X, three.y)
+    callable_ = MARGaussianMixture(uncertainty=own, link="logit", solver=solver).fit(three.X, three.y)
+    assert callable_.loglik_ == pytest.approx(built_in.loglik_, abs=1e-6)
+    np.testing.assert_allclose(callable_.predict_proba(three.X), built_in.predict_proba(three.X), atol=1e-4)
+    np.testing.assert_allclose(callable_.alpha_, built_in.alpha_, rtol=1e-3)
+    np.testing.assert_allclose(
+        callable_.uncertainty(three.X), gini_of(callable_.predict_log_proba(three.X)), atol=1e-12
+    )
+
+
+def test_a_callable_of_the_wrong_shape_is_refused(three):
+    with pytest.raises(ValueError, match=r"uncertainty: the callable returned shape \(300, 3\) for 300 rows"):
+        MARGaussianMixture(uncertainty=lambda log_tau: log_tau).fit(three.X, three.y)
+    with pytest.raises(ValueError, match=r"uncertainty: the callable's gradient has shape \(3,\)"):
+        MARGaussianMixture(uncertainty=lambda log_tau: (log_tau[:, 0], log_tau[0])).fit(three.X, three.y)
+
+
+# What it does not depend on
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_gini_and_margin_are_one_model_for_two_classes(link, two):
+    """gini = (1 - margin) / 2."""
+    gini = MARGaussianMixture(uncertainty="gini", link=link).fit(two.X, two.y)
+    margin = MARGaussianMixture(uncertainty="margin", link=link).fit(two.X, two.y)
+    assert gini.loglik_ == pytest.approx(margin.loglik_, abs=1e-6)
+    np.testing.assert_allclose(gini.predict_proba(two.X), margin.predict_proba(two.X), atol=1e-4)
+    np.testing.assert_allclose(gini.missing_proba(two.X), margin.missing_proba(two.X), atol=1e-4)
+    np.testing.assert_allclose(gini.alpha_, [margin.alpha_.sum(), -2 * margin.alpha_[1]], atol=2e-3)
+
+
+@pytest.mark.parametrize(("shape", "link"), [(1.0, "logit"), (0.0, "cloglog")])
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+def test_a_fixed_shape_is_the_link_of_that_name(shape, link, solver, two):
+    fixed = MARGaussianMixture(shape=shape, solver=solver).fit(two.X, two.y)
+    named = MARGaussianMixture(link=link, solver=solver).fit(two.X, two.y)
+    assert fixed.loglik_ == named.loglik_
+    assert fixed.shape_ == named.shape_ == shape
+    np.testing.assert_array_equal(fixed.predict_proba(two.X), named.predict_proba(two.X))
+    np.testing.assert_array_equal(fixed.missing_proba(two.X), named.missing_proba(two.X))
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_free_share_is_never_worse(link, seed, simulate):
+    data = simulate(n=200, seed=seed)
+    without = MARGaussianMixture(link=link).fit(data.X, data.y)
+    with_share = MARGaussianMixture(link=link, mcar_share=True).fit(data.X, data.y)
+    assert with_share.loglik_ >= without.loglik_ - 1e-6
+    assert 0 <= with_share.share_ < 1
+    assert without.share_ == 0.0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_free_shape_is_never_worse(seed, simulate):
+    data = simulate(n=200, seed=seed)
+    free = MARGaussianMixture().fit(data.X, data.y)
+    for link in ("logit", "cloglog"):
+        assert free.loglik_ >= MARGaussianMixture(link=link).fit(data.X, data.y).loglik_ - 1e-6
+
+
+@pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
+def test_relabelling_the_classes_permutes_the_answer(covariance_type, three):
+    options = {"covariance_type": covariance_type, "uncertainty": "entropy", "link": "logit", "tol": 1e-11}
+    plain = MARGaussianMixture(**options).fit(three.X, three.y)
+    names = np.array([7, 3, 5])  # class k is now called names[k], so the sorted classes come as 1, 2, 0
+    order = np.argsort(names)
+    renamed = MARGaussianMixture(**options).fit(three.X, np.where(three.missing, -1, names[three.y]))
+    assert renamed.classes_.tolist() == [3, 5, 7]
+    assert renamed.loglik_ == pytest.approx(plain.loglik_, abs=1e-7)
+    np.testing.assert_allclose(renamed.predict_proba(three.X), plain.predict_proba(three.X)[:, order], atol=1e-5)
+    np.testing.assert_allclose(renamed.means_, plain.means_[order], atol=1e-5)
+    np.testing.assert_allclose(renamed.weights_, plain.weights_[order], atol=1e-5)
+    np.testing.assert_allclose(renamed.alpha_, plain.alpha_, atol=1e-3)
+    np.testing.assert_array_equal(renamed.transduction_, names[plain.transduction_])
+
+
+def test_the_order_of_the_rows_does_not_matter(three):
+    order = np.random.default_rng(0).permutation(len(three.y))
+    options = {"uncertainty": "entropy", "link": "logit", "tol": 1e-11}
+    plain = MARGaussianMixture(**options).fit(three.X, three.y)
+    shuffled = MARGaussianMixture(**options).fit(three.X[order], three.y[order])
+    assert shuffled.loglik_ == pytest.approx(plain.loglik_, abs=1e-7)
+    np.testing.assert_allclose(shuffled.predict_proba(three.X), plain.predict_proba(three.X), atol=1e-5)
+    np.testing.assert_array_equal(shuffled.transduction_, plain.transduction_[order])
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_a_change_of_axes_leaves_posteriors_alone(covariance_type, three):
+    """x -> Ax + b shifts the log-likelihood by -n log|det A|."""
+    A, b = np.array([[2.0, 1.0], [-1.0, 3.0]]), np.array([5.0, -7.0])
+    options = {"covariance_type": covariance_type, "uncertainty": "entropy", "link": "logit", "tol": 1e-11}
+    plain = MARGaussianMixture(**options).fit(three.X, three.y)
+    other = MARGaussianMixture(**options).fit(three.X @ A.T + b, three.y)
+    np.testing.assert_allclose(other.predict_proba(three.X @ A.T + b), plain.predict_proba(three.X), atol=1e-5)
+    shift = -len(three.y) * np.log(abs(np.linalg.det(A)))
+    assert other.loglik_ == pytest.approx(plain.loglik_ + shift, abs=1e-7)
+    np.testing.assert_allclose(other.means_, plain.means_ @ A.T + b, atol=1e-4)
+
+
+# What it finds
+
+
+@pytest.mark.parametrize(("shape", "alpha"), [(0.5, (1.0, -4.0)), (3.0, (3.0, -8.0))])
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+def test_parameters_are_recovered_from_many_rows(shape, alpha, solver, simulate):
+    """Within four standard errors: those of complete data for the classes, those of known posteriors for the mechanism.
+
+    Both are a little too small, since labels are missing and posteriors are estimated.
+    """
+    n, spreads = 20_000, np.array([1.0, 1.5])
+    data = simulate(n=n, seed=11, alpha=alpha, shape=shape, spreads=spreads)
+    fitted = MARGaussianMixture(solver=solver).fit(data.X, data.y)
+    assert fitted.converged_
+    true_means = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    own = n / 2
+    assert (np.abs(fitted.means_ - true_means) < 4 * np.sqrt(spreads / own)[:, None]).all()
+    true_covariances = spreads[:, None, None] * np.eye(2)
+    error = np.sqrt((true_covariances**2 + spreads[:, None, None] ** 2) / own)
+    assert (np.abs(fitted.covariances_ - true_covariances) < 4 * error).all()
+    np.testing.assert_allclose(fitted.weights_, 0.5, atol=4 * np.sqrt(0.25 / n))
+
+    squared = ((data.X[:, None, :] - true_means) ** 2).sum(axis=2)
+    log_joints = -0.5 * squared / spreads - np.log(spreads)
+    u = textbook_measure(np.exp(log_joints - logsumexp(log_joints, axis=1, keepdims=True)), "margin")
+    truth, step = np.array([*alpha, shape]), 1e-5
+
+    def q(at):
+        return textbook_missing_proba(u, at[:2], at[2])
+
+    slopes = np.stack([(q(truth + step * e) - q(truth - step * e)) / (2 * step) for e in np.eye(3)])
+    information = slopes / (q(truth) * (1 - q(truth))) @ slopes.T
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert (errors < [0.5, 1.0, 1.5]).all(), "the mechanism should be identified for this test to mean something"
+    assert (np.abs([*fitted.alpha_, fitted.shape_] - truth) < 4 * errors).all()
+
+
+def test_modelling_the_mechanism_beats_ignoring_it_where_hard_rows_lose_their_labels(simulate):
+    """Over twenty samples, in the error of labels imputed: what the library is for."""
+    errors = {"logit": [], None: []}
+    for seed in range(20):
+        data = simulate(n=100, distance=1.5, alpha=(3.0, -8.0), seed=seed)
+        for link, found in errors.items():
+            fitted = MARGaussianMixture(covariance_type="tied", link=link).fit(data.X, data.y)
+            found.append(np.mean(fitted.transduction_ != data.truth))
+    assert np.mean(errors["logit"]) < np.mean(errors[None])
+
+
+# What it says
+
+
+def test_the_decision_function_of_two_classes_is_the_log_odds_of_the_second(two):
+    fitted = MARGaussianMixture(link="logit").fit(two.X, two.y)
+    decision, log_proba = fitted.decision_function(two.X), fitted.predict_log_proba(two.X)
+    assert decision.shape == (len(two.X),)
+    np.testing.assert_allclose(decision, log_proba[:, 1] - log_proba[:, 0], rtol=1e-12)
+    np.testing.assert_array_equal(fitted.classes_[(decision > 0).astype(int)], fitted.predict(two.X))
+    assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[1], axis=1))] > 0
+    assert decision[np.argmin(np.linalg.norm(two.X - fitted.means_[0], axis=1))] < 0
+
+
+def test_the_decision_function_of_three_classes_is_largest_for_the_predicted_one(three):
+    fitted = MARGaussianMixture(link="logit").fit(three.X, three.y)
+    decision = fitted.decision_function(three.X)
+    assert decision.shape == (len(three.X), 3)
+    np.testing.assert_array_equal(decision, fitted.predict_log_proba(three.X))
+    np.testing.assert_array_equal(fitted.classes_[decision.argmax(axis=1)], fitted.predict(three.X))
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
+def test_verbosity_is_as_asked_for(solver, two, capsys):
+    options = {"solver": solver, "link": "logit", "random_state": 0}
+    fitted = MARGaussianMixture(**options, verbose=0).fit(two.X, two.y)
+    assert capsys.readouterr().out == ""
+    MARGaussianMixture(**options, verbose=1, n_init=2).fit(two.X, two.y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("start 1")
+    assert lines[1].startswith("start 2")
+    MARGaussianMixture(**options, verbose=2).fit(two.X, two.y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == fitted.n_iter_ + 1
+    said = [float(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
+    np.testing.assert_allclose(said, fitted.trace_[1:], atol=1e-6)
+    assert lines[-1].startswith("start 1")
+    assert f"log-likelihood {fitted.loglik_:.6f} after {fitted.n_iter_} iterations" in lines[-1]

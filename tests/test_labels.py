@@ -1,0 +1,244 @@
+"""Labels: every way of writing them gives the same fit, and every refusal names the culprit."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import accuracy_score
+
+from marmix import MARGaussianMixture
+
+try:
+    import pandas as pd
+except ImportError:
+    pd = None
+try:
+    import polars as pl
+except ImportError:
+    pl = None
+
+
+def written(data, value_of, missing):
+    """The labels as a list, each as `value_of` writes it."""
+    return [missing if is_missing else value_of(int(k)) for k, is_missing in zip(data.truth, data.missing, strict=True)]
+
+
+def letter(k):
+    return "ab"[k]
+
+
+def fitted(data, y, **options):
+    return MARGaussianMixture(link="logit", **options).fit(data.X, y)
+
+
+# Each: how to write y, and the classes that should come of it (which tells their type as well).
+WAYS = {
+    "ints, -1": (lambda d: d.y, [0, 1]),
+    "list of ints, -1": (lambda d: d.y.tolist(), [0, 1]),
+    "floats, NaN": (lambda d: np.where(d.missing, np.nan, d.truth), [0.0, 1.0]),
+    "floats, -1": (lambda d: d.y.astype(float), [0.0, 1.0]),
+    "list of ints, None": (lambda d: written(d, int, None), [0, 1]),
+    "objects, None": (lambda d: np.array(written(d, int, None), dtype=object), [0, 1]),
+    "objects, -1": (lambda d: np.array(written(d, int, -1), dtype=object), [0, 1]),
+    "list of strings, None": (lambda d: written(d, letter, None), ["a", "b"]),
+    "list of strings, NaN": (lambda d: written(d, letter, np.nan), ["a", "b"]),
+    "list of strings, -1": (lambda d: written(d, letter, -1), ["a", "b"]),
+    "object strings, NaN": (lambda d: np.array(written(d, letter, np.nan), dtype=object), ["a", "b"]),
+    "object strings, -1": (lambda d: np.array(written(d, letter, -1), dtype=object), ["a", "b"]),
+    "list of bools, None": (lambda d: written(d, bool, None), [False, True]),
+    "pandas floats, NaN": (lambda d: pd.Series(written(d, float, np.nan)), [0.0, 1.0]),
+    "pandas Int64, NA": (lambda d: pd.Series(written(d, int, pd.NA), dtype="Int64"), [0, 1]),
+    "pandas Int64, -1": (lambda d: pd.Series(written(d, int, -1), dtype="Int64"), [0, 1]),
+    "pandas Int64 array, NA": (lambda d: pd.array(written(d, int, pd.NA), dtype="Int64"), [0, 1]),
+    "pandas Float64, NA": (lambda d: pd.Series(written(d, float, pd.NA), dtype="Float64"), [0.0, 1.0]),
+    "pandas boolean, NA": (lambda d: pd.Series(written(d, bool, pd.NA), dtype="boolean"), [False, True]),
+    "pandas string, NA": (lambda d: pd.Series(written(d, letter, pd.NA), dtype="string"), ["a", "b"]),
+    "pandas strings, None": (lambda d: pd.Series(written(d, letter, None)), ["a", "b"]),
+    "pandas Index, None": (lambda d: pd.Index(written(d, letter, None)), ["a", "b"]),
+    "pandas category, NaN": (lambda d: pd.Series(written(d, letter, np.nan), dtype="category"), ["a", "b"]),
+    "pandas int category, NaN": (lambda d: pd.Series(written(d, int, np.nan), dtype="category"), [0, 1]),
+    "pandas int category, -1": (lambda d: pd.Series(written(d, int, -1), dtype="category"), [0, 1]),
+    "pandas Categorical, NaN": (lambda d: pd.Categorical(written(d, letter, np.nan)), ["a", "b"]),
+    "polars ints, null": (lambda d: pl.Series(written(d, int, None)), [0, 1]),
+    "polars ints, -1": (lambda d: pl.Series(written(d, int, -1)), [0, 1]),
+    "polars floats, NaN": (lambda d: pl.Series(written(d, float, np.nan)), [0.0, 1.0]),
+    "polars strings, null": (lambda d: pl.Series(written(d, letter, None)), ["a", "b"]),
+    "polars bools, null": (lambda d: pl.Series(written(d, bool, None)), [False, True]),
+    "polars categories, null": (lambda d: pl.Series(written(d, letter, None), dtype=pl.Categorical), ["a", "b"]),
+    "polars enum, null": (lambda d: pl.Series(written(d, letter, None), dtype=pl.Enum(["a", "b"])), ["a", "b"]),
+}
+
+
+def need(way):
+    """Skip what is written with a package that is not here."""
+    package = way.split()[0]
+    if package in ("pandas", "polars"):
+        pytest.importorskip(package)
+
+
+@pytest.fixture(scope="module")
+def plain(two):
+    return fitted(two, two.y)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_writing_y_gives_the_plain_fit(way, two, plain):
+    need(way)
+    write, _ = WAYS[way]
+    y = write(two)
+    clf = fitted(two, y)
+    assert clf.loglik_ == plain.loglik_
+    np.testing.assert_array_equal(clf.predict_proba(two.X), plain.predict_proba(two.X))
+    np.testing.assert_array_equal(clf.transduction_, np.take(clf.classes_, plain.transduction_))
+    assert clf.score(two.X, y) == plain.score(two.X, two.y)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_classes_are_of_the_type_that_the_user_wrote(way, two):
+    need(way)
+    write, expected = WAYS[way]
+    clf = fitted(two, write(two), max_iter=1)
+    assert [(type(c), c) for c in clf.classes_.tolist()] == [(type(c), c) for c in expected]
+    assert clf.predict(two.X).dtype == clf.transduction_.dtype == clf.classes_.dtype
+
+
+def test_large_integers_beside_a_null_stay_apart(two):
+    need("polars")
+    beyond_floats = 2**53
+    y = pl.Series(written(two, lambda k: beyond_floats + k, None))
+    assert fitted(two, y, max_iter=1).classes_.tolist() == [beyond_floats, beyond_floats + 1]
+
+
+def test_a_column_of_labels_is_taken_with_a_warning(two, plain):
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        clf = fitted(two, two.y[:, None])
+    assert clf.loglik_ == plain.loglik_
+
+
+def test_unlabelled_rows_of_a_fit_are_those_written_as_missing(two, plain):
+    """A fit that took a missing label for a class, or dropped the rows, would not find this share of missing labels."""
+    assert np.mean(plain.missing_proba(two.X)) == pytest.approx(np.mean(two.missing), abs=1e-4)
+
+
+# Order of the classes
+
+
+def test_given_labels_are_kept_and_missing_ones_are_the_most_probable_class(three):
+    clf = fitted(three, three.y)
+    np.testing.assert_array_equal(clf.transduction_[~three.missing], three.truth[~three.missing])
+    most_probable = clf.classes_[clf.predict_proba(three.X).argmax(axis=1)]
+    np.testing.assert_array_equal(clf.transduction_[three.missing], most_probable[three.missing])
+    assert (clf.transduction_ != most_probable).any(), "some given label should differ from the predicted one"
+
+
+@pytest.mark.parametrize("order", [[2, 0, 1], [1, 2, 0]])
+def test_named_classes_keep_their_order_in_the_columns(order, three):
+    plain = fitted(three, three.y)
+    clf = fitted(three, three.y, classes=order)
+    assert clf.classes_.tolist() == order
+    np.testing.assert_allclose(clf.predict_proba(three.X), plain.predict_proba(three.X)[:, order], atol=1e-4)
+    np.testing.assert_allclose(clf.class_prior_, plain.class_prior_[order], atol=1e-4)
+    np.testing.assert_array_equal(clf.predict(three.X), plain.predict(three.X))
+    np.testing.assert_array_equal(clf.transduction_, plain.transduction_)
+
+
+def test_minus_one_is_a_class_where_it_is_named(two, plain):
+    sign = np.where(two.truth == 1, 1.0, -1.0)
+    clf = fitted(two, np.where(two.missing, np.nan, sign), classes=[-1, 1])
+    assert clf.classes_.tolist() == [-1, 1]
+    assert clf.loglik_ == plain.loglik_
+    np.testing.assert_array_equal(clf.transduction_, np.where(plain.transduction_ == 1, 1, -1))
+    assert clf.score(two.X, sign) == accuracy_score(two.truth, plain.predict(two.X))
+
+
+def test_minus_one_is_a_class_where_it_is_named_among_objects(two, plain):
+    clf = fitted(two, written(two, lambda k: (-1, 1)[k], None), classes=[-1, 1])
+    assert clf.loglik_ == plain.loglik_
+
+
+# Refusals
+
+
+def some_objects(two, **replaced):
+    return np.array(
+        [replaced.get(f"at_{i}", value) for i, value in enumerate(written(two, letter, None))], dtype=object
+    )
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "message"),
+    [
+        pytest.param(lambda d: None, {}, "requires y to be passed, but the target y is None", id="no y"),
+        pytest.param(lambda d: np.full(len(d.y), -1), {}, "y has no label at all", id="all -1"),
+        pytest.param(lambda d: np.full(len(d.y), np.nan), {}, "y has no label at all", id="all NaN"),
+        pytest.param(lambda d: [None] * len(d.y), {}, "y has no label at all", id="all None"),
+        pytest.param(lambda d: np.where(d.missing, -1, 7), {}, "one class only, 7", id="one class"),
+        pytest.param(lambda d: np.where(d.truth == 1, 1, -1), {}, r"one class only, 1.*classes=", id="-1 and 1"),
+        pytest.param(lambda d: d.y, {"classes": [0, 1, 2]}, "class 2 is in classes= but no row", id="never labelled"),
+        pytest.param(
+            lambda d: np.where(np.arange(len(d.y)) == 3, 5, d.y), {"classes": [0, 1]},
+            r"y holds the label 5, which is not in classes=\[0, 1\]", id="not in classes",
+        ),
+        pytest.param(lambda d: d.y, {"classes": [0, 1, 1]}, r"classes=\[0, 1, 1\]: name each class once", id="twice"),
+        pytest.param(lambda d: some_objects(d, at_0=1), {}, "mixes labels of types int, str", id="mixed objects"),
+        pytest.param(lambda d: some_objects(d, at_0=1).tolist(), {}, "mixes labels of types int, str", id="mixed list"),
+        pytest.param(lambda d: np.where(d.missing, np.inf, d.truth), {}, "y contains infinity", id="infinite"),
+        pytest.param(lambda d: d.X[:, 0], {}, "Unknown label type: continuous", id="continuous"),
+        pytest.param(
+            lambda d: np.where(d.missing, np.nan, d.X[:, 0]), {}, "Unknown label type: continuous",
+            id="continuous and NaN",
+        ),
+        pytest.param(lambda d: np.c_[d.y, d.y], {}, r"1d array.*shape \(300, 2\)", id="two columns"),
+        pytest.param(lambda d: 1, {}, r"1d array.*shape \(\)", id="a number"),
+        pytest.param(lambda d: d.y[:-1], {}, "inconsistent numbers of samples: 300 and 299", id="too short"),
+    ],
+)  # fmt: skip
+def test_labels_that_no_fit_could_use_are_refused_by_name(write, options, message, two):
+    with pytest.raises(ValueError, match=message):
+        fitted(two, write(two), **options)
+
+
+def test_a_category_that_no_row_has_is_refused_by_name(two):
+    need("pandas")
+    y = pd.Series(pd.Categorical(written(two, letter, None), categories=["a", "b", "c"]))
+    with pytest.raises(ValueError, match=r"declares the category 'c'.*remove_unused_categories"):
+        fitted(two, y)
+    assert fitted(two, y.cat.remove_unused_categories(), max_iter=1).classes_.tolist() == ["a", "b"]
+
+
+# Scores
+
+
+def test_score_is_the_accuracy_on_labelled_rows(two, plain):
+    known = ~two.missing
+    assert plain.score(two.X, two.y) == accuracy_score(two.y[known], plain.predict(two.X)[known])
+    assert plain.score(two.X, two.truth) == accuracy_score(two.truth, plain.predict(two.X))
+    assert plain.score(two.X, two.y) > plain.score(two.X, two.truth), "hard rows lost their labels"
+
+
+def test_score_does_not_ask_what_is_predicted_for_unlabelled_rows(two, plain):
+    changed = two.X.copy()
+    changed[two.missing] = -changed[two.missing]
+    assert plain.score(changed, two.y) == plain.score(two.X, two.y)
+
+
+def test_score_takes_weights_of_all_rows(two, plain):
+    weight = np.arange(1.0, 1.0 + len(two.y))
+    known = ~two.missing
+    expected = accuracy_score(two.y[known], plain.predict(two.X)[known], sample_weight=weight[known])
+    assert plain.score(two.X, two.y, sample_weight=weight) == expected
+    assert expected != plain.score(two.X, two.y)
+
+
+def test_score_without_any_label_is_refused(two, plain):
+    with pytest.raises(ValueError, match="every label in y is missing"):
+        plain.score(two.X, np.full(len(two.y), -1))
+
+
+def test_score_of_too_few_labels_says_so(two, plain):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples.*300.*299"):
+        plain.score(two.X, two.y[:-1])
+
+
+def test_score_of_too_few_weights_says_so(two, plain):
+    with pytest.raises(ValueError, match="sample_weight"):
+        plain.score(two.X, two.y, sample_weight=np.ones(3))
