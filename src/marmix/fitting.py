@@ -95,7 +95,7 @@ def fit_logistic(
     origin = np.zeros((model.vectors, model.n_features()))
     alone = mechanism is None or not engine.tempering
     with _threads().limit(limits=1, user_api="blas"):
-        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-14 if alone else tol, report=_unheard)
+        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=_unheard)
 
     def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = values.get("coefficients")
@@ -112,7 +112,7 @@ def fit_logistic(
         mechanism,
         "lbfgs",
         max_iter,
-        1e-14 if alone else tol,
+        1e-16 if alone else tol,
         0.0,
         say,
         say_more,

@@ -1,0 +1,211 @@
+"""Scores that estimate the loss on the whole population, and splits that test on labelled rows only."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
+from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
+
+SCORES = {
+    "log_loss": evaluation.log_loss,
+    "brier": evaluation.brier,
+    "accuracy": evaluation.accuracy,
+    "roc_auc": evaluation.roc_auc,
+}
+
+
+def population(n, rng):
+    """Rows, labels, true posteriors, missing probabilities: hard rows lose their labels."""
+    y = rng.integers(2, size=n)
+    x = rng.normal(size=n) + 2.0 * y - 1.0
+    tau = 1 / (1 + np.exp(-2 * x))
+    q = 1 / (1 + np.exp(-2.2 + 3.0 * (2 * tau - 1) ** 2))
+    return x, y, np.column_stack([1 - tau, tau]), q
+
+
+def classifier(x):
+    """Some fixed classifier, neither the best nor calibrated."""
+    p = 1 / (1 + np.exp(-1.3 * x - 0.3))
+    return np.column_stack([1 - p, p])
+
+
+PLAIN = {
+    "log_loss": lambda y, p: metrics.log_loss(y, p),
+    "brier": lambda y, p: np.mean((p[:, 1] - y) ** 2),
+    "accuracy": lambda y, p: metrics.accuracy_score(y, p.argmax(axis=1)),
+    "roc_auc": lambda y, p: metrics.roc_auc_score(y, p[:, 1]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SCORES))
+def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
+    x, y, _, _ = population(500, np.random.default_rng(0))
+    score = SCORES[name](y, classifier(x), np.zeros(500), classes=[0, 1])
+    assert score.value == pytest.approx(PLAIN[name](y, classifier(x)), rel=1e-12)
+    assert score.plain == pytest.approx(score.value, rel=1e-12)
+    assert score.stderr == pytest.approx(score.plain_stderr, rel=1e-12)
+    assert score.n_effective == pytest.approx(500)
+    assert score.n_labelled == 500
+
+
+@pytest.mark.parametrize("name", ["log_loss", "accuracy", "roc_auc"])
+def test_weights_are_scikit_learn_s_weights(name):
+    x, y, _, q = population(800, np.random.default_rng(1))
+    y_partial = np.where(np.random.default_rng(2).uniform(size=800) < q, -1, y)
+    known = y_partial >= 0
+    w, p = 1 / (1 - q[known]), classifier(x)
+    theirs = {
+        "log_loss": lambda: metrics.log_loss(y[known], p[known], sample_weight=w),
+        "accuracy": lambda: metrics.accuracy_score(y[known], p[known].argmax(axis=1), sample_weight=w),
+        "roc_auc": lambda: metrics.roc_auc_score(y[known], p[known, 1], sample_weight=w),
+    }[name]()
+    assert SCORES[name](y_partial, p, q, classes=[0, 1]).value == pytest.approx(theirs, rel=1e-12)
+
+
+def test_for_three_classes_the_area_is_that_of_one_against_the_rest():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(3, size=300), rng.dirichlet(np.ones(3), size=300)
+    p[np.arange(300), y] += 0.5
+    p /= p.sum(axis=1, keepdims=True)
+    score = evaluation.roc_auc(y, p, np.zeros(300), classes=[0, 1, 2])
+    assert score.value == pytest.approx(metrics.roc_auc_score(y, p, multi_class="ovr"), rel=1e-12)
+    brier = evaluation.brier(y, p, np.zeros(300), classes=[0, 1, 2]).value
+    assert brier == pytest.approx(np.mean(((p - np.eye(3)[y]) ** 2).sum(axis=1)), rel=1e-12)
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("name", sorted(SCORES))
+def test_over_500_samples_the_mean_is_the_population_s_where_the_plain_score_is_far_off(name, robust):
+    rng = np.random.default_rng(5)
+    x, y, _, _ = population(2_000_000, rng)
+    truth = PLAIN[name](y, classifier(x))
+    values, errors, plain = [], [], []
+    for _ in range(500):
+        x, y, tau, q = population(1000, rng)
+        y_partial = np.where(rng.uniform(size=1000) < q, -1, y)
+        score = SCORES[name](y_partial, classifier(x), q, classes=[0, 1], posterior=tau if robust else None)
+        values.append(score.value)
+        errors.append(score.stderr)
+        plain.append(score.plain)
+    error_of_mean = np.std(values, ddof=1) / np.sqrt(500)
+    assert abs(np.mean(values) - truth) < 2 * error_of_mean + 1.5 / 1000 * abs(truth)  # ratios have a bias of order 1/n
+    assert abs(np.mean(plain) - truth) > 20 * np.std(plain) / np.sqrt(500)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is one
+
+
+@pytest.mark.parametrize("wrong", ["q", "posterior"])
+def test_the_doubly_robust_score_survives_one_wrong_part(wrong):
+    rng = np.random.default_rng(6)
+    x, y, _, _ = population(1_000_000, rng)
+    truth = PLAIN["log_loss"](y, classifier(x))
+    values = []
+    for _ in range(300):
+        x, y, tau, q = population(1000, rng)
+        y_partial = np.where(rng.uniform(size=1000) < q, -1, y)
+        q = np.full(1000, 0.6) if wrong == "q" else q
+        tau = np.full((1000, 2), 0.5) if wrong == "posterior" else tau
+        values.append(evaluation.log_loss(y_partial, classifier(x), q, classes=[0, 1], posterior=tau).value)
+    assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(300)
+
+
+def test_huge_weights_are_cut_and_counted():
+    n = 400
+    q = np.zeros(n)
+    q[0] = 1 - 1e-9
+    proba = np.full((n, 2), 0.5)
+    proba[0] = [0.999, 0.001]
+    y = np.ones(n, dtype=int)
+    score = evaluation.log_loss(y, proba, q, classes=[0, 1])
+    assert score.n_truncated == 1
+    assert score.largest_weight < np.sqrt(n) * n  # the rest of the rows still counts
+    assert np.isfinite(score.value)
+    assert "±" in str(score)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"q": np.ones(4)}, "is 1 for a labelled row"),
+        ({"q": np.full(4, 1.2)}, "between 0 and 1"),
+        ({"q": np.zeros(3)}, "shape"),
+        ({"proba": np.full((4, 3), 1 / 3)}, "shape"),
+        ({"y": [-1, -1, -1, -1]}, "every label in y is missing"),
+        ({"y": [0, 1, 2, 1]}, "label 2"),
+    ],
+)
+def test_bad_input_is_refused(change, message):
+    given = {"y": [0, 1, -1, 1], "proba": np.full((4, 2), 0.5), "q": np.full(4, 0.3)} | change
+    with pytest.raises(ValueError, match=message):
+        evaluation.log_loss(given["y"], given["proba"], given["q"], classes=[0, 1])
+
+
+@pytest.mark.parametrize("splitter", [PartialLabelKFold, StratifiedPartialLabelKFold])
+@pytest.mark.parametrize("missing", [-1, None, np.nan])
+def test_only_labelled_rows_are_tested_and_unlabelled_ones_always_train(splitter, missing):
+    rng = np.random.default_rng(0)
+    known = rng.uniform(size=60) < 0.4
+    labels = rng.integers(2, size=60)
+    y = np.array([label if is_known else missing for label, is_known in zip(labels, known, strict=True)])
+    tested = []
+    for train, test in splitter(4, shuffle=True, random_state=0).split(np.zeros((60, 1)), y):
+        assert known[test].all()
+        assert set(np.flatnonzero(~known)) <= set(train)
+        assert not set(train) & set(test)
+        assert len(train) + len(test) == 60
+        tested += test.tolist()
+    assert sorted(tested) == np.flatnonzero(known).tolist()
+
+
+def test_stratified_folds_keep_the_shares_of_the_classes():
+    y = np.array([0] * 20 + [1] * 8 + [-1] * 40)
+    for _, test in StratifiedPartialLabelKFold(4).split(y[:, None], y):
+        assert np.bincount(y[test]).tolist() == [5, 2]
+
+
+def test_splitters_say_what_they_miss():
+    with pytest.raises(ValueError, match="needs y"):
+        next(PartialLabelKFold().split(np.zeros((5, 1))))
+    with pytest.raises(ValueError, match="more than the 2 labelled rows"):
+        next(PartialLabelKFold(3).split(np.zeros((5, 1)), [0, 1, -1, -1, -1]))
+    assert PartialLabelKFold(7).get_n_splits() == 7
+    assert "n_splits=7" in repr(PartialLabelKFold(7))
+
+
+@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
+    rng = np.random.default_rng(0)
+    x, y, _, q = population(400, rng)
+    X = np.column_stack([x, rng.normal(size=400)])
+    y_partial = np.where(rng.uniform(size=400) < q, -1, y)
+    folds = StratifiedPartialLabelKFold(3)
+    own = cross_val_score(
+        MARGaussianMixture(link="logit"), X, y_partial, cv=folds, scoring=population_scorer("log_loss")
+    )
+    assert (own < 0).all()
+    assert np.isfinite(own).all()
+    mechanism = MARLogisticRegression(link="logit").fit(X, y_partial)
+    known = y_partial >= 0
+    other = cross_val_score(
+        LogisticRegression(), X[known], y_partial[known], cv=3, scoring=population_scorer("roc_auc", mechanism)
+    )
+    assert (other > 0.5).all()
+    by_function = cross_val_score(
+        LogisticRegression(),
+        X[known],
+        y_partial[known],
+        cv=3,
+        scoring=population_scorer("roc_auc", mechanism.missing_proba),
+    )
+    np.testing.assert_array_equal(other, by_function)
+    search = GridSearchCV(
+        MARGaussianMixture(link="logit"),
+        {"covariance_type": ["tied", "full"]},
+        cv=folds,
+        scoring=population_scorer("brier"),
+    ).fit(X, y_partial)
+    assert search.best_params_["covariance_type"] in ("tied", "full")
+    with pytest.raises(ValueError, match="metric='f1'"):
+        population_scorer("f1")
