@@ -21,6 +21,8 @@ Say = Callable[[str], None]
 
 # Rows that suffice to scale the coordinates of a logistic fit.
 _CALIBRATION_ROWS = 4096
+# Coefficients up to which the last digits are found by Newton steps.
+_NEWTON_SIZE = 500
 
 
 @cache
@@ -97,6 +99,9 @@ def fit_logistic(
     with _threads().limit(limits=1, user_api="blas"):
         by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=_unheard)
 
+    if alone:
+        by_labels = by_labels._replace(theta=_newton(engine, model, by_labels.theta))
+
     def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = values.get("coefficients")
         yield (by_labels.theta if given is None else model.from_user(given)), values
@@ -117,6 +122,24 @@ def fit_logistic(
         say,
         say_more,
     )
+
+
+def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
+    """Newton steps at the top of the labelled rows' log-likelihood: the last digits, which its values no longer show."""
+    if theta.size > _NEWTON_SIZE:
+        return theta
+    for _ in range(3):
+        hessian = np.kron(np.eye(model.vectors), model.penalty_matrix())
+        for a in range(0, engine.labelled, _CALIBRATION_ROWS):
+            rows = slice(a, min(a + _CALIBRATION_ROWS, engine.labelled))
+            weight = None if engine.weight is None else engine.weight[rows]
+            hessian += model.hessian(theta, model.features(engine.x[:, rows]), weight)
+        gradient = engine.sums(theta, None).moments.by_component - theta @ model.penalty_matrix()
+        step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
+        if not np.abs(step).max() < 1e-2 * (1.0 + np.abs(theta).max()):
+            return theta  # not near a top: there is none, as with separable classes and no penalty
+        theta = theta + step
+    return theta
 
 
 def _unheard(iteration: int, objective: float) -> None:

@@ -78,7 +78,10 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None: give the labels, -1 where missing.")
     missing = None
-    if hasattr(y, "isna"):  # pandas
+    if isinstance(y, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(y)
+        y = y.data
+    elif hasattr(y, "isna"):  # pandas
         missing = np.asarray(y.isna())
     elif hasattr(y, "is_null"):  # polars
         missing = y.is_null().to_numpy()
@@ -116,7 +119,7 @@ def _as_array(y: Any) -> NDArray[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ == "NAType":
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, numbers.Number) and value != value
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.covariance import Moments
+from marmix.uncertainty import posterior
 
 Array = NDArray[np.float64]
 
@@ -104,6 +105,19 @@ class LinearScores:
     def penalty(self, theta: Array) -> float:
         """``|w|^2 / (2 C)`` of the user's coefficients."""
         return float(0.5 / self.C * np.sum(self.to_user(theta)[:, 1:] ** 2))
+
+    def hessian(self, theta: Array, phi: Array, weight: Array | None) -> Array:
+        """Minus the second derivative of the labelled rows' log-likelihood: ``sum_j (diag(tau) - tau tau') x phi phi'``."""
+        tau = posterior(self.block_scores(theta, phi)[0]).tau[-self.vectors :]
+        w = np.ones(phi.shape[1]) if weight is None else weight
+        p = len(phi)
+        out = np.empty((self.vectors, p, self.vectors, p))
+        for k in range(self.vectors):
+            for m in range(k + 1):
+                share = w * tau[k] * ((k == m) - tau[m])
+                out[k, :, m] = (phi * share) @ phi.T
+                out[m, :, k] = out[k, :, m]
+        return out.reshape(self.vectors * p, self.vectors * p)
 
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""

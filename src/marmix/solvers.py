@@ -37,8 +37,8 @@ _MEMORY = 30
 _GRADIENT = 0.01
 # Shapes that are tried when a maximum is reached, and the rows on which they are.
 _SCAN_SHAPES, _SCAN_ROWS = (0.0, 0.3, 1.0, 3.0, 12.0, SHAPE_MAX), 2048
-# Fresh starts of L-BFGS before its failure to settle is reported.
-_ROUNDS = 10
+# Iterations of L-BFGS before its coordinates are renewed, and fresh starts before its failure to settle is reported.
+_ROUND_ITERATIONS, _ROUNDS = 100, 10
 
 
 class Fit(NamedTuple):
@@ -111,9 +111,10 @@ def lbfgs(
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
     looked_around = False
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
+        most = min(max_iter - iterations, _ROUND_ITERATIONS)
         theta, mechanism, objective, found, slope = _lbfgs_round(
-            rows, theta, mechanism, reached, max_iter - iterations, tol, trace, report
+            rows, theta, mechanism, reached, most, tol, trace, report
         )
         gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
         at_top = bool(slope <= 10 * _GRADIENT * np.sqrt(tol))

@@ -211,10 +211,9 @@ def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dic
     if "covariances" in values:
         shape = model.structure.covariances(chol, frame.unwhitener).shape
         given = _shaped(values, "covariances", shape)
-        try:
-            chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
-        except np.linalg.LinAlgError:
-            raise ValueError("init['covariances'] are not positive definite.") from None
+        if not model.structure.positive(given):
+            raise ValueError("init['covariances'] are not positive definite.")
+        chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
     return Gaussians(log_pi, mu, chol)
 
 

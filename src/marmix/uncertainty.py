@@ -214,6 +214,8 @@ def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
             )
     else:
         partial = _central_differences(function, at)
+    if not (np.isfinite(value).all() and np.isfinite(partial).all()):
+        raise ValueError("uncertainty: the callable returned NaN or infinity; it must be finite for every posterior.")
     gradient = partial.T - p.tau * partial.sum(axis=1)
     return Measured(value, gradient)
 

@@ -122,6 +122,7 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         """Attributes that all estimators have; `offset` brings log-likelihoods to the user's axes."""
         self._model, self._frame, self._theta = engine.model, engine.frame, fit.theta
         sums = engine.sums(fit.theta, fit.mechanism)
+        self._measure = vars(self)["uncertainty"]
         self._columns = [] if rows.covariates is None else rows.covariates[1]
         self.mechanism_ = fit.mechanism
         if fit.mechanism is not None and rows.covariates is not None:
@@ -214,7 +215,8 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         """The probability q that the label of each row is missing, (n,)."""
         check_is_fitted(self)
         known = self.mechanism_
-        assert known is not None
+        if known is None:
+            raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
         if not np.isfinite(known.alpha[0]):
             return 0.0 * self._uncertainty_of(X)
 
@@ -225,7 +227,8 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     def _uncertainty_of(self, X: Any) -> Array:
         """The measure u of each row, (n,): what drives the mechanism."""
-        return self._map(X, lambda p, _: measure_function(vars(self)["uncertainty"])(p).value)
+        check_is_fitted(self)
+        return self._map(X, lambda p, _: measure_function(self._measure)(p).value)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; rows of `y` that are missing do not count.

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from marmix import start
+from marmix.charts import SHAPE_MAX
 from marmix.classifiers.base import MARClassifier, silent
 from marmix.covariance import structure
 from marmix.engines import NumpyEngine
@@ -228,6 +229,7 @@ class MARGaussianMixture(MARClassifier):
 
     def _set_mixture(self, model: GaussianScores, engine: NumpyEngine) -> None:
         frame, theta = engine.frame, self._theta
+        self._covariance_type = self.covariance_type
         self.weights_ = np.exp(theta.log_pi)
         self.means_ = theta.mu @ frame.unwhitener.T + frame.centre
         self.covariances_ = model.structure.covariances(theta.chol, frame.unwhitener)
@@ -239,9 +241,12 @@ class MARGaussianMixture(MARClassifier):
         if not hasattr(self, "component_classes_"):
             return {}
         same = np.array_equal(np.repeat(self.classes_, counts), self.component_classes_)
-        if not same or self.means_.shape[1] != self.n_features_in_:
-            raise ValueError("warm_start=True: classes, n_components and features must be those of the previous fit.")
+        same = same and self.means_.shape[1] == self.n_features_in_ and self._covariance_type == self.covariance_type
+        if not same:
+            raise ValueError(
+                "warm_start=True: classes, n_components, covariance_type and features must be those of the previous fit."
+            )
         values: dict[str, Any] = {"weights": self.weights_, "means": self.means_, "covariances": self.covariances_}
         if self.alpha_ is not None and np.isfinite(self.alpha_).all():
-            values |= {"alpha": self.alpha_, "shape": self.shape_, "share": self.share_}
+            values |= {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
         return values

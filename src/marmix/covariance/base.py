@@ -113,6 +113,10 @@ class Structure(ABC):
         """Covariances in the user's axes, in scikit-learn's shapes."""
 
     @abstractmethod
+    def positive(self, covariances: Array) -> bool:
+        """Whether covariances in those shapes are positive definite."""
+
+    @abstractmethod
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         """Covariances given in the user's axes, in the fit's axes."""
 

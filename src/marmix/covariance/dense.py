@@ -119,6 +119,9 @@ class Full(Structure):
     def factor(self, covariances: Array, floor: float) -> Array:
         return precision_factor(covariances, floor)
 
+    def positive(self, covariances: Array) -> bool:
+        return bool((np.linalg.eigvalsh(covariances) > 0.0).all())
+
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return whitener @ covariances @ whitener.T
 

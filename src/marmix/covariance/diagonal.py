@@ -67,6 +67,9 @@ class Diag(Structure):
     def factor(self, covariances: Array, floor: float) -> Array:
         return 1.0 / np.sqrt(np.maximum(covariances, floor))
 
+    def positive(self, covariances: Array) -> bool:
+        return bool((covariances > 0.0).all())
+
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return covariances * np.diag(whitener) ** 2
 
