@@ -221,10 +221,14 @@ def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_comp
 
 def test_a_warm_start_of_other_classes_is_refused(two, three):
     clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
-    with pytest.raises(ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"):
+    with pytest.raises(
+        ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"
+    ):
         clf.fit(three.X, three.y)
     clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
-    with pytest.raises(ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"):
+    with pytest.raises(
+        ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"
+    ):
         clf.fit(two.X[:, :1], two.y)
 
 

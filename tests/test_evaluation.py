@@ -209,3 +209,21 @@ def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
     assert search.best_params_["covariance_type"] in ("tied", "full")
     with pytest.raises(ValueError, match="metric='f1'"):
         population_scorer("f1")
+
+
+def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_is_not():
+    rng = np.random.default_rng(0)
+    p_values = []
+    for _ in range(200):
+        _, y, tau, q = population(500, rng)
+        y_partial = np.where(rng.uniform(size=500) < q, -1, y)
+        p_values.append(evaluation.missingness_check(y_partial, q, tau[:, 1]).p_value)
+    assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.05, abs=0.04)
+    one_sided = np.where(rng.uniform(size=500) < tau[:, 1], -1, y)
+    check = evaluation.missingness_check(one_sided, np.full(500, np.mean(one_sided < 0)), tau[:, 1])
+    assert check.p_value < 1e-10
+    assert check.z[0] < -3 < 3 < check.z[-1]
+    np.testing.assert_allclose(check.n @ check.observed, np.sum(one_sided < 0))
+    assert "p-value" in str(check)
+    with pytest.raises(ValueError, match="shape"):
+        evaluation.missingness_check(one_sided, q[:3], tau[:, 1])

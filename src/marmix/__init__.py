@@ -1,9 +1,16 @@
 """Classification when labels are missing for a reason."""
 
-from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
+from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.missingness import Mechanism
 from marmix.notes import BoundaryWarning
 
 __version__ = "0.1.0"
 
-__all__ = ["BoundaryWarning", "MARGaussianMixture", "MARLogisticRegression", "Mechanism", "__version__"]
+__all__ = [
+    "BoundaryWarning",
+    "MARClassifierCV",
+    "MARGaussianMixture",
+    "MARLogisticRegression",
+    "Mechanism",
+    "__version__",
+]

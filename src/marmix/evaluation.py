@@ -17,10 +17,11 @@ many equally weighted rows the estimate is worth.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import check_consistent_length
 
@@ -35,6 +36,7 @@ __all__ = [
     "accuracy",
     "brier",
     "log_loss",
+    "missingness_check",
     "population_scorer",
     "roc_auc",
 ]
@@ -222,6 +224,58 @@ def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, An
     return scorer
 
 
+class MissingnessCheck(NamedTuple):
+    """Observed against fitted rates of missing labels in bins of rows; see `missingness_check`."""
+
+    by: Array  # mean of the sorting variable in each bin
+    n: NDArray[np.integer]
+    observed: Array
+    fitted: Array
+    z: Array  # (observed - fitted) in standard errors
+    p_value: float
+
+    def __str__(self) -> str:
+        lines = ["      by     n  observed  fitted      z"]
+        for row in zip(self.by, self.n, self.observed, self.fitted, self.z, strict=True):
+            lines.append("{:8.3f} {:5d} {:9.3f} {:7.3f} {:+6.1f}".format(*row))
+        return "\n".join([*lines, f"p-value of no difference: {self.p_value:.2g}"])
+
+
+def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: int = 10) -> MissingnessCheck:
+    """Whether a mechanism misses something: observed and fitted rates of missing labels along a variable.
+
+    Sort by what the mechanism should have accounted for: the probability of a class shows labels lost on one side of the
+    boundary, a feature shows a missing covariate. The sum of the squared z is compared with a chi-square of as many degrees of
+    freedom as there are bins, which errs on the safe side where q was fitted to the same rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, missing where -1, NaN, None or pandas.NA.
+    missing_proba : array-like of shape (n,)
+        q of each row.
+    by : array-like of shape (n,)
+        The variable to sort the rows by.
+    n_bins : int
+        Bins of about equal size.
+
+    Returns
+    -------
+    MissingnessCheck
+    """
+    known, _ = known_labels(y, np.empty(0))
+    q, at = np.asarray(missing_proba, dtype=float), np.asarray(by, dtype=float)
+    if q.shape != known.shape or at.shape != known.shape:
+        raise ValueError(f"missing_proba and by must have shape {known.shape}; got {q.shape} and {at.shape}.")
+    bins = [rows for rows in np.array_split(np.argsort(at, kind="stable"), n_bins) if len(rows)]
+    observed, fitted = (np.array([values[rows].mean() for rows in bins]) for values in (~known, q))
+    n = np.array([len(rows) for rows in bins])
+    spread = np.sqrt([np.sum(q[rows] * (1.0 - q[rows])) for rows in bins]) / n
+    z = (observed - fitted) / np.maximum(spread, 1e-12)
+    means = np.array([at[rows].mean() for rows in bins])
+    return MissingnessCheck(means, n, observed, fitted, z, float(chi2.sf(np.sum(z**2), len(bins))))
+
+
 def inverse_weights(q: Array) -> tuple[Array, int]:
     """``1 / (1 - q)`` of labelled rows, cut at the root of their number times their mean; and how many were cut."""
     with np.errstate(divide="ignore"):
@@ -238,7 +292,8 @@ def _mean_score(
     losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: ArrayLike | None
 ) -> Score:
     def estimate(r: Array) -> tuple[float, Array]:
-        rows, size = np.where(r != 0.0, r * losses, 0.0).sum(axis=1), r.sum(axis=1)
+        with np.errstate(invalid="ignore"):  # a loss may be infinite where no pseudo-label is
+            rows, size = np.where(r != 0.0, r * losses, 0.0).sum(axis=1), r.sum(axis=1)
         value = rows.sum() / size.sum()
         return float(value), (rows - value * size) / size.sum()
 

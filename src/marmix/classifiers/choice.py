@@ -1,0 +1,393 @@
+"""A choice that is never a bad one: candidates cross-validated on scores that are fair, and averaged."""
+
+import time
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from marmix import evaluation
+from marmix.classifiers.logistic import MARLogisticRegression
+from marmix.classifiers.mixture import MARGaussianMixture
+from marmix.labels import encode_labels, known_labels
+from marmix.notes import BoundaryWarning
+from marmix.validation import check_finite
+
+Array = NDArray[np.float64]
+
+# The weights of the average start as equal, a prior worth this many labelled rows: from 2 to 5 served about equally well in
+# trials on the settings of benchmarks/quality.py with other seeds, and 2 least often harmed.
+PRIOR_ROWS = 2.0
+# No missing probability is taken as larger than this when rows are weighted: q is an estimate itself.
+Q_MAX = 0.95
+
+
+def default_candidates(n_classes: int, n_rows: int, n_features: int) -> dict[str, BaseEstimator]:
+    """The default grid: logistic and mixture, mechanism on, tempered and off.
+
+    With more than two classes the measure is "gini", which uses all posteriors and equals "margin" for two. Squares and
+    products, and several Gaussians a class, come in when there are rows enough for them.
+    """
+    on: dict[str, Any] = {"link": "logit", "uncertainty": "margin" if n_classes == 2 else "gini"}
+    grid: dict[str, BaseEstimator] = {}
+    for C in (0.1, 1.0, 10.0):
+        grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, link=None)
+    for C in (1.0, 10.0):
+        grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **on)
+    grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **on)
+    for kind in ("tied", "full"):
+        grid[f"mixture, {kind}, mechanism"] = MARGaussianMixture(covariance_type=kind, **on)
+    grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", link=None)
+    grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(
+        covariance_type="tied", n_components=2, random_state=0, **on
+    )
+    quadratic = 1 + n_features + n_features * (n_features + 1) // 2
+    if n_rows >= quadratic * (n_classes - 1):
+        grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, link=None)
+        grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **on)
+    if n_rows >= 2000:
+        several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
+        grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **on)
+        grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, link=None)
+    return grid
+
+
+class MARClassifierCV(ClassifierMixin, BaseEstimator):
+    """Average of several classifiers, weighted by cross-validation on scores for the whole population.
+
+    Every candidate is cross-validated on the labelled rows (unlabelled rows always train), and the held-out labels are
+    weighted by ``1 / (1 - q)`` so that they stand for the rows that lost theirs (`marmix.evaluation`). The probabilities of
+    all candidates are then averaged with the weights under which the average predicts the held-out labels best.
+
+    Parameters
+    ----------
+    estimators : dict or None, default=None
+        Candidates by name, each a classifier that takes missing labels (`MARGaussianMixture`, `MARLogisticRegression`, a
+        pipeline that ends in one). None is `default_candidates`: logistic and mixture, mechanism on, tempered and off.
+        Features are standardised before each, so that penalties mean the same in all units.
+    method : {"average", "pick"}, default="average"
+        "pick" keeps the candidate with the lowest estimated log-loss alone. Averaging is the default because the estimated
+        losses are noisy where few hard rows have labels, and picking pays for that noise.
+    cv : int, splitter or iterable of splits, default=5
+        Folds of the labelled rows (fewer where a class has fewer labels), or splits as anywhere in scikit-learn; unlabelled
+        rows of their test parts are not tested.
+    classes : array-like or None, default=None
+        The classes, in the order wanted in `classes_`; by default those found in y, sorted.
+    n_jobs : int or None, default=None
+        Processes for the fits of candidates and folds, as in joblib.
+    random_state : int, RandomState instance or None, default=0
+        For the folds.
+    verbose : int, default=0
+        1 reports progress.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    estimators_ : dict
+        The candidates, fitted to all rows.
+    weights_ : dict
+        Their weights in the average.
+    results_ : dict of arrays
+        One entry a candidate: "candidate", "mechanism" (whether it models the missingness), "weight", "log_loss" with
+        "log_loss_stderr", "brier", "accuracy", "roc_auc" on the whole population, "plain_log_loss" over the labelled rows as they
+        are, "seconds". Ready for ``pandas.DataFrame(results_)``.
+    score_ : Score
+        Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows.
+    verdict_ : str
+        Whether modelling the missingness helped, in words.
+    transduction_ : array of shape (n,)
+        A label for every training row: the given one, or the imputed one.
+    notes_ : list of str
+        What should be known of the choice.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=300)
+    >>> X = rng.normal(size=(300, 2)) + np.where(y == 1, 1.0, -1.0)[:, None]
+    >>> y_partial = np.where(rng.exponential(2.0, size=300) > np.abs(X.sum(axis=1)), -1, y)
+    >>> clf = MARClassifierCV(cv=3).fit(X, y_partial)
+    >>> bool(np.mean(clf.predict(X) == y) > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        estimators: Mapping[str, BaseEstimator] | None = None,
+        method: str = "average",
+        cv: Any = 5,
+        classes: ArrayLike | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.estimators = estimators
+        self.method = method
+        self.cv = cv
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARClassifierCV":
+        """Fit, cross-validate and weigh the candidates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            Labels; -1, NaN, None or pandas.NA where missing.
+        sample_weight : array-like of shape (n,) or None
+            Weights of the rows in the fits and in the average; the scores of `results_` are without them.
+
+        Returns
+        -------
+        self
+        """
+        if self.method not in ("average", "pick"):
+            raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        names = getattr(self, "feature_names_in_", np.array([f"x{i}" for i in range(self.n_features_in_)]))
+        check_finite(X, [str(name) for name in names])
+        z, self.classes_ = encode_labels(y, self.classes)
+        if len(z) != len(X):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        grid = self._grid(X)
+        folds = self._folds(X, z)
+        jobs = [(name, fold) for name in grid for fold in range(-1, len(folds))]  # fold -1: all rows
+        answers = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose))(
+            delayed(_fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
+        )
+        found = dict(zip(jobs, answers, strict=True))
+        failed = {name: found[name, -1].error for name in grid if found[name, -1].error}
+        if len(failed) == len(grid):
+            raise ValueError(f"no candidate could be fitted: {next(iter(failed.values()))}")
+        self.estimators_ = {name: found[name, -1].estimator for name in grid if name not in failed}
+        self.notes_ = [f"Left out {name!r}: {error}" for name, error in failed.items()]
+        held = {name: _held_out(found, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
+        self._weigh(X, z, weight, held, folds)
+        seconds = [sum(found[name, fold].seconds for fold in range(-1, len(folds))) for name in self.estimators_]
+        self.results_["seconds"] = np.array(seconds)
+        self.transduction_ = self.classes_[z]
+        if (z < 0).any():
+            self.transduction_[z < 0] = self.predict(X)[z < 0]
+        return self
+
+    def _grid(self, X: NDArray[Any]) -> dict[str, Pipeline]:
+        grid = self.estimators
+        if grid is None:
+            grid = default_candidates(len(self.classes_), *X.shape)
+        if not grid:
+            raise ValueError("estimators is empty: name at least one candidate.")
+        return {name: make_pipeline(StandardScaler(), clone(estimator)) for name, estimator in grid.items()}
+
+    def _folds(self, X: NDArray[Any], z: NDArray[Any]) -> list[NDArray[np.intp]]:
+        """Labelled test rows of each fold; none where a class has a single labelled row."""
+        if not isinstance(self.cv, Integral):
+            return [test[z[test] >= 0] for _, test in check_cv(self.cv).split(X, z)]
+        fewest = int(np.bincount(z[z >= 0]).min())
+        if fewest < 2:
+            return []
+        splitter = evaluation.StratifiedPartialLabelKFold(
+            min(int(self.cv), fewest), shuffle=True, random_state=self.random_state
+        )
+        return [test for _, test in splitter.split(z, z)]
+
+    def _weigh(
+        self, X: NDArray[Any], z: NDArray[Any], weight: Array | None, held: dict[str, Array], folds: list[Any]
+    ) -> None:
+        """Weights, table and verdict from the probabilities of held-out rows."""
+        names = list(self.estimators_)
+        models = np.array([_models_missingness(self.estimators_[name]) for name in names])
+        counts = np.ones(len(z)) if weight is None else weight
+        q = self._missing_rate(X, z, counts)
+        if not folds:
+            self.notes_.append(
+                "A class has a single labelled row: candidates could not be compared, and weigh the same."
+            )
+            weights = np.full(len(names), 1.0 / len(names))
+        else:
+            at = np.flatnonzero(z >= 0)
+            chances = np.array([held[name][at, z[at]] for name in names])
+            row_weight = evaluation.inverse_weights(q[at])[0]
+            losses = -np.log(np.maximum(chances, 1e-300)) @ (counts[at] * row_weight)
+            pick = np.eye(len(names))[losses.argmin()]
+            weights = pick if self.method == "pick" else stack(chances, row_weight, counts[at])
+        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
+        self.results_ = {"candidate": np.array(names), "mechanism": models, "weight": weights}
+        table: dict[str, list[float]] = {key: [] for key in _COLUMNS}
+        if folds:
+            for name in names:
+                for key, value in self._scores_of(z, held[name], q).items():
+                    table[key].append(value)
+            self.results_ |= {key: np.array(values) for key, values in table.items()}
+            pool = np.einsum("c,cnk->nk", weights, np.array([held[name] for name in names]))
+            self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)))
+        self.verdict_ = self._verdict(z, held, q, models, weights) if folds else self.notes_[-1]
+
+    def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
+        """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""
+        known = [est for est in self.estimators_.values() if _models_missingness(est)]
+        if not known or not (z < 0).any():
+            return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
+        return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in known], axis=0), Q_MAX)
+
+    def _scores_of(self, z: NDArray[Any], proba: Array, q: Array) -> dict[str, float]:
+        numbers = np.arange(len(self.classes_))
+        loss = evaluation.log_loss(z, proba, q, classes=numbers)
+        return {
+            "log_loss": loss.value,
+            "log_loss_stderr": loss.stderr,
+            "plain_log_loss": loss.plain,
+            "brier": evaluation.brier(z, proba, q, classes=numbers).value,
+            "accuracy": evaluation.accuracy(z, proba, q, classes=numbers).value,
+            "roc_auc": evaluation.roc_auc(z, proba, q, classes=numbers).value,
+        }
+
+    def _verdict(
+        self, z: NDArray[Any], held: dict[str, Array], q: Array, models: NDArray[np.bool_], weights: Array
+    ) -> str:
+        """Compare the average of all candidates with the average of those that ignore the mechanism."""
+        names = list(self.estimators_)
+        if not models.any() or models.all():
+            which = "every" if models.all() else "no"
+            return f"Nothing to compare: {which} candidate models the missingness."
+        at = np.flatnonzero(z >= 0)
+        w = evaluation.inverse_weights(q[at])[0]
+        chances = np.array([held[name][at, z[at]] for name in names])
+        ignoring = stack(chances[~models], w)
+        with_it, without = -np.log(weights @ chances), -np.log(ignoring @ chances[~models])
+        gain = w @ (without - with_it) / w.sum()
+        error = np.sqrt(np.sum((w * (without - with_it - gain)) ** 2)) / w.sum()
+        before, after = w @ without / w.sum(), w @ with_it / w.sum()
+        if gain > 2.0 * error:
+            return (
+                f"Modelling the missingness lowered the estimated log-loss from {before:.3f} to {after:.3f} "
+                f"(difference {gain:.3f}, standard error {error:.3f})."
+            )
+        return (
+            f"No evidence that modelling the missingness helps here: estimated log-loss {after:.3f} with it, {before:.3f} "
+            f"without (difference {gain:.3f}, standard error {error:.3f})."
+        )
+
+    def _average(self, method: str, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
+        parts = [
+            (weight, self.estimators_[name])
+            for name, weight in self.weights_.items()
+            if weight > 0.0 and (method == "predict_proba" or _models_missingness(self.estimators_[name]))
+        ]
+        total = sum(weight for weight, _ in parts)
+        return np.asarray(
+            sum(weight / total * getattr(est[-1], method)(est[:-1].transform(X)) for weight, est in parts)
+        )
+
+    def predict_proba(self, X: Any) -> Array:
+        """The weighted average of the candidates' posteriors, (n, K)."""
+        return self._average("predict_proba", X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        check_is_fitted(self)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def missing_proba(self, X: Any) -> Array:
+        """The probability that the label of each row is missing, averaged over the candidates that model it, (n,)."""
+        check_is_fitted(self)
+        if not any(_models_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0):
+            raise ValueError("no candidate of positive weight models the missingness.")
+        return self._average("missing_proba", X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the rows whose label is known; it flatters, see `score_` for a fairer one."""
+        check_is_fitted(self)
+        known, labels = known_labels(y, self.classes_)
+        if not known.any():
+            raise ValueError("score needs labelled rows, and every label in y is missing.")
+        right = self.predict(X)[known] == labels
+        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
+
+
+_COLUMNS = ("log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc")
+
+
+def stack(chances: Array, row_weight: Array, counts: Array | None = None, prior_rows: float = PRIOR_ROWS) -> Array:
+    """Weights pi that maximise ``sum_j c_j w_j log(pi . p_j)`` of held-out chances p (C, n), with a prior for equal ones.
+
+    The prior is Dirichlet and worth `prior_rows` rows; w is scaled to sum to the number of equally weighted rows that it is
+    worth. The function is concave, and EM climbs it without a step size.
+    """
+    candidates = len(chances)
+    c = np.ones_like(row_weight) if counts is None else counts
+    w = c * row_weight * (c @ row_weight) / (c @ row_weight**2)
+    share = prior_rows / candidates
+    p = np.maximum(chances, 1e-300)
+    weights = np.full(candidates, 1.0 / candidates)
+    for _ in range(1000):
+        responsibility = weights[:, None] * p / (weights @ p)
+        new = (responsibility @ w + share) / (w.sum() + prior_rows)
+        if np.abs(new - weights).max() < 1e-8:
+            break
+        weights = new
+    return weights / weights.sum()
+
+
+class _Answer:
+    """What came of fitting a candidate: itself, or why not; the held-out probabilities; the time it took."""
+
+    def __init__(self, estimator: Any, proba: Array | None, error: str, seconds: float):
+        self.estimator, self.proba, self.error, self.seconds = estimator, proba, error, seconds
+
+
+def _fit_one(
+    pipeline: Pipeline, X: NDArray[Any], z: NDArray[Any], weight: Array | None, test: NDArray[np.intp] | None
+) -> _Answer:
+    """Fit to all rows but the test rows, and predict those."""
+    begin = time.perf_counter()
+    keep = np.ones(len(z), dtype=bool)
+    if test is not None:
+        keep[test] = False
+    fitted = clone(pipeline)
+    own = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in fitted.named_steps}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundaryWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(X[keep], z[keep], **own)
+        proba = None if test is None else fitted.predict_proba(X[test])
+    except (ValueError, np.linalg.LinAlgError) as error:
+        return _Answer(None, None, str(error), time.perf_counter() - begin)
+    return _Answer(fitted, proba, "", time.perf_counter() - begin)
+
+
+def _held_out(
+    found: dict[tuple[str, int], _Answer], name: str, folds: list[NDArray[np.intp]], n: int, classes: int
+) -> Array:
+    """Probabilities (n, K) of a candidate for rows that it did not train on; equal ones where it failed, and elsewhere."""
+    proba = np.full((n, classes), 1.0 / classes)
+    for fold, test in enumerate(folds):
+        answer = found[name, fold].proba
+        if answer is not None:
+            proba[test] = answer
+    return proba
+
+
+def _models_missingness(pipeline: Pipeline) -> bool:
+    return hasattr(pipeline[-1], "missing_proba")

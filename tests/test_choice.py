@@ -1,0 +1,170 @@
+"""The choice among candidates."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.classifiers.choice import default_candidates, stack
+
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+SMALL = {
+    "on": MARLogisticRegression(link="logit"),
+    "off": MARLogisticRegression(link=None),
+    "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
+}
+
+
+@parametrize_with_checks(
+    [MARClassifierCV(estimators=SMALL, cv=3)],
+    expected_failed_checks=lambda _: {
+        "check_classifiers_classes": "-1 marks a missing label, and the check uses it as a class"
+    },
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
+
+
+def partly_labelled(n=300, seed=0, gap=1.0):
+    """Two Gaussians; the closer to the boundary, the likelier the label is missing."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 2))
+    X[:, 0] += gap * (2 * y - 1)
+    lost = rng.uniform(size=n) < 1 / (1 + np.exp(-3 + 5 * np.tanh(gap * X[:, 0]) ** 2))
+    return X, y, np.where(lost, -1, y)
+
+
+def test_the_average_is_the_weighted_mean_of_its_parts():
+    X, _, y = partly_labelled()
+    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    assert sum(clf.weights_.values()) == pytest.approx(1.0)
+    by_hand = sum(clf.weights_[name] * clf.estimators_[name].predict_proba(X) for name in SMALL)
+    np.testing.assert_allclose(clf.predict_proba(X), by_hand, rtol=1e-12)
+    np.testing.assert_array_equal(clf.predict(X), by_hand.argmax(axis=1))
+    np.testing.assert_array_equal(clf.transduction_[y >= 0], y[y >= 0])
+    np.testing.assert_array_equal(clf.transduction_[y < 0], clf.predict(X)[y < 0])
+
+
+def test_pick_keeps_the_candidate_of_lowest_estimated_loss():
+    X, _, y = partly_labelled()
+    clf = MARClassifierCV(estimators=SMALL, cv=3, method="pick").fit(X, y)
+    best = clf.results_["candidate"][clf.results_["log_loss"].argmin()]
+    assert clf.weights_[best] == 1.0
+    np.testing.assert_allclose(clf.predict_proba(X), clf.estimators_[best].predict_proba(X))
+
+
+def test_the_table_has_a_row_for_every_candidate():
+    X, _, y = partly_labelled()
+    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    scores = {"log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc"}
+    assert set(clf.results_) == scores | {"candidate", "mechanism", "weight", "seconds"}
+    assert all(len(column) == 3 for column in clf.results_.values())
+    assert clf.results_["mechanism"].tolist() == [True, False, True]
+    assert clf.score_.value <= clf.results_["log_loss"].max()
+    assert (clf.results_["seconds"] > 0).all()
+
+
+def test_weights_are_the_optimum_of_what_they_maximise():
+    rng = np.random.default_rng(0)
+    chances, w = rng.uniform(0.05, 1.0, size=(4, 60)), rng.uniform(0.5, 3.0, size=60)
+    effective = w / w.sum() * w.sum() ** 2 / (w**2).sum()
+
+    def negative(v):
+        weights = np.exp(v) / np.exp(v).sum()
+        return -(effective @ np.log(weights @ chances) + 5.0 / 4 * np.log(weights).sum())
+
+    best = minimize(negative, np.zeros(4), tol=1e-12)
+    np.testing.assert_allclose(stack(chances, w), np.exp(best.x) / np.exp(best.x).sum(), atol=1e-4)
+
+
+def test_a_hopeless_candidate_gets_almost_no_weight():
+    X, _, y = partly_labelled(n=600)
+    rng = np.random.default_rng(0)
+
+    class Hopeless(MARLogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            return super().fit(rng.normal(size=X.shape), y, sample_weight)
+
+    candidates = SMALL | {"hopeless": Hopeless(link=None, C=100.0)}
+    clf = MARClassifierCV(estimators=candidates).fit(X, y)
+    assert clf.weights_["hopeless"] < 0.1  # the prior's share is not nothing
+
+
+def test_the_verdict_says_that_it_helps_where_it_does_and_not_where_it_does_not():
+    X, _, y = partly_labelled(n=2000, gap=1.5)
+    helped = MARClassifierCV(
+        estimators={
+            "on": MARGaussianMixture(covariance_type="tied", link="logit"),
+            "off": MARLogisticRegression(C=1e-4, link=None),
+        }
+    ).fit(X, y)
+    assert helped.verdict_.startswith("Modelling the missingness lowered the estimated log-loss from")
+    rng = np.random.default_rng(0)
+    y_true = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:500, 0]))).astype(int)
+    at_random = np.where(rng.uniform(size=500) < 0.5, -1, y_true)
+    not_helped = MARClassifierCV(estimators={"on": SMALL["on"], "off": SMALL["off"]}).fit(X[:500], at_random)
+    assert not_helped.verdict_.startswith("No evidence that modelling the missingness helps here")
+    only = MARClassifierCV(estimators={"off": SMALL["off"]}).fit(X, y)
+    assert only.verdict_.startswith("Nothing to compare")
+    with pytest.raises(ValueError, match="models the missingness"):
+        only.missing_proba(X)
+
+
+def test_jobs_do_not_change_the_answer():
+    X, _, y = partly_labelled()
+    one, two = (MARClassifierCV(estimators=SMALL, cv=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_a_candidate_that_fails_is_left_out_and_named():
+    X, _, y = partly_labelled()
+    candidates = SMALL | {"broken": MARGaussianMixture(n_components={"nobody": 2})}
+    clf = MARClassifierCV(estimators=candidates, cv=3).fit(X, y)
+    assert "broken" not in clf.weights_
+    assert any("broken" in note for note in clf.notes_)
+    with pytest.raises(ValueError, match="no candidate could be fitted"):
+        MARClassifierCV(estimators={"broken": candidates["broken"]}).fit(X, y)
+
+
+def test_a_single_labelled_row_of_a_class_leaves_nothing_to_compare():
+    X, y_true, _ = partly_labelled()
+    y = np.full(len(X), -1)
+    y[np.flatnonzero(y_true == 0)[:10]] = 0
+    y[np.flatnonzero(y_true == 1)[0]] = 1
+    clf = MARClassifierCV(estimators=SMALL).fit(X, y)
+    assert set(clf.weights_.values()) == {1 / 3}
+    assert "single labelled row" in clf.verdict_
+
+
+@pytest.mark.parametrize("options", [{"method": "best"}, {"estimators": {}}])
+def test_bad_options_are_named(options):
+    X, _, y = partly_labelled()
+    with pytest.raises(ValueError, match=next(iter(options))):
+        MARClassifierCV(**options).fit(X, y)
+
+
+def test_the_default_grid_grows_with_the_rows():
+    few, many = default_candidates(2, 40, 5), default_candidates(2, 5000, 5)
+    assert set(few) < set(many)
+    assert any("4, full" in name for name in many)
+    assert "gini" in repr(default_candidates(3, 100, 2)["logistic, C=1, mechanism"])
+
+
+@pytest.mark.slow
+def test_on_gaussian_rows_it_comes_close_to_logistic_regression_with_every_label():
+    from sklearn.linear_model import LogisticRegression
+
+    ours, reference, labelled = [], [], []
+    for seed in range(8):
+        X, y, y_partial = partly_labelled(n=200, seed=seed)
+        fresh, truth, _ = partly_labelled(n=5000, seed=1000 + seed)
+        known = y_partial >= 0
+        ours.append(log_loss(truth, MARClassifierCV().fit(X, y_partial).predict_proba(fresh)))
+        reference.append(log_loss(truth, LogisticRegression().fit(X, y).predict_proba(fresh)))
+        labelled.append(log_loss(truth, LogisticRegression().fit(X[known], y[known]).predict_proba(fresh)))
+    assert np.mean(ours) < np.mean(reference) + 0.02
+    assert np.mean(ours) < np.mean(labelled)
