@@ -37,12 +37,12 @@ def simulated(n, d, classes, seed=0):
 
 def our_pass(X, z, classes):
     """A function that makes one pass at the starting values."""
-    model = GaussianScores(structure("full", X.shape[1]), [1] * classes)
+    model = GaussianScores(structure("full", X.shape[1]), [1] * classes, 1e-6)
     mean, covariance = overall_moments(X, None)
     labelled = class_moments(X, z, None, classes)
     frame = frame_of(model, mean, covariance, labelled, singular=False)
     engine = NumpyEngine(X, z, None, frame, model)
-    theta = labelled_start(model, frame, labelled, 1e-6)
+    theta = labelled_start(model, frame, labelled)
     mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
     return lambda: engine.sums(theta, mechanism)
 

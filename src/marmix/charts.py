@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 SHAPE_MAX = 100.0
 # A share that leaves no room for the rest of the mechanism is not a mechanism.
 SHARE_MAX = 0.999
-# The scale of a shape or share that the data do not identify: a tenth of its range (the shape's is [0, 1), see below).
+# Least information about a shape or share: a row of an unidentified one still counts as if its error were ten, so that steps in
+# it stay finite.
 _UNIDENTIFIED = 0.1
 
 
@@ -42,8 +43,8 @@ class MechanismChart:
         w = np.ones(drivers.shape[1]) if weight is None else weight
         self.reference = reference
         information, self.centre = reference.information(drivers, w)
-        self._slopes = len(drivers)
-        level = 1 + self._slopes  # how many coordinates carry alpha; then come shape and share
+        self.n_slopes = len(drivers)
+        level = 1 + self.n_slopes  # how many coordinates carry alpha; then come shape and share
         free = ((level, reference.free_shape), (level + 1, reference.free_share))
         self._free = [i for i, is_free in free if is_free]
         self.size = level + len(self._free)
@@ -64,7 +65,7 @@ class MechanismChart:
     @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """Bounds of the coordinates, for scipy."""
-        level = 1 + self._slopes
+        level = 1 + self.n_slopes
         upper = np.array([SHAPE_MAX / (1.0 + SHAPE_MAX), SHARE_MAX])[np.array(self._free, dtype=int) - level]
         at = self._at[self._free]
         low, high = -at / self._scale, np.maximum(upper - at, 0.0) / self._scale
@@ -72,7 +73,7 @@ class MechanismChart:
 
     def _place(self, vector: Array) -> Array:
         """(b, shape / (1 + shape), share) at these coordinates."""
-        level = 1 + self._slopes
+        level = 1 + self.n_slopes
         place = self._at.copy()
         moved = self._scale * vector[level:]
         place[self._free] += moved
@@ -88,7 +89,7 @@ class MechanismChart:
     def with_shape(self, shape: float) -> Mechanism:
         """The reference with another shape, the hazard at the centre and its slope kept."""
         place = self._at.copy()
-        place[1 + self._slopes] = shape / (1.0 + shape)
+        place[1 + self.n_slopes] = shape / (1.0 + shape)
         return self._mechanism_at(place)
 
     def _mechanism_at(self, place: Array) -> Mechanism:
@@ -101,14 +102,12 @@ class MechanismChart:
 
     def _jacobian(self, place: Array) -> Array:
         """d(alpha, shape, share) / d(place)."""
-        k = self._slopes
+        k = self.n_slopes
         b_0, b, rho = place[0], place[1 : 1 + k], place[1 + k]
         shape = rho / (1.0 - rho)
         n = np.exp(np.clip(b_0, -690.0, 690.0))
         ratio, growth = stretch(shape * n)
-        with np.errstate(all="ignore"):
-            h = hazard(np.array([eta_at(n, shape)]), shape, with_shape_slope=True)
-            eta_by_shape = -(h.shape_slope / h.slope)[0]  # type: ignore[operator]
+        eta_by_shape = 0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape  # d eta / d shape at fixed hazard
         jacobian = np.zeros((k + 3, k + 3))
         jacobian[1 : 1 + k, 0] = b * growth * shape * n
         jacobian[1 : 1 + k, 1 : 1 + k] = ratio * np.eye(k)
@@ -123,7 +122,7 @@ class MechanismChart:
 
     def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
         """Chain rule from the score in (alpha, shape, share) to the coordinates."""
-        level = 1 + self._slopes
+        level = 1 + self.n_slopes
         by_place = np.array([*alpha, shape, share]) @ self._jacobian(self._place(vector))
         own = by_place[self._free] - self._shear.T @ by_place[:level]
         return np.concatenate([self._to_level.T @ by_place[:level], self._scale * own])

@@ -14,7 +14,7 @@ from marmix.engines import NumpyEngine
 from marmix.linear import LinearScores
 from marmix.missingness import Mechanism
 from marmix.scores import Gaussians, GaussianScores
-from marmix.solvers import SOLVERS, Fit, fit_mechanism, lbfgs
+from marmix.solvers import SOLVERS, Fit, fit_mechanism, lbfgs, unheard
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -97,7 +97,7 @@ def fit_logistic(
     origin = np.zeros((model.vectors, model.n_features()))
     alone = mechanism is None or not engine.tempering
     with _threads().limit(limits=1, user_api="blas"):
-        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=_unheard)
+        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=unheard)
 
     if alone:
         by_labels = by_labels._replace(theta=_newton(engine, model, by_labels.theta))
@@ -140,10 +140,6 @@ def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
             return theta  # not near a top: there is none, as with separable classes and no penalty
         theta = theta + step
     return theta
-
-
-def _unheard(iteration: int, objective: float) -> None:
-    """The climb to a start is not reported."""
 
 
 def best_fit(

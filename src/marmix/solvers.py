@@ -36,7 +36,7 @@ _MEMORY = 30
 # A gradient this small, in coordinates of unit information, is worth less than tol (its square over twice the curvature).
 _GRADIENT = 0.01
 # Shapes that are tried when a maximum is reached, and the rows on which they are.
-_SCAN_SHAPES, _SCAN_ROWS = (0.0, 0.3, 1.0, 3.0, 12.0, SHAPE_MAX), 2048
+_SCAN_SHAPES, _SCAN_ROWS = (0.0, 1.0, 4.0, SHAPE_MAX), 512
 # Iterations of L-BFGS before its coordinates are renewed, and fresh starts before its failure to settle is reported.
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
 
@@ -78,13 +78,25 @@ def _maximise(
     tol: float,
     max_iter: int,
     callback: Callable[[OptimizeResult], None] | None = None,
+    reach: float = 1.0,
 ) -> OptimizeResult:
-    """L-BFGS-B from the origin; values are per row and relative to the start, so `ftol` is absolute."""
-    return minimize(
-        negative, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=bounds, callback=callback,
-        options={"maxcor": _MEMORY, "ftol": 0.1 * tol, "gtol": _GRADIENT * np.sqrt(tol), "maxiter": max_iter,
+    """L-BFGS-B from the origin; values are per row and relative to the start, so `ftol` is absolute.
+
+    `reach` is about how far away the top is: the method's first step has length one, so it is given units of that size.
+    """
+
+    def scaled(w: Array) -> tuple[float, Array]:
+        value, gradient = negative(reach * w)
+        return value, reach * gradient
+
+    limits = [(None if a is None else a / reach, None if b is None else b / reach) for a, b in bounds]
+    found = minimize(
+        scaled, np.zeros(len(bounds)), jac=True, method="L-BFGS-B", bounds=limits, callback=callback,
+        options={"maxcor": _MEMORY, "ftol": 0.1 * tol, "gtol": reach * _GRADIENT * np.sqrt(tol), "maxiter": max_iter,
                  "maxfun": 20 * max_iter, "maxls": 40},
     )  # fmt: skip
+    found.x, found.jac = reach * found.x, found.jac / reach
+    return found
 
 
 def _per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
@@ -95,35 +107,50 @@ def _per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
 
 
 def lbfgs(
-    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, *, max_iter: int, tol: float, report: Report
+    engine: NumpyEngine,
+    theta: Any,
+    mechanism: Mechanism | None,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Report,
+    look_around: bool = True,
 ) -> Fit:
     """Maximise over all parameters at once, from `theta` and `mechanism`.
 
-    With many rows the climb begins on a few of them, so that full passes only finish it.
+    With many rows the climb begins on a few of them, so that full passes only finish it. At the top quite other shapes are
+    tried, once, unless `look_around` is False.
     """
-    few = max(_FEW_ROWS, _FEW_ROWS_PER_PARAMETER * engine.model.chart(theta).size)
+    size, reach = engine.model.chart(theta).size, 1.0
+    few = max(_FEW_ROWS, _FEW_ROWS_PER_PARAMETER * size)
     if engine.x.shape[1] >= 4 * few:
         theta, mechanism, *_ = lbfgs(
-            engine.thinned(few), theta, mechanism, max_iter=max_iter, tol=max(tol, 1e-6), report=_say_nothing
+            engine.thinned(few),
+            theta,
+            mechanism,
+            max_iter=max_iter,
+            tol=max(tol, 1e-6),
+            report=unheard,
+            look_around=False,
         )
+        reach = float(np.sqrt(size / few))  # the error of estimates from so few rows
     rows, total = _Counted(engine), engine.total_weight
     reached = rows.objective(theta, mechanism)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
-    looked_around = False
     for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
         theta, mechanism, objective, found, slope = _lbfgs_round(
-            rows, theta, mechanism, reached, most, tol, trace, report
+            rows, theta, mechanism, reached, most, tol, trace, report, reach
         )
         gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
-        at_top = bool(slope <= 10 * _GRADIENT * np.sqrt(tol))
+        at_top = bool(slope <= 30 * _GRADIENT * np.sqrt(tol))
         if at_top or gain < tol:
             # Where the gradient is not small, only a regular stop of the method counts as a maximum.
             converged, reason = at_top or bool(found.success), str(found.message).lower()
-            if looked_around or mechanism is None or not mechanism.free_shape:
+            if not look_around or mechanism is None or not mechanism.free_shape:
                 break
-            looked_around = True
+            look_around = False
             other = _better_shape(rows, theta, mechanism, reached + tol * total)
             if other is None:
                 break
@@ -136,8 +163,8 @@ def lbfgs(
     return Fit(theta, mechanism, reached, trace, converged, reason, rows.passes)
 
 
-def _say_nothing(iteration: int, objective: float) -> None:
-    """A report of the climb on a few rows would only confuse."""
+def unheard(iteration: int, objective: float) -> None:
+    """The report of a climb that only prepares another."""
 
 
 def _better_shape(rows: _Counted, theta: Any, mechanism: Mechanism, beyond: float) -> tuple[Mechanism, float] | None:
@@ -148,7 +175,7 @@ def _better_shape(rows: _Counted, theta: Any, mechanism: Mechanism, beyond: floa
     best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()
     for shape in _SCAN_SHAPES:
         other = chart.with_shape(shape)
-        for _ in range(3):
+        for _ in range(2):
             other = other.scored(drivers, labelled, w)
         loglik = other.loglik_of(drivers, labelled, w)
         if loglik > best_loglik:
@@ -168,6 +195,7 @@ def _lbfgs_round(
     tol: float,
     trace: list[float],
     report: Report,
+    reach: float,
 ) -> tuple[Any, Mechanism | None, float, OptimizeResult, float]:
     """One run of L-BFGS-B in charts around the given parameters, where the objective is `base`.
 
@@ -192,7 +220,7 @@ def _lbfgs_round(
         trace.append(base - intermediate_result.fun * total)
         report(len(trace) - 1, trace[-1])
 
-    found = _maximise(negative, bounds, tol, max_iter, note)
+    found = _maximise(negative, bounds, tol, max_iter, note, reach)
     slope = _projected(found, bounds)
     if found.fun >= 0.0:
         return theta, mechanism, base, found, slope
