@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.classifiers.choice import default_candidates, stack
+from marmix.classifiers.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {
@@ -64,7 +66,10 @@ def test_the_table_has_a_row_for_every_candidate():
     assert set(clf.results_) == scores | {"candidate", "mechanism", "weight", "seconds"}
     assert all(len(column) == 3 for column in clf.results_.values())
     assert clf.results_["mechanism"].tolist() == [True, False, True]
-    assert clf.score_.value <= clf.results_["log_loss"].max()
+    assert clf.score_.value <= clf.weights_["on"] * clf.results_["log_loss"][0] + sum(
+        clf.weights_[name] * loss
+        for name, loss in zip(clf.results_["candidate"][1:], clf.results_["log_loss"][1:], strict=True)
+    )  # the logarithm is concave: an average loses less than its parts on average
     assert (clf.results_["seconds"] > 0).all()
 
 
@@ -75,7 +80,7 @@ def test_weights_are_the_optimum_of_what_they_maximise():
 
     def negative(v):
         weights = np.exp(v) / np.exp(v).sum()
-        return -(effective @ np.log(weights @ chances) + 5.0 / 4 * np.log(weights).sum())
+        return -(effective @ np.log(weights @ chances) + PRIOR_ROWS / 4 * np.log(weights).sum())
 
     best = minimize(negative, np.zeros(4), tol=1e-12)
     np.testing.assert_allclose(stack(chances, w), np.exp(best.x) / np.exp(best.x).sum(), atol=1e-4)
@@ -123,7 +128,8 @@ def test_jobs_do_not_change_the_answer():
 def test_a_candidate_that_fails_is_left_out_and_named():
     X, _, y = partly_labelled()
     candidates = SMALL | {"broken": MARGaussianMixture(n_components={"nobody": 2})}
-    clf = MARClassifierCV(estimators=candidates, cv=3).fit(X, y)
+    with pytest.warns(UserWarning, match="Left out 'broken'"):
+        clf = MARClassifierCV(estimators=candidates, cv=3).fit(X, y)
     assert "broken" not in clf.weights_
     assert any("broken" in note for note in clf.notes_)
     with pytest.raises(ValueError, match="no candidate could be fitted"):
@@ -168,3 +174,53 @@ def test_on_gaussian_rows_it_comes_close_to_logistic_regression_with_every_label
         labelled.append(log_loss(truth, LogisticRegression().fit(X[known], y[known]).predict_proba(fresh)))
     assert np.mean(ours) < np.mean(reference) + 0.02
     assert np.mean(ours) < np.mean(labelled)
+
+
+def test_the_verdict_of_a_pick_compares_picks():
+    X, _, y = partly_labelled(n=400)
+    candidates = {"off": SMALL["off"], "poor": MARLogisticRegression(C=1e-3, link=None), "on": SMALL["on"]}
+    clf = MARClassifierCV(estimators=candidates, method="pick").fit(X, y)
+    if clf.weights_["on"] == 0.0:
+        assert clf.verdict_.startswith("No evidence")
+        assert "difference 0.000" in clf.verdict_
+    else:
+        assert clf.results_["log_loss"][2] == clf.results_["log_loss"].min()
+
+
+def test_data_frames_pipelines_and_named_columns_are_welcome():
+    pandas = pytest.importorskip("pandas")
+    X, _, y = partly_labelled()
+    frame = pandas.DataFrame(X, columns=["a", "age"])
+    candidates = {
+        "pipeline": make_pipeline(StandardScaler(), SMALL["on"]),
+        "named": MARLogisticRegression(link="logit", mechanism_features=["age"]),
+        "off": SMALL["off"],
+    }
+    clf = MARClassifierCV(estimators=candidates, cv=3).fit(frame, y)
+    assert clf.results_["mechanism"].tolist() == [True, True, False]
+    assert clf.estimators_["named"][-1].alpha_.shape == (3,)
+    np.testing.assert_array_equal(clf.predict(frame)[y < 0], clf.transduction_[y < 0])
+    weighted = MARClassifierCV(estimators=candidates, cv=3).fit(frame, y, sample_weight=np.ones(len(y)))
+    np.testing.assert_allclose(weighted.predict_proba(frame), clf.predict_proba(frame), atol=1e-6)
+
+
+def test_only_tested_rows_count_and_none_twice():
+    X, _, y = partly_labelled(n=600)
+    known = np.flatnonzero(y >= 0)
+    half = [(np.setdiff1d(np.arange(len(y)), known[::2]), known[::2])]
+    clf = MARClassifierCV(estimators=SMALL, cv=half).fit(X, y)
+    assert clf.score_.n_labelled == len(known[::2])
+    with pytest.raises(ValueError, match="twice"):
+        MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
+
+
+def test_fold_fits_see_the_population_as_it_is():
+    # labelled rows of the training part are weighted up, so the share of missing labels stays that of all rows
+    X, _, y = partly_labelled(n=3000)
+    test = np.flatnonzero(y >= 0)[::2]
+    answer = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, test)
+    whole = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, None)
+    fold, everyone = (fit.estimator[-1] for fit in (answer, whole))
+    np.testing.assert_allclose(fold.alpha_, everyone.alpha_, atol=0.5)
+    np.testing.assert_allclose(fold.weights_, everyone.weights_, atol=0.03)
+    assert fold.missing_proba(X).mean() == pytest.approx(everyone.missing_proba(X).mean(), abs=0.02)

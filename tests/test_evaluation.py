@@ -120,8 +120,8 @@ def test_huge_weights_are_cut_and_counted():
     y = np.ones(n, dtype=int)
     score = evaluation.log_loss(y, proba, q, classes=[0, 1])
     assert score.n_truncated == 1
-    assert score.largest_weight < np.sqrt(n) * n  # the rest of the rows still counts
-    assert np.isfinite(score.value)
+    assert score.n_effective > 100  # without the cut, row 0 alone would count
+    assert score.value == pytest.approx((20 * -np.log(0.001) + 399 * np.log(2)) / 419, rel=1e-6)
     assert "±" in str(score)
 
 
@@ -206,7 +206,7 @@ def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
         cv=folds,
         scoring=population_scorer("brier"),
     ).fit(X, y_partial)
-    assert search.best_params_["covariance_type"] in ("tied", "full")
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
     with pytest.raises(ValueError, match="metric='f1'"):
         population_scorer("f1")
 

@@ -10,9 +10,9 @@ x_j)`` the loss on the whole population can still be estimated, for any classifi
 The first is right if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
 pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``.
 
-A few huge weights can ruin such a mean. Weights are cut at ``sqrt(n_labelled)`` times their mean (Ionides' rule): the bias
-this brings vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, tells how
-many equally weighted rows the estimate is worth.
+A few huge weights can ruin such a mean. Weights are cut at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean
+if q is right (Ionides' rule): the bias this brings vanishes as rows are added, and the variance stays finite.
+`Score.n_effective`, ``(sum w)^2 / sum w^2``, tells how many equally weighted rows the estimate is worth.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.labels import known_labels
@@ -44,6 +45,9 @@ __all__ = [
 
 class PartialLabelKFold:
     """K-fold cross-validation of the labelled rows; unlabelled rows are in every training part and in no test part.
+
+    A training part therefore has relatively more unlabelled rows than the whole, by up to a factor of k / (k - 1). Estimators
+    whose likelihood holds the features or the missingness feel that; `MARClassifierCV` makes up for it by weights.
 
     Parameters
     ----------
@@ -102,7 +106,7 @@ class Score:
     plain, plain_stderr : float
         The same over the labelled rows as they are: what one would see without weighting.
     n_effective : float
-        How many equally weighted rows the estimate is worth.
+        How many equally weighted labelled rows the weighted estimate is worth (the doubly robust one may be worth more).
     n_labelled : int
     largest_weight : float
         The largest weight relative to their mean, after truncation.
@@ -175,6 +179,12 @@ def roc_auc(
     """Area under the ROC curve on the whole population (one against the rest, averaged, for more classes); see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
+    found = set(known_labels(y, np.asarray(classes))[1].tolist())
+    for name in np.asarray(classes).tolist():
+        if name not in found:
+            raise ValueError(
+                f"class {name!r} has no labelled row: an area under the ROC curve needs some of every class."
+            )
 
     def estimate(r: Array) -> tuple[float, Array]:
         areas, influence = [], np.zeros(len(p))
@@ -217,11 +227,21 @@ def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, An
     function, sign = SCORES[metric]
 
     def scorer(estimator: Any, X: Any, y: Any) -> float:
-        source = estimator if missingness is None else missingness
-        q = source.missing_proba(X) if hasattr(source, "missing_proba") else source(X)
+        q = _missing_proba(estimator if missingness is None else missingness, X)
         return sign * function(y, estimator.predict_proba(X), q, classes=estimator.classes_).value
 
     return scorer
+
+
+def _missing_proba(source: Any, X: Any) -> Array:
+    """q from an estimator, from the last step of a pipeline, or from a function."""
+    if isinstance(source, Pipeline) and hasattr(source[-1], "missing_proba"):
+        return np.asarray(source[-1].missing_proba(source[:-1].transform(X)))
+    if hasattr(source, "missing_proba"):
+        return np.asarray(source.missing_proba(X))
+    if not callable(source):
+        raise ValueError(f"{type(source).__name__} has no missing_proba: say in missingness= where q comes from.")
+    return np.asarray(source(X))
 
 
 class MissingnessCheck(NamedTuple):
@@ -276,15 +296,15 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     return MissingnessCheck(means, n, observed, fitted, z, float(chi2.sf(np.sum(z**2), len(bins))))
 
 
-def inverse_weights(q: Array) -> tuple[Array, int]:
-    """``1 / (1 - q)`` of labelled rows, cut at the root of their number times their mean; and how many were cut."""
+def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
+    """``1 / (1 - q)`` of the labelled ones among n rows, cut at sqrt(n_labelled) n / n_labelled; and how many were cut."""
     with np.errstate(divide="ignore"):
         w = 1.0 / (1.0 - q)
     if not np.isfinite(w).all():
         raise ValueError(
             "missing_proba is 1 for a labelled row: it must leave every labelled row a chance of its label."
         )
-    limit = np.sqrt(len(w)) * w.mean()
+    limit = np.sqrt(len(w)) * n / len(w)
     return np.minimum(w, limit), int((w > limit).sum())
 
 
@@ -295,7 +315,8 @@ def _mean_score(
         with np.errstate(invalid="ignore"):  # a loss may be infinite where no pseudo-label is
             rows, size = np.where(r != 0.0, r * losses, 0.0).sum(axis=1), r.sum(axis=1)
         value = rows.sum() / size.sum()
-        return float(value), (rows - value * size) / size.sum()
+        with np.errstate(invalid="ignore"):
+            return float(value), (rows - value * size) / size.sum()
 
     return _score(estimate, y, missing_proba, classes, posterior, losses.shape)
 
@@ -326,12 +347,15 @@ def _score(
     indicator = np.zeros(shape)
     position = {name: k for k, name in enumerate(names.tolist())}
     indicator[np.flatnonzero(known), [position[label] for label in labels.tolist()]] = 1.0
-    weight, n_truncated = inverse_weights(q[known])
+    weight, n_truncated = inverse_weights(q[known], len(known))
     r = np.zeros(shape)
     if posterior is None:
         r[known] = weight[:, None] * indicator[known]
     else:
-        r[:] = posterior
+        tau = np.asarray(posterior, dtype=float)
+        if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
+            raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
+        r[:] = tau
         r[known] += weight[:, None] * (indicator[known] - r[known])
     value, influence = estimate(r)
     plain, plain_influence = estimate(indicator)

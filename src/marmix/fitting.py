@@ -96,32 +96,29 @@ def fit_logistic(
     model.calibrate(engine.x[:, :: max(1, engine.x.shape[1] // _CALIBRATION_ROWS)], engine.total_weight)
     origin = np.zeros((model.vectors, model.n_features()))
     alone = mechanism is None or not engine.tempering
+
+    def heard(iteration: int, objective: float) -> None:
+        say_more(f"  iteration {iteration}: objective {objective:.6f}")
+
     with _threads().limit(limits=1, user_api="blas"):
-        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=unheard)
+        by_labels = lbfgs(
+            engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=heard if alone else unheard
+        )
 
     if alone:
-        by_labels = by_labels._replace(theta=_newton(engine, model, by_labels.theta))
+        with np.errstate(all="ignore"):
+            by_labels = by_labels._replace(theta=_newton(engine, model, by_labels.theta))
+        return _with_mechanism(engine, by_labels, mechanism)
 
     def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = values.get("coefficients")
         yield (by_labels.theta if given is None else model.from_user(given)), values
-        for _ in range(0 if alone else n_init - 1):
+        for _ in range(n_init - 1):
             shrunk = rng.uniform(0.3, 1.0) * by_labels.theta
             size = np.sqrt(np.mean(by_labels.theta[:, 1:] ** 2))
             yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
 
-    return best_fit(
-        engine,
-        starts(),
-        1 if alone else n_init,
-        mechanism,
-        "lbfgs",
-        max_iter,
-        1e-16 if alone else tol,
-        0.0,
-        say,
-        say_more,
-    )
+    return best_fit(engine, starts(), n_init, mechanism, "lbfgs", max_iter, tol, 0.0, say, say_more)
 
 
 def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
@@ -177,12 +174,18 @@ def best_fit(
                 if best is None or fit.objective > best.objective:
                     best = fit
         assert best is not None
-        if mechanism is not None and not engine.tempering:
-            alone = copy(engine)
-            alone.tempering = 1.0
-            begin = start.mechanism_start(engine, best.theta, mechanism, {})
-            best = best._replace(mechanism=fit_mechanism(alone, best.theta, begin)[0])
-    return best
+        return best if engine.tempering else _with_mechanism(engine, best, mechanism)
+
+
+def _with_mechanism(engine: NumpyEngine, fit: Fit, mechanism: Mechanism | None) -> Fit:
+    """The fit with a mechanism fitted to what it gives, which its parameters did not feel."""
+    if mechanism is None:
+        return fit
+    alone = copy(engine)
+    alone.tempering = 1.0
+    with np.errstate(all="ignore"):
+        begin = start.mechanism_start(engine, fit.theta, mechanism, {})
+        return fit._replace(mechanism=fit_mechanism(alone, fit.theta, begin)[0])
 
 
 def _closed_form(engine: NumpyEngine, model: GaussianScores, labelled: start.ClassMoments) -> Fit:

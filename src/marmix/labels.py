@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+_TEXT_FOR_MISSING = ("nan", "NaN", "None", "<NA>", "NaT", "-1")
 MISSING = -1  # in the integers; users may write it too
 
 
@@ -45,6 +46,12 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}: use one type for all classes.") from None
     if len(given):
         check_classification_targets(given)
+    suspicious = [name for name in found.tolist() if isinstance(name, str) and name in _TEXT_FOR_MISSING]
+    if suspicious and (named is None or suspicious[0] not in named.tolist()):
+        raise ValueError(
+            f"y holds the text {suspicious[0]!r}, which looks like a missing label turned into text: write missing labels as "
+            "None or NaN (in an object array), or name the text in classes= if it is a class."
+        )
     if named is None:
         named = found
         unused = (

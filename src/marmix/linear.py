@@ -36,7 +36,8 @@ class LinearScores:
         self.d, self.n_classes, self.degree, self.C = d, n_classes, degree, C
         self.vectors = 1 if n_classes == 2 else n_classes
         self._rows, self._cols = np.triu_indices(d)
-        self._to_user = np.linalg.inv(self._features_of_user(centre, scale)).T
+        self._from_user = self._features_of_user(centre, scale)
+        self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
 
     def n_features(self) -> int:
         """Rows of phi."""
@@ -71,11 +72,11 @@ class LinearScores:
 
     def to_user(self, theta: Array) -> Array:
         """Coefficients (V, p) of the user's features, the intercept first."""
-        return theta @ self._to_user.T
+        return theta @ self._to_user
 
     def from_user(self, coefficients: Array) -> Array:
         """Coefficients in the axes of the fit from those of the user's features."""
-        return np.linalg.solve(self._to_user, coefficients.T).T
+        return coefficients @ self._from_user
 
     def prepare(self, theta: Array) -> Array:
         """What `block_scores` wants of the parameters: themselves."""
@@ -121,8 +122,8 @@ class LinearScores:
 
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
-        penalised = self._to_user[1:]
-        return penalised.T @ penalised / self.C
+        penalised = self._to_user[:, 1:]
+        return penalised @ penalised.T / self.C
 
     def calibrate(self, x: Array, total: float) -> None:
         """Scale the coordinates of the fit by the information in columns x, which stand for rows of weight `total`."""

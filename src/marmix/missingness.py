@@ -49,7 +49,7 @@ class Mechanism:
 
     Parameters
     ----------
-    uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant"} or callable
+    uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
         The measure u of a row's posteriors. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
         partial derivatives (n, K).
     alpha : tuple of floats
@@ -78,6 +78,14 @@ class Mechanism:
     free_shape: bool = False
     free_share: bool = False
 
+    def __post_init__(self) -> None:
+        if not callable(self.uncertainty) and self.uncertainty not in MEASURES:
+            raise ValueError(f"uncertainty={self.uncertainty!r} is not a callable nor one of {', '.join(MEASURES)}.")
+        if self.shape < 0.0 or np.isinf(self.shape):
+            raise ValueError(f"shape={self.shape!r}: the Aranda-Ordaz shape is a finite number >= 0.")
+        if not 0.0 <= self.share < 1.0:
+            raise ValueError(f"share={self.share!r} must lie in [0, 1).")
+
     @classmethod
     def from_link(
         cls,
@@ -90,8 +98,6 @@ class Mechanism:
         """A mechanism to be fitted, from the options of the estimators; bad ones are named."""
         if link not in LINK_SHAPES:
             raise ValueError(f"link={link!r} is not one of {', '.join(map(repr, LINK_SHAPES))} or None.")
-        if not callable(uncertainty) and uncertainty not in MEASURES:
-            raise ValueError(f"uncertainty={uncertainty!r} is not a callable nor one of {', '.join(MEASURES)}.")
         fixed = LINK_SHAPES[link]
         if shape is not None:
             if fixed is not None and shape != fixed:

@@ -39,13 +39,12 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if params["shape"] is not None:
         _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
     if params["link"] is None:
-        Mechanism.from_link(uncertainty=params["uncertainty"])
-        if params["shape"] is not None or params["mcar_share"]:
-            raise ValueError("link=None ignores the mechanism: leave shape=None and mcar_share=False with it.")
+        if params["shape"] is not None or params["mcar_share"] or params["mechanism_features"]:
+            raise ValueError(
+                "link=None ignores the mechanism: leave shape=None, mcar_share=False and mechanism_features=None with it."
+            )
         Mechanism.from_link(uncertainty=params["uncertainty"])  # the method of that name works without a mechanism
     else:
-        if params["shape"] is not None:
-            _number(params, "shape", Real, np.isfinite, "a finite number >= 0, or None")
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
     _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")

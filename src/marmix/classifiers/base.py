@@ -133,7 +133,9 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         if fit.mechanism is None and self.link is not None:
             # every row labelled: the maximum of the mechanism is that no label is ever missing
             none_lost = (-np.inf,) + (0.0,) * (1 + len(self._columns))
-            self.mechanism_ = Mechanism(uncertainty=vars(self)["uncertainty"], alpha=none_lost, shape=np.nan)
+            options = Mechanism.from_link(self.link, self.shape, self._measure)
+            shape = np.nan if options.free_shape else options.shape
+            self.mechanism_ = Mechanism(uncertainty=self._measure, alpha=none_lost, shape=shape)
         known = self.mechanism_
         self.alpha_ = None if known is None else np.array(known.alpha)
         self.shape_ = None if known is None else known.shape

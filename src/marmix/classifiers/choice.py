@@ -1,6 +1,5 @@
 """A choice that is never a bad one: candidates cross-validated on scores that are fair, and averaged."""
 
-import time
 import warnings
 from collections.abc import Mapping
 from numbers import Integral
@@ -10,56 +9,23 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.classifiers.logistic import MARLogisticRegression
-from marmix.classifiers.mixture import MARGaussianMixture
+from marmix.classifiers.candidates import default_candidates, fit_one, held_out, models_missingness, stack
 from marmix.labels import encode_labels, known_labels
-from marmix.notes import BoundaryWarning
-from marmix.validation import check_finite
+from marmix.validation import check_finite, feature_columns
 
 Array = NDArray[np.float64]
 
-# The weights of the average start as equal, a prior worth this many labelled rows: from 2 to 5 served about equally well in
-# trials on the settings of benchmarks/quality.py with other seeds, and 2 least often harmed.
-PRIOR_ROWS = 2.0
 # No missing probability is taken as larger than this when rows are weighted: q is an estimate itself.
 Q_MAX = 0.95
 
 
-def default_candidates(n_classes: int, n_rows: int, n_features: int) -> dict[str, BaseEstimator]:
-    """The default grid: logistic and mixture, mechanism on, tempered and off.
-
-    With more than two classes the measure is "gini", which uses all posteriors and equals "margin" for two. Squares and
-    products, and several Gaussians a class, come in when there are rows enough for them.
-    """
-    on: dict[str, Any] = {"link": "logit", "uncertainty": "margin" if n_classes == 2 else "gini"}
-    grid: dict[str, BaseEstimator] = {}
-    for C in (0.1, 1.0, 10.0):
-        grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, link=None)
-    for C in (1.0, 10.0):
-        grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **on)
-    grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **on)
-    for kind in ("tied", "full"):
-        grid[f"mixture, {kind}, mechanism"] = MARGaussianMixture(covariance_type=kind, **on)
-    grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", link=None)
-    grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(
-        covariance_type="tied", n_components=2, random_state=0, **on
-    )
-    quadratic = 1 + n_features + n_features * (n_features + 1) // 2
-    if n_rows >= quadratic * (n_classes - 1):
-        grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, link=None)
-        grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **on)
-    if n_rows >= 2000:
-        several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
-        grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **on)
-        grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, link=None)
-    return grid
+_COLUMNS = ("log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc")
 
 
 class MARClassifierCV(ClassifierMixin, BaseEstimator):
@@ -73,8 +39,11 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     ----------
     estimators : dict or None, default=None
         Candidates by name, each a classifier that takes missing labels (`MARGaussianMixture`, `MARLogisticRegression`, a
-        pipeline that ends in one). None is `default_candidates`: logistic and mixture, mechanism on, tempered and off.
-        Features are standardised before each, so that penalties mean the same in all units.
+        pipeline that ends in one). None is `default_candidates`: logistic and mixture, mechanism on, tempered and off, one link
+        and one measure, since others hardly differed in trials and each candidate costs its fits.
+        Features are standardised before each that is not a pipeline, so that penalties mean the same in all units.
+        Candidates see the classes as 0, 1, ... in the order of `classes_`, and columns by number (`mechanism_features` may
+        name them).
     method : {"average", "pick"}, default="average"
         "pick" keeps the candidate with the lowest estimated log-loss alone. Averaging is the default because the estimated
         losses are noisy where few hard rows have labels, and picking pays for that noise.
@@ -102,7 +71,8 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         "log_loss_stderr", "brier", "accuracy", "roc_auc" on the whole population, "plain_log_loss" over the labelled rows as they
         are, "seconds". Ready for ``pandas.DataFrame(results_)``.
     score_ : Score
-        Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows.
+        Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
+        and q, the mean of what the candidates with a mechanism say, was fitted to them.
     verdict_ : str
         Whether modelling the missingness helped, in words.
     transduction_ : array of shape (n,)
@@ -162,8 +132,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        names = getattr(self, "feature_names_in_", np.array([f"x{i}" for i in range(self.n_features_in_)]))
-        check_finite(X, [str(name) for name in names])
+        check_finite(X, self._names())
         z, self.classes_ = encode_labels(y, self.classes)
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
@@ -172,7 +141,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         folds = self._folds(X, z)
         jobs = [(name, fold) for name in grid for fold in range(-1, len(folds))]  # fold -1: all rows
         answers = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose))(
-            delayed(_fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
+            delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
         )
         found = dict(zip(jobs, answers, strict=True))
         failed = {name: found[name, -1].error for name in grid if found[name, -1].error}
@@ -180,13 +149,19 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             raise ValueError(f"no candidate could be fitted: {next(iter(failed.values()))}")
         self.estimators_ = {name: found[name, -1].estimator for name in grid if name not in failed}
         self.notes_ = [f"Left out {name!r}: {error}" for name, error in failed.items()]
-        held = {name: _held_out(found, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
+        for name in self.estimators_:
+            broken = [found[name, fold].error for fold in range(len(folds)) if found[name, fold].error]
+            if broken:
+                self.notes_.append(f"{name!r} failed in {len(broken)} of {len(folds)} folds: {broken[0]}")
+        if self.notes_:
+            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
+        held = {name: held_out(found, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
         self._weigh(X, z, weight, held, folds)
         seconds = [sum(found[name, fold].seconds for fold in range(-1, len(folds))) for name in self.estimators_]
         self.results_["seconds"] = np.array(seconds)
         self.transduction_ = self.classes_[z]
         if (z < 0).any():
-            self.transduction_[z < 0] = self.predict(X)[z < 0]
+            self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
         return self
 
     def _grid(self, X: NDArray[Any]) -> dict[str, Pipeline]:
@@ -195,7 +170,21 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             grid = default_candidates(len(self.classes_), *X.shape)
         if not grid:
             raise ValueError("estimators is empty: name at least one candidate.")
-        return {name: make_pipeline(StandardScaler(), clone(estimator)) for name, estimator in grid.items()}
+        pipelines = {}
+        for name, estimator in grid.items():
+            own = clone(estimator)
+            if isinstance(own, Pipeline):
+                pipelines[name] = own
+                continue
+            features = own.get_params().get("mechanism_features")
+            if features:
+                own.set_params(mechanism_features=feature_columns(features, self._names()))
+            pipelines[name] = make_pipeline(StandardScaler(), own)
+        return pipelines
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _folds(self, X: NDArray[Any], z: NDArray[Any]) -> list[NDArray[np.intp]]:
         """Labelled test rows of each fold; none where a class has a single labelled row."""
@@ -214,7 +203,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Weights, table and verdict from the probabilities of held-out rows."""
         names = list(self.estimators_)
-        models = np.array([_models_missingness(self.estimators_[name]) for name in names])
+        models = np.array([models_missingness(self.estimators_[name]) for name in names])
         counts = np.ones(len(z)) if weight is None else weight
         q = self._missing_rate(X, z, counts)
         if not folds:
@@ -223,9 +212,13 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             )
             weights = np.full(len(names), 1.0 / len(names))
         else:
+            tested = np.concatenate(folds)
+            if len(np.unique(tested)) < len(tested):
+                raise ValueError("cv tests a row twice: its test parts must not overlap.")
+            z = np.where(np.isin(np.arange(len(z)), tested), z, -1)  # only tested rows are scored
             at = np.flatnonzero(z >= 0)
             chances = np.array([held[name][at, z[at]] for name in names])
-            row_weight = evaluation.inverse_weights(q[at])[0]
+            row_weight = evaluation.inverse_weights(q[at], len(z))[0]
             losses = -np.log(np.maximum(chances, 1e-300)) @ (counts[at] * row_weight)
             pick = np.eye(len(names))[losses.argmin()]
             weights = pick if self.method == "pick" else stack(chances, row_weight, counts[at])
@@ -239,11 +232,11 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             self.results_ |= {key: np.array(values) for key, values in table.items()}
             pool = np.einsum("c,cnk->nk", weights, np.array([held[name] for name in names]))
             self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)))
-        self.verdict_ = self._verdict(z, held, q, models, weights) if folds else self.notes_[-1]
+        self.verdict_ = self._verdict(z, counts, held, q, models, weights) if folds else self.notes_[-1]
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""
-        known = [est for est in self.estimators_.values() if _models_missingness(est)]
+        known = [est for est in self.estimators_.values() if models_missingness(est)]
         if not known or not (z < 0).any():
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in known], axis=0), Q_MAX)
@@ -261,18 +254,27 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         }
 
     def _verdict(
-        self, z: NDArray[Any], held: dict[str, Array], q: Array, models: NDArray[np.bool_], weights: Array
+        self,
+        z: NDArray[Any],
+        counts: Array,
+        held: dict[str, Array],
+        q: Array,
+        models: NDArray[np.bool_],
+        weights: Array,
     ) -> str:
-        """Compare the average of all candidates with the average of those that ignore the mechanism."""
+        """Compare the choice among all candidates with the same choice among those that ignore the mechanism."""
         names = list(self.estimators_)
         if not models.any() or models.all():
             which = "every" if models.all() else "no"
             return f"Nothing to compare: {which} candidate models the missingness."
         at = np.flatnonzero(z >= 0)
-        w = evaluation.inverse_weights(q[at])[0]
-        chances = np.array([held[name][at, z[at]] for name in names])
-        ignoring = stack(chances[~models], w)
+        w = evaluation.inverse_weights(q[at], len(z))[0]
+        chances = np.maximum([held[name][at, z[at]] for name in names], 1e-300)
+        ignoring = stack(chances[~models], w, counts[at])
+        if self.method == "pick":
+            ignoring = np.eye((~models).sum())[(-np.log(chances[~models]) @ (counts[at] * w)).argmin()]
         with_it, without = -np.log(weights @ chances), -np.log(ignoring @ chances[~models])
+        w = w * counts[at]
         gain = w @ (without - with_it) / w.sum()
         error = np.sqrt(np.sum((w * (without - with_it - gain)) ** 2)) / w.sum()
         before, after = w @ without / w.sum(), w @ with_it / w.sum()
@@ -286,13 +288,17 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             f"without (difference {gain:.3f}, standard error {error:.3f})."
         )
 
-    def _average(self, method: str, X: Any) -> Array:
+    def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
+        check_finite(X, self._names())
+        return X
+
+    def _average(self, method: str, X: NDArray[Any]) -> Array:
         parts = [
             (weight, self.estimators_[name])
             for name, weight in self.weights_.items()
-            if weight > 0.0 and (method == "predict_proba" or _models_missingness(self.estimators_[name]))
+            if weight > 0.0 and (method == "predict_proba" or models_missingness(self.estimators_[name]))
         ]
         total = sum(weight for weight, _ in parts)
         return np.asarray(
@@ -301,7 +307,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """The weighted average of the candidates' posteriors, (n, K)."""
-        return self._average("predict_proba", X)
+        return self._average("predict_proba", self._checked(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -311,9 +317,9 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     def missing_proba(self, X: Any) -> Array:
         """The probability that the label of each row is missing, averaged over the candidates that model it, (n,)."""
         check_is_fitted(self)
-        if not any(_models_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0):
+        if not any(models_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0):
             raise ValueError("no candidate of positive weight models the missingness.")
-        return self._average("missing_proba", X)
+        return self._average("missing_proba", self._checked(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; it flatters, see `score_` for a fairer one."""
@@ -321,73 +327,8 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         known, labels = known_labels(y, self.classes_)
         if not known.any():
             raise ValueError("score needs labelled rows, and every label in y is missing.")
-        right = self.predict(X)[known] == labels
+        predicted = self.predict(X)
+        if len(predicted) != len(known):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(known)}.")
+        right = predicted[known] == labels
         return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
-
-
-_COLUMNS = ("log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc")
-
-
-def stack(chances: Array, row_weight: Array, counts: Array | None = None, prior_rows: float = PRIOR_ROWS) -> Array:
-    """Weights pi that maximise ``sum_j c_j w_j log(pi . p_j)`` of held-out chances p (C, n), with a prior for equal ones.
-
-    The prior is Dirichlet and worth `prior_rows` rows; w is scaled to sum to the number of equally weighted rows that it is
-    worth. The function is concave, and EM climbs it without a step size.
-    """
-    candidates = len(chances)
-    c = np.ones_like(row_weight) if counts is None else counts
-    w = c * row_weight * (c @ row_weight) / (c @ row_weight**2)
-    share = prior_rows / candidates
-    p = np.maximum(chances, 1e-300)
-    weights = np.full(candidates, 1.0 / candidates)
-    for _ in range(1000):
-        responsibility = weights[:, None] * p / (weights @ p)
-        new = (responsibility @ w + share) / (w.sum() + prior_rows)
-        if np.abs(new - weights).max() < 1e-8:
-            break
-        weights = new
-    return weights / weights.sum()
-
-
-class _Answer:
-    """What came of fitting a candidate: itself, or why not; the held-out probabilities; the time it took."""
-
-    def __init__(self, estimator: Any, proba: Array | None, error: str, seconds: float):
-        self.estimator, self.proba, self.error, self.seconds = estimator, proba, error, seconds
-
-
-def _fit_one(
-    pipeline: Pipeline, X: NDArray[Any], z: NDArray[Any], weight: Array | None, test: NDArray[np.intp] | None
-) -> _Answer:
-    """Fit to all rows but the test rows, and predict those."""
-    begin = time.perf_counter()
-    keep = np.ones(len(z), dtype=bool)
-    if test is not None:
-        keep[test] = False
-    fitted = clone(pipeline)
-    own = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in fitted.named_steps}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BoundaryWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.fit(X[keep], z[keep], **own)
-        proba = None if test is None else fitted.predict_proba(X[test])
-    except (ValueError, np.linalg.LinAlgError) as error:
-        return _Answer(None, None, str(error), time.perf_counter() - begin)
-    return _Answer(fitted, proba, "", time.perf_counter() - begin)
-
-
-def _held_out(
-    found: dict[tuple[str, int], _Answer], name: str, folds: list[NDArray[np.intp]], n: int, classes: int
-) -> Array:
-    """Probabilities (n, K) of a candidate for rows that it did not train on; equal ones where it failed, and elsewhere."""
-    proba = np.full((n, classes), 1.0 / classes)
-    for fold, test in enumerate(folds):
-        answer = found[name, fold].proba
-        if answer is not None:
-            proba[test] = answer
-    return proba
-
-
-def _models_missingness(pipeline: Pipeline) -> bool:
-    return hasattr(pipeline[-1], "missing_proba")

@@ -57,7 +57,7 @@ class MARLogisticRegression(MARClassifier):
         Start from the previous fit of this estimator.
     max_iter : int, default=1000
         Most iterations of the solver.
-    tol : float, default=1e-7
+    tol : float, default=1e-8
         Stop when the rise of the objective still to come is estimated below this, per row.
     random_state : int, RandomState instance or None, default=0
         For the starts after the first; fixed by default, so that a fit is reproducible.
@@ -119,7 +119,7 @@ class MARLogisticRegression(MARClassifier):
         n_init: int = 2,
         warm_start: bool = False,
         max_iter: int = 1000,
-        tol: float = 1e-7,
+        tol: float = 1e-8,
         random_state: Any = 0,
         verbose: int = 0,
     ):

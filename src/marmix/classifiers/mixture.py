@@ -80,7 +80,7 @@ class MARGaussianMixture(MARClassifier):
         limit it changes nothing unless a covariance collapses.
     max_iter : int, default=1000
         Most iterations of the solver.
-    tol : float, default=1e-7
+    tol : float, default=1e-8
         Stop when the rise of the log-likelihood still to come is estimated below this, per row.
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. A default fit uses no random numbers.
@@ -150,7 +150,7 @@ class MARGaussianMixture(MARClassifier):
         warm_start: bool = False,
         reg_covar: float = 1e-6,
         max_iter: int = 1000,
-        tol: float = 1e-7,
+        tol: float = 1e-8,
         random_state: Any = None,
         verbose: int = 0,
     ):
