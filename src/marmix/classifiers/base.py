@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marmix.charts import SHAPE_MAX
 from marmix.engines import Frame, NumpyEngine, block_rows
 from marmix.labels import encode_labels, known_labels
 from marmix.likelihood import ScoreModel
@@ -67,6 +68,24 @@ def _models_missingness(estimator: "MARClassifier") -> bool:
     return True
 
 
+def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Accuracy on the rows whose label is known."""
+    check_is_fitted(estimator)
+    known, labels = known_labels(y, estimator.classes_)
+    if not known.any():
+        raise ValueError("score needs labelled rows, and every label in y is missing.")
+    predicted = estimator.predict(X)
+    if len(predicted) != len(known):
+        raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(known)}.")
+    weight = None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=float)
+        if weight.shape != known.shape:
+            raise ValueError(f"sample_weight must have shape {known.shape}, one weight a row; got {weight.shape}.")
+        weight = weight[known]
+    return float(accuracy_score(labels, predicted[known], sample_weight=weight))
+
+
 class MARClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the score model. Not for direct use."""
 
@@ -115,6 +134,12 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
                 alpha[2:] = alpha[2:] @ frame.unwhitener
                 out["alpha"] = alpha
         return out
+
+    def _previous_mechanism(self) -> dict[str, Any]:
+        """Starting values of the mechanism from the previous fit."""
+        if self.alpha_ is None or not np.isfinite(self.alpha_).all():
+            return {}
+        return {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
 
     # Out of the fit.
 
@@ -238,17 +263,4 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         The labelled rows are not a fair sample when hard rows lose their labels: this score flatters. `marmix.evaluation`
         has scores that do not.
         """
-        check_is_fitted(self)
-        known, labels = known_labels(y, self.classes_)
-        if not known.any():
-            raise ValueError("score needs labelled rows, and every label in y is missing.")
-        predicted = self.predict(X)
-        if len(predicted) != len(known):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(known)}.")
-        weight = None
-        if sample_weight is not None:
-            weight = np.asarray(sample_weight, dtype=float)
-            if weight.shape != known.shape:
-                raise ValueError(f"sample_weight must have shape {known.shape}, one weight a row; got {weight.shape}.")
-            weight = weight[known]
-        return float(accuracy_score(labels, predicted[known], sample_weight=weight))
+        return score_labelled(self, X, y, sample_weight)

@@ -15,8 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
+from marmix.classifiers.base import score_labelled
 from marmix.classifiers.candidates import default_candidates, fit_one, held_out, models_missingness, stack
-from marmix.labels import encode_labels, known_labels
+from marmix.labels import encode_labels
 from marmix.validation import check_finite, feature_columns
 
 Array = NDArray[np.float64]
@@ -323,12 +324,4 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; it flatters, see `score_` for a fairer one."""
-        check_is_fitted(self)
-        known, labels = known_labels(y, self.classes_)
-        if not known.any():
-            raise ValueError("score needs labelled rows, and every label in y is missing.")
-        predicted = self.predict(X)
-        if len(predicted) != len(known):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(known)}.")
-        right = predicted[known] == labels
-        return float(np.average(right, weights=None if sample_weight is None else np.asarray(sample_weight)[known]))
+        return score_labelled(self, X, y, sample_weight)

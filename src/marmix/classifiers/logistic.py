@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.charts import SHAPE_MAX
 from marmix.classifiers.base import MARClassifier, silent
 from marmix.engines import Frame, NumpyEngine
 from marmix.fitting import fit_logistic
@@ -196,6 +195,4 @@ class MARLogisticRegression(MARClassifier):
         if self.coef_.shape != (model.vectors, model.n_features() - 1):
             raise ValueError("warm_start=True: classes, degree and features must be those of the previous fit.")
         values: dict[str, Any] = {"coefficients": np.column_stack([self.intercept_, self.coef_])}
-        if self.alpha_ is not None and np.isfinite(self.alpha_).all():
-            values |= {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
-        return values
+        return values | self._previous_mechanism()

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from marmix import start
-from marmix.charts import SHAPE_MAX
 from marmix.classifiers.base import MARClassifier, silent
 from marmix.covariance import structure
 from marmix.engines import NumpyEngine
@@ -247,6 +246,4 @@ class MARGaussianMixture(MARClassifier):
                 "warm_start=True: classes, n_components, covariance_type and features must be those of the previous fit."
             )
         values: dict[str, Any] = {"weights": self.weights_, "means": self.means_, "covariances": self.covariances_}
-        if self.alpha_ is not None and np.isfinite(self.alpha_).all():
-            values |= {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
-        return values
+        return values | self._previous_mechanism()
