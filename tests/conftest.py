@@ -11,6 +11,12 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 import numpy as np
 import pytest
 import threadpoolctl
+from hypothesis import settings
+
+# On a server the examples are always the same, so that a run says something of the change and not of chance.
+settings.register_profile("server", derandomize=True, deadline=None)
+settings.register_profile("here", deadline=None)
+settings.load_profile("server" if os.environ.get("CI") else "here")
 
 # Data are small here: threads of BLAS would only wait for each other, above all under pytest-xdist.
 _ONE_THREAD = threadpoolctl.threadpool_limits(1)
