@@ -17,8 +17,8 @@ from marmix.notes import BoundaryWarning
 
 Array = NDArray[np.float64]
 
-# The weights of the average start as equal, a prior worth this many labelled rows: from 2 to 5 served about equally well in
-# trials on the settings of benchmarks/quality.py with other seeds, and 2 least often harmed.
+# The weights of the average start as equal, a prior worth this many labelled rows. In trials on the settings of
+# benchmarks/quality.py with other seeds, more gained a little on average and less harmed a little less where it harmed.
 PRIOR_ROWS = 2.0
 
 

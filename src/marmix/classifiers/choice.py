@@ -40,8 +40,8 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     ----------
     estimators : dict or None, default=None
         Candidates by name, each a classifier that takes missing labels (`MARGaussianMixture`, `MARLogisticRegression`, a
-        pipeline that ends in one). None is `default_candidates`: logistic and mixture, mechanism on, tempered and off, one link
-        and one measure, since others hardly differed in trials and each candidate costs its fits.
+        pipeline that ends in one). None is `default_candidates`: logistic and mixture, mechanism on, tempered and off, with one
+        link and one measure to keep the fits few; add others here.
         Features are standardised before each that is not a pipeline, so that penalties mean the same in all units.
         Candidates see the classes as 0, 1, ... in the order of `classes_`, and columns by number (`mechanism_features` may
         name them).
