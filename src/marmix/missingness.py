@@ -68,7 +68,7 @@ class Mechanism:
     >>> scores = np.array([[0.0, 4.0], [0.1, 0.0], [3.0, 0.0], [0.0, 0.3]])
     >>> mechanism = Mechanism(alpha=(1.0, -3.0))
     >>> mechanism.missing_proba(scores).round(3)
-    array([0.154, 0.73 , 0.187, 0.718])
+    array([0.143, 0.73 , 0.189, 0.718])
     """
 
     uncertainty: str | Callable[..., object] = "margin"
