@@ -3,6 +3,7 @@
 One core, one process, the two interleaved, medians. Full covariances, the shape free, 70 % of the labels missing.
 
     python benchmarks/kernel.py [--rows 1000000] [--repeats 7]
+    python benchmarks/kernel.py --forms     the two forms of full covariances, by the number of features
 """
 
 import argparse
@@ -19,7 +20,8 @@ from sklearn.mixture import GaussianMixture  # noqa: E402
 
 from marmix import Mechanism  # noqa: E402
 from marmix.covariance import structure  # noqa: E402
-from marmix.engines import NumpyEngine  # noqa: E402
+from marmix.covariance.dense import Full, WideFull  # noqa: E402
+from marmix.engines import NumpyEngine, block_rows  # noqa: E402
 from marmix.scores import GaussianScores  # noqa: E402
 from marmix.start import class_moments, frame_of, labelled_start, overall_moments  # noqa: E402
 
@@ -72,11 +74,44 @@ def interleaved(functions, repeats):
     return [float(np.median(seconds)) for seconds in times]
 
 
+def forms(rows, repeats):
+    """Scores and moments of full covariances in the two forms: products of features, and whitening by each component."""
+    print("| features | classes | products, ns/row | whitening, ns/row |\n|---|---|---|---|")
+    for d in (4, 8, 12, 16, 20, 30):
+        for classes in (2, 5):
+            rng = np.random.default_rng(0)
+            theta = (
+                np.log(np.full(classes, 1 / classes)),
+                rng.normal(size=(classes, d)),
+                np.array([np.eye(d)] * classes),
+            )
+            functions = []
+            for kind in (Full(d), WideFull(d)):
+                size = block_rows(kind.n_features())
+                x, g = rng.normal(size=(d, size)), rng.normal(size=(classes, size))
+                blocks = max(1, rows // size)
+                functions.append(lambda k=kind, t=theta, x=x, g=g, n=blocks: [_block(k, t, x, g) for _ in range(n)])
+            times = interleaved(functions, repeats)
+            cells = [f"{seconds / (rows // block_rows(k.n_features()) * block_rows(k.n_features())) * 1e9:.0f}"
+                     for seconds, k in zip(times, (Full(d), WideFull(d)), strict=True)]  # fmt: skip
+            print(f"| {d} | {classes} | {cells[0]} | {cells[1]} |", flush=True)
+
+
+def _block(kind, theta, x, g):
+    phi = kind.features(x)
+    kind.scores(kind.prepare(*theta), phi)
+    kind.moments(g, phi)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--forms", action="store_true", help="compare the two forms of full covariances instead")
     args = parser.parse_args()
+    if args.forms:
+        forms(min(args.rows, 100_000), args.repeats)
+        return
     print(f"{args.rows:,} rows, one core, medians of {args.repeats} interleaved runs\n")
     print("| features | classes | marmix pass, ns/row | GaussianMixture EM iteration, ns/row | ratio | bar |")
     print("|---|---|---|---|---|---|")

@@ -1,7 +1,6 @@
 """Data for the tests, and the settings they run under."""
 
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 # scikit-learn's check of array-API input looks for this, and is skipped without it. (The filter for BoundaryWarning in
@@ -85,12 +84,3 @@ def two():
 def three():
     """Three classes in the plane."""
     return _simulate(classes=3, distance=3.0, seed=1)
-
-
-@pytest.fixture(scope="session")
-def shared():
-    """The folder of data that is not in the repository."""
-    folder = os.environ.get("MARMIX_SHARED")
-    if not folder:
-        pytest.skip("MARMIX_SHARED is not set: it names the folder of shared data")
-    return Path(folder)

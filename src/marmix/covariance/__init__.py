@@ -18,7 +18,7 @@ from marmix.covariance.diagonal import Diag, Spherical
 
 __all__ = ["STRUCTURES", "Moments", "Structure", "structure"]
 
-_WIDE = 16  # features from which WideFull is the faster form of Full (benchmarks/kernel.py)
+_WIDE = 16  # features from which WideFull is the faster form of Full (benchmarks/kernel.py --forms)
 
 STRUCTURES: dict[str, Callable[[int], Structure]] = {"full": Full, "tied": Tied, "diag": Diag, "spherical": Spherical}
 
