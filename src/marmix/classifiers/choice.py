@@ -71,7 +71,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         One entry a candidate: "candidate", "mechanism" (whether it models the missingness), "weight", "log_loss" with
         "log_loss_stderr", "brier", "accuracy", "roc_auc" on the whole population, "plain_log_loss" over the labelled rows as they
         are, "seconds". Ready for ``pandas.DataFrame(results_)``.
-    score_ : Score
+    score_ : Score or None
         Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
         and q, the mean of what the candidates with a mechanism say, was fitted to them.
     verdict_ : str
@@ -154,10 +154,10 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             broken = [found[name, fold].error for fold in range(len(folds)) if found[name, fold].error]
             if broken:
                 self.notes_.append(f"{name!r} failed in {len(broken)} of {len(folds)} folds: {broken[0]}")
-        if self.notes_:
-            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
         held = {name: held_out(found, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
         self._weigh(X, z, weight, held, folds)
+        if self.notes_:
+            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
         seconds = [sum(found[name, fold].seconds for fold in range(-1, len(folds))) for name in self.estimators_]
         self.results_["seconds"] = np.array(seconds)
         self.transduction_ = self.classes_[z]
@@ -211,7 +211,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             self.notes_.append(
                 "A class has a single labelled row: candidates could not be compared, and weigh the same."
             )
-            weights = np.full(len(names), 1.0 / len(names))
+            weights, self.score_ = np.full(len(names), 1.0 / len(names)), None
         else:
             tested = np.concatenate(folds)
             if len(np.unique(tested)) < len(tested):
