@@ -63,6 +63,11 @@ class MechanismChart:
         self._scale = 1.0 / np.sqrt(np.maximum(left, _UNIDENTIFIED**2))
 
     @property
+    def scale_of_shape(self) -> float:
+        """How much shape / (1 + shape) moves with its coordinate, where the shape is free."""
+        return float(self._scale[0])
+
+    @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
         """Bounds of the coordinates, for scipy."""
         level = 1 + self.n_slopes

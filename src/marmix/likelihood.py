@@ -33,6 +33,7 @@ class ScoreModel(Protocol):
 
     joint: bool
     n_classes: int
+    owner: NDArray[Any]  # the class of each component
 
     def n_features(self) -> int:
         """Rows of phi."""
@@ -51,6 +52,12 @@ class ScoreModel(Protocol):
 
     def scores(self, theta: Any, x: Array) -> Array:
         """Class scores of columns x."""
+
+    def detailed_features(self, x: Array) -> Array:
+        """Features (p, n) of columns x in which the score of each component is linear; they begin with those of phi."""
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments (C, p) of these features, as a chart's gradient takes them."""
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
         """Moments of a term that is common to the classes."""

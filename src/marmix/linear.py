@@ -5,6 +5,8 @@ its missingness. Two classes need one vector (``s_j1 = 0``); more have one each,
 the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +37,7 @@ class LinearScores:
     def __init__(self, d: int, n_classes: int, degree: int, C: float, centre: Array, scale: Array):
         self.d, self.n_classes, self.degree, self.C = d, n_classes, degree, C
         self.vectors = 1 if n_classes == 2 else n_classes
+        self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
         self._from_user = self._features_of_user(centre, scale)
         self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
@@ -103,6 +106,14 @@ class LinearScores:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
         return self.block_scores(theta, self.features(x))[0]
 
+    def detailed_features(self, x: Array) -> Array:
+        """The features phi: each score is linear in them."""
+        return self.features(x)
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments (V, p) of these features, as the chart's gradient takes them."""
+        return Moments(by_component)
+
     def penalty(self, theta: Array) -> float:
         """``|w|^2 / (2 C)`` of the user's coefficients."""
         return float(0.5 / self.C * np.sum(self.to_user(theta)[:, 1:] ** 2))
@@ -143,6 +154,13 @@ class LinearChart:
         values, vectors = np.linalg.eigh(information)
         self._root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
         self.size = reference.size
+
+    @property
+    def directions(self) -> Array:
+        """Orthonormal directions (size, free) that change the model: one vector may be added to all if there are several."""
+        vectors, p = self.reference.shape
+        across = np.linalg.svd(np.ones((1, vectors)))[2][1:].T if vectors > 1 else np.eye(1)
+        return np.kron(across, np.eye(p))
 
     @property
     def upper(self) -> Array:

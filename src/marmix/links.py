@@ -30,6 +30,7 @@ _LARGEST = np.finfo(float).max
 # dn/dshape loses digits as 1/shape below this, and is summed as a series in shape e^eta there.
 _SMALL_SHAPE, _SMALL_PRODUCT = 0.01, 0.05
 _SERIES = [(-1) ** (i + 1) * (i + 1) / (i + 2) for i in range(14)]  # remainder below 0.05^14
+_SERIES_SLOPE = [-i * term for i, term in enumerate(_SERIES)][1:]
 
 
 class Hazard(NamedTuple):
@@ -72,6 +73,30 @@ def _shape_slope(growth: Array, product: Array, log1p_product: Array, shape: flo
         large = ~small
         series[large] = (product[large] / (1.0 + product[large]) - log1p_product[large]) / shape**2
     return np.maximum(series, -_LARGEST)
+
+
+class HazardCurvature(NamedTuple):
+    """Second derivatives of ``n``."""
+
+    eta: Array  # d2n / deta2
+    across: Array  # d2n / deta dshape
+    shape: Array  # d2n / dshape2
+
+
+def hazard_curvature(eta: Array, shape: float, h: Hazard) -> HazardCurvature:
+    """Second derivatives of the hazard, which `h` with its shape slope is.
+
+    With ``x = shape e^eta``: ``n'' = slope / (1 + x)``, ``d slope / dshape = -slope^2`` and, as ``dn/dshape`` is ``-e^(2 eta)``
+    times a function of x, ``d2n/dshape2 = -(slope^2 + 2 dn/dshape) / shape``, a series in x where that loses digits.
+    """
+    assert h.shape_slope is not None
+    growth = np.exp(np.minimum(eta, _FAR_UP))
+    product = shape * growth
+    small = product < _SMALL_PRODUCT
+    series = -np.polyval(_SERIES_SLOPE[::-1], np.where(small, product, 0.0)) * growth**3
+    if shape > 0.0:
+        series = np.where(small, series, -(h.slope**2 + 2.0 * h.shape_slope) / shape)
+    return HazardCurvature(h.slope / (1.0 + product), -(h.slope**2), series)
 
 
 def odds_against(n: Array) -> Array:

@@ -147,8 +147,8 @@ class Mechanism:
         with np.errstate(all="ignore"):
             eta = self.eta(self._drivers(measured.value, covariates))
             h = hazard(eta, self.shape)
-            n = h.n + self._extra
-            log_q, _, slope = log_missing(eta, n, h.slope, self._extra)
+            n = h.n + self.extra
+            log_q, _, slope = log_missing(eta, n, h.slope, self.extra)
             loglik = np.where(m, log_q, -n)
             gradient = np.where(m, slope, -h.slope) * self.alpha[1] * measured.gradient
             information = slope * h.slope  # (d log q / d eta) (-d log(1-q) / d eta) = q'^2 / (q (1-q))
@@ -185,7 +185,8 @@ class Mechanism:
         return measure_function(self.uncertainty)
 
     @property
-    def _extra(self) -> float:
+    def extra(self) -> float:
+        """The hazard of the share that is missing completely at random."""
         return float(-np.log1p(-self.share)) if self.share else 0.0
 
     def eta(self, drivers: Array) -> Array:
@@ -199,7 +200,7 @@ class Mechanism:
     def missing_proba_of(self, drivers: Array) -> Array:
         """q of rows with these drivers."""
         with np.errstate(all="ignore"):
-            return -np.expm1(-hazard(self.eta(drivers), self.shape).n - self._extra)
+            return -np.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
 
     def block(
         self, p: Posterior, covariates: Array | None, labelled: int, weight: Array | None = None
@@ -215,8 +216,8 @@ class Mechanism:
     def _rows(self, drivers: Array, labelled: int, weight: Array | None) -> tuple[float, Array, Array, Hazard]:
         eta = self.eta(drivers)
         h = hazard(eta, self.shape, self.free_shape)
-        n = h.n + self._extra if self.share else h.n
-        log_q, against, slope = log_missing(eta[labelled:], n[labelled:], h.slope[labelled:], self._extra)
+        n = h.n + self.extra if self.share else h.n
+        log_q, against, slope = log_missing(eta[labelled:], n[labelled:], h.slope[labelled:], self.extra)
         hazard_slope, eta_slope = np.empty_like(eta), np.empty_like(eta)
         hazard_slope[:labelled], hazard_slope[labelled:] = -1.0, against
         np.negative(h.slope[:labelled], out=eta_slope[:labelled])
@@ -269,7 +270,7 @@ class Mechanism:
         """
         with np.errstate(all="ignore"):
             h = hazard(self.eta(drivers), self.shape, True)
-            root = np.sqrt(odds_against(h.n + self._extra) * weight)
+            root = np.sqrt(odds_against(h.n + self.extra) * weight)
             by_share = np.full_like(root, 1.0 / (1.0 - self.share))
             weighted = np.vstack([h.slope, h.slope * drivers, np.asarray(h.shape_slope), by_share]) * root
         weighted[~np.isfinite(weighted)] = 0.0

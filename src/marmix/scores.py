@@ -5,10 +5,11 @@ components, its score is the logsumexp of theirs, and ``G`` reaches a component 
 within the class. Its scores are log densities, so the likelihood is *joint*: it has the features in it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from marmix.covariance import Moments, Structure
 
@@ -43,7 +44,7 @@ class GaussianScores:
         self.counts = list(counts)
         self.floor = floor
         self.n_classes = len(counts)
-        self.owner = np.repeat(np.arange(len(counts)), counts)
+        self.owner: NDArray[Any] = np.repeat(np.arange(len(counts)), counts)
         self.single = max(counts) == 1
         ends = np.cumsum(counts)
         self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
@@ -93,6 +94,14 @@ class GaussianScores:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
         return self.block_scores(self.prepare(theta), self.structure.features(x))[0]
 
+    def detailed_features(self, x: Array) -> Array:
+        """Features (p, n) in which the score of each component is linear; they begin with those of phi."""
+        return self.structure.detailed().features(x)
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments (C, p) of these features, as the chart's gradient takes them."""
+        return self.structure.pooled(by_component)
+
     def penalty(self, theta: Gaussians) -> float:
         """What is subtracted from the log-likelihood: nothing."""
         return 0.0
@@ -133,6 +142,12 @@ class GaussianChart:
         self._step_shape = model.structure.step_shape(self._components)
         self._cuts = np.cumsum([self._components, self._components * self._d])
         self.size = int(self._cuts[1] + np.prod(self._step_shape))
+
+    @property
+    def directions(self) -> Array:
+        """Orthonormal directions (size, free) that change the model: weights are free up to a common factor."""
+        across = np.linalg.svd(np.sqrt(self._pi)[None, :])[2][1:].T
+        return block_diag(across, np.eye(self.size - self._components))
 
     @property
     def upper(self) -> Array:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.charts import SHAPE_MAX
 from marmix.engines import Frame, NumpyEngine, block_rows
+from marmix.inference import Fitted, Inference, Parameters, mechanism_parameters
 from marmix.labels import encode_labels, known_labels
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism, drivers_of
@@ -91,7 +93,9 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     uncertainty: Any = SettingAndMethod()
     link: str | None
+    classes_: NDArray[Any]
     _model: ScoreModel
+    _parameters: Callable[[list[str], Parameters], Parameters]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator, as scikit-learn's `get_params`."""
@@ -99,17 +103,20 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     # Into the fit.
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> Rows:
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Rows:
+        """The rows, checked; `reset` is False where they are those of the previous fit."""
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
         names = self._column_names()
         check_finite(X, names)
-        z, self.classes_ = encode_labels(y, self.classes)
+        z, classes = encode_labels(y, self.classes if reset else self.classes_)
+        if reset:
+            self.classes_ = classes
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
         counted, labels, weight = weighted_rows(X, z, sample_weight, self.classes_)
         mean, covariance = overall_moments(counted, weight)
         covariates = None
-        columns = feature_columns(self.mechanism_features, names)
+        columns = feature_columns(self.mechanism_features, names) if reset else self._columns
         if columns and self.link is not None:
             sd = np.sqrt(np.diag(covariance))[columns]
             covariates = Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))), columns
@@ -173,6 +180,7 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(len(fit.trace) - 1, 1)
         self.n_passes_ = fit.n_passes
         self._total_weight = engine.total_weight
+        self._tempering, self._offset = engine.tempering, offset
 
     def _warn(self, fit: Fit, notes: list[str]) -> None:
         if not fit.converged:
@@ -256,6 +264,73 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         """The measure u of each row, (n,): what drives the mechanism."""
         check_is_fitted(self)
         return self._map(X, lambda p, _: measure_function(self._measure)(p).value)
+
+    # Inference.
+
+    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
+        """Standard errors, intervals and tests of this fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows that were fitted; the estimator does not keep them.
+        cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
+            Where standard errors come from. "sandwich" holds also where the model is wrong.
+
+        Returns
+        -------
+        Inference
+            With `params`, `bse`, `conf_int()`, `summary()`, ...
+        """
+        check_is_fitted(self)
+        rows = self._validated(X, y, sample_weight, reset=False)
+        engine = NumpyEngine(
+            rows.counted, rows.labels, rows.weight, self._frame, self._model, rows.covariates, self._tempering
+        )
+        mechanism = self._mechanism_of_fit(rows)
+        sums = engine.sums(self._theta, mechanism)
+        loglik = sums.ignorable + sums.missing + self._offset
+        if not np.isclose(loglik, self.loglik_, rtol=1e-6, atol=1e-6 * engine.total_weight):
+            raise ValueError(
+                "X, y and sample_weight are not the rows that this estimator was fitted to (their log-likelihood is "
+                f"{loglik:.6g}, that of the fit {self.loglik_:.6g}): inference is about the rows of the fit."
+            )
+        features = self._column_names()
+        about = mechanism_parameters(mechanism, rows.covariates, features)
+        again = self._numbered()
+        fitted = Fitted(
+            engine=engine,
+            theta=self._theta,
+            mechanism=mechanism,
+            parameters=self._parameters(features, about),
+            classes=self.classes_,
+            features=features,
+            covariates=rows.covariates,
+            estimator=again,
+            X=rows.counted,
+            z=rows.labels,
+            weight=rows.weight,
+            loglik=self.loglik_,
+        )
+        return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+
+    def _numbered(self) -> "MARClassifier":
+        """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
+        other = copy(self)
+        other.classes_ = np.arange(len(self.classes_))
+        if self._columns:
+            other.mechanism_features = self._columns
+        other.classes = None
+        if hasattr(other, "feature_names_in_"):
+            del other.feature_names_in_
+        return other
+
+    def _mechanism_of_fit(self, rows: Rows) -> Mechanism | None:
+        """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
+        known = self.mechanism_
+        if known is None or not np.isfinite(known.alpha[0]):
+            return None
+        return known.moved(np.array(self._starting_values(rows, {"alpha": known.alpha})["alpha"]))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; rows of `y` that are missing do not count.

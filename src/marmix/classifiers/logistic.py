@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from marmix.classifiers.base import MARClassifier, silent
 from marmix.engines import Frame, NumpyEngine
 from marmix.fitting import fit_logistic
+from marmix.inference import Parameters, logistic_parameters
 from marmix.linear import LinearScores
 from marmix.validation import check_parameters
 
@@ -196,3 +197,8 @@ class MARLogisticRegression(MARClassifier):
             raise ValueError("warm_start=True: classes, degree and features must be those of the previous fit.")
         values: dict[str, Any] = {"coefficients": np.column_stack([self.intercept_, self.coef_])}
         return values | self._previous_mechanism()
+
+    def _parameters(self, features: list[str], mechanism: Parameters) -> Parameters:
+        """The coefficients, then the parameters of the mechanism."""
+        model: LinearScores = self._model  # type: ignore[assignment]
+        return logistic_parameters(model, self.classes_, features, mechanism)

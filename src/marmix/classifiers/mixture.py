@@ -12,6 +12,7 @@ from marmix.classifiers.base import MARClassifier, silent
 from marmix.covariance import structure
 from marmix.engines import NumpyEngine
 from marmix.fitting import fit_mixture
+from marmix.inference import Parameters, mixture_parameters
 from marmix.notes import covariance_notes
 from marmix.scores import GaussianScores
 from marmix.validation import check_parameters, component_counts
@@ -247,3 +248,15 @@ class MARGaussianMixture(MARClassifier):
             )
         values: dict[str, Any] = {"weights": self.weights_, "means": self.means_, "covariances": self.covariances_}
         return values | self._previous_mechanism()
+
+    def _parameters(self, features: list[str], mechanism: Parameters) -> Parameters:
+        """The parameters of the mixture, then those of the mechanism."""
+        model: GaussianScores = self._model  # type: ignore[assignment]
+        return mixture_parameters(model, self._frame, self.classes_, features, mechanism)
+
+    def _numbered(self) -> "MARGaussianMixture":
+        other: MARGaussianMixture = super()._numbered()
+        model: GaussianScores = self._model  # type: ignore[assignment]
+        other.component_classes_ = model.owner
+        other.n_components = dict(enumerate(model.counts))
+        return other

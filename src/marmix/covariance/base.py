@@ -33,6 +33,7 @@ class Structure(ABC):
     """
 
     shared_quadratic = False
+    by_component = True  # whether every component has a covariance of its own
 
     def __init__(self, d: int):
         self.d = d
@@ -51,6 +52,14 @@ class Structure(ABC):
         phi[1 : 1 + self.d] = x
         self.fill_quadratic(phi)
         return phi
+
+    def detailed(self) -> "Structure":
+        """A structure whose features make the score of each component linear by itself; they begin with this one's."""
+        return self
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments of the features of `detailed` as the moments of this structure."""
+        return Moments(by_component)
 
     @abstractmethod
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
@@ -111,6 +120,14 @@ class Structure(ABC):
     @abstractmethod
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
         """Covariances in the user's axes, in scikit-learn's shapes."""
+
+    @abstractmethod
+    def entries(self, features: list[str]) -> list[tuple[str, str]]:
+        """Features of the distinct entries of a covariance, in pairs; the second of a variance is empty."""
+
+    @abstractmethod
+    def distinct(self, covariances: Array) -> Array:
+        """These entries of covariances in the user's axes."""
 
     @abstractmethod
     def positive(self, covariances: Array) -> bool:

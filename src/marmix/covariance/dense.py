@@ -116,6 +116,12 @@ class Full(Structure):
         root = unwhitener @ np.swapaxes(np.linalg.inv(chol), -1, -2)
         return root @ np.swapaxes(root, -1, -2)
 
+    def entries(self, features: list[str]) -> list[tuple[str, str]]:
+        return [(features[i], "" if i == j else features[j]) for i, j in zip(self._rows, self._cols, strict=True)]
+
+    def distinct(self, covariances: Array) -> Array:
+        return covariances[..., self._rows, self._cols]
+
     def factor(self, covariances: Array, floor: float) -> Array:
         return precision_factor(covariances, floor)
 
@@ -141,6 +147,9 @@ class WideFull(Full):
 
     def fill_quadratic(self, phi: Array) -> None:
         """Nothing: the quadratic term needs no features."""
+
+    def detailed(self) -> Full:
+        return Full(self.d)
 
     def prepare(self, log_pi: Array, mu: Array, chol: Array) -> Array:
         """``[log(pi |L|) - d/2 log 2 pi, 0]`` above ``[-L' mu, L']``, for each component."""
@@ -171,12 +180,23 @@ class Tied(Full):
     """One covariance matrix for all components: the quadratic term cancels from the posteriors."""
 
     shared_quadratic = True
+    by_component = False
 
     def n_features(self) -> int:
         return 1 + self.d
 
     def fill_quadratic(self, phi: Array) -> None:
         """Nothing: the quadratic term needs no features."""
+
+    def detailed(self) -> Full:
+        return Full(self.d)
+
+    def pooled(self, by_component: Array) -> Moments:
+        products = by_component[:, 1 + self.d :].sum(axis=0)
+        second = np.empty((self.d, self.d))
+        second[self._rows, self._cols] = products
+        second[self._cols, self._rows] = products
+        return Moments(by_component[:, : 1 + self.d], second)
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
         linear = mu @ chol @ chol.T

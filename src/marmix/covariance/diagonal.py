@@ -64,6 +64,12 @@ class Diag(Structure):
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
         return (np.diag(unwhitener) / chol) ** 2
 
+    def entries(self, features: list[str]) -> list[tuple[str, str]]:
+        return [(feature, "") for feature in features]
+
+    def distinct(self, covariances: Array) -> Array:
+        return covariances
+
     def factor(self, covariances: Array, floor: float) -> Array:
         return 1.0 / np.sqrt(np.maximum(covariances, floor))
 
@@ -120,6 +126,9 @@ class Spherical(Diag):
 
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
         return (unwhitener[0, 0] / chol) ** 2
+
+    def entries(self, features: list[str]) -> list[tuple[str, str]]:
+        return [("", "")]
 
     def rebase(self, covariances: Array, whitener: Array) -> Array:
         return covariances * whitener[0, 0] ** 2

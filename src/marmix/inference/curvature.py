@@ -1,0 +1,238 @@
+"""Second derivatives of the log-likelihood, and outer products of the scores of rows, summed over the rows.
+
+A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism ``kappa = (alpha, shape, share)``. With
+``n`` the hazard of a missing label and ``h = dn / d(s, kappa)``, ``L_miss = l(n)`` gives
+
+    gradient        l' h
+    curvature       l'' h h' + l' d2n / d(s, kappa)2
+    expected outer  h h' / (e^n - 1)
+
+to which ``L_ig`` adds its own in the scores: for a row without label ``tau`` and ``diag(tau) - tau tau'`` if joint, and so on.
+The score of component c is linear in features, ``s_c = W_c . phi(x)``, so the derivatives in ``(W, kappa)`` are moments of
+``phi`` and ``phi phi'``: all that `information` needs of the rows. A tempered mechanism enters the equations of ``W`` with
+its weight t, its own equations with weight one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.engines import NumpyEngine, block_rows
+from marmix.likelihood import ScoreModel
+from marmix.links import hazard, hazard_curvature, odds_against
+from marmix.missingness import Mechanism, drivers_of
+from marmix.uncertainty import Posterior, measure_curvature, posterior
+
+Array = NDArray[np.float64]
+
+_LEAST = 1e-140  # a hazard whose reciprocal can be squared
+
+
+class Curvature(NamedTuple):
+    """Sums over rows, in (W, kappa); row i of `hessian` holds the derivatives of equation i."""
+
+    gradient: Array
+    hessian: Array
+    outer: Array
+
+    def __add__(self, other: "Curvature") -> "Curvature":  # type: ignore[override]
+        return Curvature(self.gradient + other.gradient, self.hessian + other.hessian, self.outer + other.outer)
+
+
+class Rows(NamedTuple):
+    """A run of rows, and what the parameters make of them."""
+
+    phi: Array  # (p, n)
+    posterior: Posterior
+    share: Array  # (C, n), of a component in its class
+    cuts: list[int]
+    weight: Array
+    covariates: Array | None
+
+    @property
+    def labelled(self) -> int:
+        """How many have a label; they come first."""
+        return self.cuts[-1]
+
+
+class HazardRows(NamedTuple):
+    """The hazard of a missing label of each row, and its derivatives in (s, kappa)."""
+
+    n: Array
+    gradient: Array  # (K + R, n)
+    curvature: Array  # (K + R, K + R, n)
+
+
+def size_of_mechanism(mechanism: Mechanism | None) -> int:
+    """Entries of kappa: alpha, shape, share."""
+    return 0 if mechanism is None else len(mechanism.alpha) + 2
+
+
+def rows_of(engine: NumpyEngine, theta: Any) -> Any:
+    """The rows of an engine in blocks, as `Rows`."""
+    model = engine.model
+    prepared = model.prepare(theta)
+    n, size = engine.x.shape[1], block_rows(2 * len(engine.x) + len(model.owner) ** 2)
+    for start in range(0, n, size):
+        part = slice(start, min(start + size, n))
+        phi = model.detailed_features(engine.x[:, part])
+        scores, share = model.block_scores(prepared, phi[: model.n_features()])
+        here = part.stop - part.start
+        yield Rows(
+            phi,
+            posterior(scores),
+            np.ones((len(model.owner), here)) if share is None else share,
+            np.clip(engine.cuts - start, 0, here).tolist(),
+            np.ones(here) if engine.weight is None else engine.weight[part],
+            None if engine.covariates is None else engine.covariates[:, part],
+        )
+
+
+def hazard_rows(mechanism: Mechanism, rows: Rows, with_curvature: bool = True) -> HazardRows:
+    """The hazard of each row with its derivatives; those in a shape or share that is not free are zero."""
+    u, du = mechanism.measured(rows.posterior)
+    drivers = drivers_of(u, rows.covariates)
+    eta = mechanism.eta(drivers)
+    h = hazard(eta, mechanism.shape, True)
+    assert h.shape_slope is not None
+    classes, slopes, n = len(du), len(drivers), len(u)
+    d_eta = np.vstack([mechanism.alpha[1] * du, np.ones(n), drivers, np.zeros((2, n))])
+    shape, share = classes + 1 + slopes, classes + 2 + slopes
+    gradient = h.slope * d_eta
+    gradient[shape] = h.shape_slope if mechanism.free_shape else 0.0
+    gradient[share] = 1.0 / (1.0 - mechanism.share) if mechanism.free_share else 0.0
+    curvature = np.empty((0, 0, n))
+    if with_curvature:
+        second = hazard_curvature(eta, mechanism.shape, h)
+        curvature = second.eta * d_eta[:, None] * d_eta[None, :]
+        curvature[:classes, :classes] += (
+            h.slope * mechanism.alpha[1] * measure_curvature(mechanism.uncertainty, rows.posterior)
+        )
+        curvature[:classes, classes + 1] += h.slope * du
+        curvature[classes + 1, :classes] += h.slope * du
+        if mechanism.free_shape:
+            curvature[shape] = curvature[:, shape] = second.across * d_eta
+            curvature[shape, shape] = second.shape
+        if mechanism.free_share:
+            curvature[share, share] = 1.0 / (1.0 - mechanism.share) ** 2
+    return HazardRows(np.maximum(h.n + mechanism.extra, _LEAST), gradient, curvature)
+
+
+def _spread(tau: Array) -> Array:
+    """``diag(tau) - tau tau'`` of each row."""
+    spread = -tau[:, None] * tau[None, :]
+    for k, row in enumerate(tau):
+        spread[k, k] += row
+    return spread
+
+
+def row_terms(
+    rows: Rows, model: ScoreModel, mechanism: Mechanism | None, tempering: float, ignorable: bool = True
+) -> tuple[Array, Array]:
+    """Gradient (K + R, n) of the equations, and derivatives (K + R, K + R, n) of the equations, of each row."""
+    tau, labelled = rows.posterior.tau, rows.labelled
+    classes, n = tau.shape
+    size = classes + size_of_mechanism(mechanism)
+    gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
+    if mechanism is not None:
+        about = hazard_rows(mechanism, rows)
+        slope, bend = np.full(n, -1.0), np.zeros(n)
+        against = odds_against(about.n[labelled:])
+        slope[labelled:], bend[labelled:] = against, -against * (1.0 + against)
+        gradient += slope * about.gradient
+        hessian += bend * about.gradient[:, None] * about.gradient[None, :] + slope * about.curvature
+        gradient[:classes] *= tempering
+        hessian[:classes] *= tempering
+    if ignorable:
+        sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
+        gradient[:classes, these] += sign * tau[:, these]
+        hessian[:classes, :classes, these] += sign * _spread(tau[:, these])
+        for k, (a, b) in enumerate(zip(rows.cuts[:-1], rows.cuts[1:], strict=True)):
+            gradient[k, a:b] += 1.0
+    return gradient, hessian
+
+
+def by_coefficients(rows: Rows, model: ScoreModel, gradient: Array) -> Array:
+    """Row gradients (K + R, n) as gradients in (W, kappa), (C p + R, n)."""
+    classes, n = rows.posterior.tau.shape
+    components = gradient[model.owner] * rows.share
+    return np.vstack([(components[:, None] * rows.phi).reshape(-1, n), gradient[classes:]])
+
+
+def summed(rows: Rows, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
+    """Sums over rows of (K + R, K + R, n) matrices, as matrices in (W, kappa).
+
+    With `complete` they are second derivatives: where a class has several components its score bends too. Without, they
+    are expected outer products.
+    """
+    phi, share, weight, owner = rows.phi, rows.share, rows.weight, model.owner
+    p, components, classes = len(phi), len(owner), len(rows.posterior.tau)
+    total = np.zeros((components * p + len(hessian) - classes,) * 2)
+    several = len(np.unique(owner)) < components
+    for a in range(components):
+        for b in range(components):
+            if b < a:  # symmetric
+                continue
+            bend = hessian[owner[a], owner[b]] * share[a] * share[b]
+            if complete and several and owner[a] == owner[b]:
+                bend = bend + gradient[owner[a]] * share[a] * ((a == b) - share[b])
+            block = (phi * (weight * bend)) @ phi.T
+            total[a * p : (a + 1) * p, b * p : (b + 1) * p] = block
+            total[b * p : (b + 1) * p, a * p : (a + 1) * p] = block.T
+        across = weight * share[a]
+        total[a * p : (a + 1) * p, components * p :] = phi @ (across * hessian[owner[a], classes:]).T
+        total[components * p :, a * p : (a + 1) * p] = (across * hessian[classes:, owner[a]]) @ phi.T
+    total[components * p :, components * p :] = hessian[classes:, classes:] @ weight
+    return total
+
+
+def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Curvature:
+    """Gradient, its derivatives, and the outer products of the gradients of rows, at these parameters."""
+    model, parts = engine.model, []
+    with np.errstate(all="ignore"):
+        for rows in rows_of(engine, theta):
+            gradient, hessian = row_terms(rows, model, mechanism, engine.tempering, ignorable)
+            scores = by_coefficients(rows, model, gradient)
+            weighted = scores * rows.weight
+            parts.append(Curvature(weighted.sum(axis=1), summed(rows, model, gradient, hessian), weighted @ scores.T))
+    return _added(parts)
+
+
+def expected_outer(
+    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float = 0.0
+) -> Array:
+    """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness as the model has them given the features.
+
+    Parameters
+    ----------
+    modelled : bool
+        False leaves L_miss out of the likelihood, not out of the world.
+    rate : float
+        The probability of a missing label where there is no mechanism.
+    """
+    model, parts = engine.model, []
+    with np.errstate(all="ignore"):
+        for rows in rows_of(engine, theta):
+            tau = rows.posterior.tau
+            classes, n = tau.shape
+            size = classes + (size_of_mechanism(mechanism) if modelled else 0)
+            outer, q = np.zeros((size, size, n)), np.full(n, rate)
+            if mechanism is not None:
+                about = hazard_rows(mechanism, rows, with_curvature=False)
+                q = -np.expm1(-about.n)
+                if modelled:
+                    outer += odds_against(about.n) * about.gradient[:, None] * about.gradient[None, :]
+            spread = (1.0 - q) * _spread(tau)
+            if model.joint:
+                spread += tau[:, None] * tau[None, :]
+            outer[:classes, :classes] += spread
+            parts.append(summed(rows, model, np.empty((0, n)), outer, complete=False))
+    return _added(parts)
+
+
+def _added(parts: list[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -1,0 +1,119 @@
+"""Covariance matrices of the estimates, in the coordinates of the fit.
+
+With ``A`` minus the derivative of the equations that the fit solves (the observed information) and ``B`` the sum of
+the outer products of the rows' scores,
+
+    observed   A^-1
+    expected   E^-1, E the information expected given the features, over labels and missingness as the model has them
+    sandwich   A^-1 B A^-T, which is right also where the model is not
+
+Where coefficients are penalised, A and E have the penalty in them, and the first two become ``A^-1 (A - P) A^-1``.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.engines import NumpyEngine
+from marmix.inference.coordinates import Coordinates
+from marmix.inference.curvature import Curvature, curvature, expected_outer
+from marmix.missingness import Mechanism
+
+Array = NDArray[np.float64]
+
+KINDS = ("sandwich", "observed", "expected")
+_SINGULAR = 1e-10  # smallest eigenvalue, relative to the largest, of an information that identifies its direction
+# Standard error of shape / (1 + shape), which lies between 0 and 1, from which on the data do not determine the shape.
+_UNIDENTIFIED = 0.5
+
+
+class Inverse(NamedTuple):
+    """The inverse of an information matrix on the directions that it identifies, and the others (P, m)."""
+
+    matrix: Array
+    blind: Array
+
+
+def inverse(information: Array) -> Inverse:
+    """Invert after scaling to a unit diagonal; directions without (or with negative) information are blind."""
+    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
+    scaled = information / scale[:, None] / scale
+    symmetric = np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-7)
+    if symmetric:
+        values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+        kept = values > _SINGULAR * max(values[-1], 1e-300)
+        matrix = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        blind = vectors[:, ~kept]
+    else:  # the equations of a tempered mechanism
+        left, values, right = np.linalg.svd(scaled)
+        kept = values > _SINGULAR * values[0]
+        matrix = (right[kept].T / values[kept]) @ left[:, kept].T
+        blind = right[~kept].T
+    return Inverse(matrix / scale[:, None] / scale, blind / scale[:, None])
+
+
+class Information:
+    """What the rows say of the parameters of a fit, in its coordinates."""
+
+    def __init__(self, engine: NumpyEngine, theta: Any, mechanism: Mechanism | None):
+        self.engine, self.theta, self.mechanism = engine, theta, mechanism
+        self.sums: Curvature = curvature(engine, theta, mechanism)
+        self._take(Coordinates(engine, theta, mechanism))
+        error = self.coordinates.error_of_shape(self.inverse.matrix)
+        if error > _UNIDENTIFIED:
+            self._take(Coordinates(engine, theta, mechanism, hold_shape=True))
+
+    def _take(self, coordinates: Coordinates) -> None:
+        self.coordinates = coordinates
+        self.pull = coordinates.pull(len(self.sums.gradient))
+        for name in ("bread", "inverse"):
+            vars(self).pop(name, None)
+
+    @cached_property
+    def penalty(self) -> Array:
+        """Second derivatives of the penalty."""
+        if not self.engine.model.penalty(self.theta):
+            return np.zeros((self.coordinates.size, self.coordinates.size))
+        return -self.coordinates.bend(np.zeros_like(self.sums.gradient))
+
+    @cached_property
+    def bread(self) -> Array:
+        """A: minus the derivative of the equations."""
+        gradient, hessian, _ = self.sums
+        return -(self.pull @ hessian @ self.pull.T + self.coordinates.bend(gradient))
+
+    @cached_property
+    def meat(self) -> Array:
+        """B: the sum of outer products of the rows' scores, about their mean."""
+        score = self.pull @ self.sums.gradient
+        return self.pull @ self.sums.outer @ self.pull.T - np.outer(score, score) / self.engine.total_weight
+
+    @cached_property
+    def expected(self) -> Array:
+        """E: the expected information given the features, with the penalty."""
+        outer = expected_outer(self.engine, self.theta, self.mechanism)
+        return self.pull @ outer @ self.pull.T + self.penalty
+
+    @cached_property
+    def inverse(self) -> Inverse:
+        """The inverse of A."""
+        return inverse(self.bread)
+
+    def covariance(self, kind: str) -> tuple[Array, Array]:
+        """The covariance matrix of that kind, and the directions (P, m) it says nothing of."""
+        if kind not in KINDS:
+            raise ValueError(f"cov_type={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+        if kind == "sandwich":
+            return self.inverse.matrix @ self.meat @ self.inverse.matrix.T, self.inverse.blind
+        if self.engine.tempering != 1.0 and self.mechanism is not None:
+            raise ValueError(
+                f"cov_type={kind!r} needs the full likelihood, and this fit has mechanism_weight="
+                f"{self.engine.tempering:g}: use cov_type='sandwich'."
+            )
+        whole = self.bread if kind == "observed" else self.expected
+        inverted = self.inverse if kind == "observed" else inverse(whole)
+        if not self.penalty.any():
+            return inverted.matrix, inverted.blind
+        return inverted.matrix @ (whole - self.penalty) @ inverted.matrix, inverted.blind

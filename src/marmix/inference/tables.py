@@ -1,0 +1,120 @@
+"""A table that people read: as text, as HTML, as a DataFrame."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named rows and columns, with facts above them and notes below.
+
+    Parameters
+    ----------
+    title : str
+    columns : list of str
+    index : list of str
+        Names of the rows.
+    rows : list of lists
+        Numbers, strings, or None for an empty cell.
+    facts : list of (name, value)
+        Shown above.
+    notes : list of str
+        Shown below.
+    """
+
+    title: str
+    columns: list[str]
+    index: list[str]
+    rows: list[list[Any]]
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_text(self) -> str:
+        """The table in plain characters."""
+        cells = [[written(value) for value in row] for row in self.rows]
+        first = max([len(name) for name in self.index] + [0])
+        widths = [max([len(row[i]) for row in cells] + [len(column)]) for i, column in enumerate(self.columns)]
+        line = "  ".join([" " * first, *(c.rjust(w) for c, w in zip(self.columns, widths, strict=True))]).rstrip()
+        body = [
+            "  ".join([name.ljust(first), *(c.rjust(w) for c, w in zip(row, widths, strict=True))]).rstrip()
+            for name, row in zip(self.index, cells, strict=True)
+        ]
+        rule = "-" * max(len(text) for text in [self.title, line, *body])
+        label = max([len(name) for name, _ in self.facts] + [0])
+        facts = [f"{name.ljust(label)}  {value}" for name, value in self.facts]
+        notes = [fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in self.notes]
+        return "\n".join([self.title, rule, *facts, *([rule] if facts else []), line, *body, rule, *notes])
+
+    def as_html(self) -> str:
+        """The table as a fragment of HTML; every value is escaped."""
+        facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts)
+        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            + "".join(f"<td style='text-align:right'>{escape(written(value))}</td>" for value in row)
+            + "</tr>"
+            for name, row in zip(self.index, self.rows, strict=True)
+        )
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f"<div class='marmix-table'><p><strong>{escape(self.title)}</strong></p>"
+            + (f"<table>{facts}</table>" if facts else "")
+            + f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+            + (f"<ul>{notes}</ul>" if notes else "")
+            + "</div>"
+        )
+
+    def frame(self) -> Any:
+        """The table as a pandas DataFrame (install pandas for this)."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("a DataFrame needs pandas: pip install pandas, or use as_text() or as_html().") from None
+        return pd.DataFrame(self.rows, index=self.index, columns=self.columns)
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+
+def written(value: Any) -> str:
+    """A cell as text: four significant digits, empty for None and NaN."""
+    if value is None:
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{value:d}"
+    if isinstance(value, (float, np.floating)):
+        return "" if np.isnan(value) else number(float(value))
+    return str(value)
+
+
+def number(value: float) -> str:
+    """Four significant digits, without an exponent where that is short."""
+    if np.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    size = abs(value)
+    if size != 0.0 and (size < 1e-4 or size >= 1e7):
+        return f"{value:.{_DIGITS - 1}e}"
+    decimals = _DIGITS - 1 if size == 0.0 else int(np.clip(_DIGITS - 1 - np.floor(np.log10(size)), 0, 6))
+    return f"{value:.{decimals}f}"
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed."""
+    return "" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: 'a', 'a and b', 'a, b and c'."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
