@@ -1,6 +1,7 @@
 """Classification when labels are missing for a reason."""
 
 from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.inference import Inference, compare, pool
 from marmix.missingness import Mechanism
 from marmix.notes import BoundaryWarning
 
@@ -8,9 +9,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BoundaryWarning",
+    "Inference",
     "MARClassifierCV",
     "MARGaussianMixture",
     "MARLogisticRegression",
     "Mechanism",
     "__version__",
+    "compare",
+    "pool",
 ]

@@ -1,6 +1,7 @@
 """From rows to a maximum: starts, restarts, and the solver between them."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache
 from typing import Any
@@ -28,6 +29,11 @@ _NEWTON_SIZE = 500
 @cache
 def _threads() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """While it is open the linear algebra has one thread: many small steps would only wait for more."""
+    return _threads().limit(limits=1, user_api="blas")
 
 
 def fit_mixture(
@@ -100,7 +106,7 @@ def fit_logistic(
     def heard(iteration: int, objective: float) -> None:
         say_more(f"  iteration {iteration}: objective {objective:.6f}")
 
-    with _threads().limit(limits=1, user_api="blas"):
+    with one_thread():
         by_labels = lbfgs(
             engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=heard if alone else unheard
         )
@@ -118,7 +124,10 @@ def fit_logistic(
             size = np.sqrt(np.mean(by_labels.theta[:, 1:] ** 2))
             yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
 
-    return best_fit(engine, starts(), n_init, mechanism, "lbfgs", max_iter, tol, 0.0, say, say_more)
+    fit = best_fit(engine, starts(), n_init, mechanism, "lbfgs", max_iter, tol, 0.0, say, say_more)
+    if model.vectors > 1:  # a vector added to all changes no score: they sum to zero, as those of scikit-learn do
+        fit = fit._replace(theta=fit.theta - fit.theta.mean(axis=0))
+    return fit
 
 
 def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
@@ -161,7 +170,7 @@ def best_fit(
         say_more(f"  iteration {iteration}: log-likelihood {objective + shift:.6f}")
 
     best: Fit | None = None
-    with _threads().limit(limits=1, user_api="blas"), np.errstate(all="ignore"):
+    with one_thread(), np.errstate(all="ignore"):
         for i, (theta, values) in enumerate(starts, start=1):
             # a mechanism of weight 0 is fitted to what the rest gives, afterwards
             begins = _mechanism_starts(engine, theta, mechanism if engine.tempering else None, values)
@@ -211,7 +220,10 @@ def _mixture_start(
     else:
         single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
         theta = start.labelled_start(single, engine.frame, labelled, rng if shaken else None)
-        if not model.single:
+        if not model.single and {"weights", "means", "covariances"} <= set(values):
+            own = model.owner if model.structure.by_component else slice(None)
+            theta = Gaussians(theta.log_pi[model.owner], theta.mu[model.owner], theta.chol[own])
+        elif not model.single:
             theta = start.split_start(engine, model, single, theta, rng, names)
     return start.user_start(model, engine.frame, theta, values)
 

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.charts import SHAPE_MAX
 from marmix.engines import Frame, NumpyEngine, block_rows
-from marmix.inference import Fitted, Inference, Parameters, mechanism_parameters
+from marmix.inference import Fingerprint
 from marmix.labels import encode_labels, known_labels
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism, drivers_of
 from marmix.notes import BoundaryWarning, mechanism_notes
 from marmix.solvers import Fit
 from marmix.start import overall_moments
-from marmix.uncertainty import Posterior, log_tau, measure_function, posterior
+from marmix.uncertainty import Posterior, entropy, log_tau, measure_function, posterior
 from marmix.validation import check_finite, feature_columns, weighted_rows
 
 Array = NDArray[np.float64]
@@ -56,6 +55,7 @@ class Rows(NamedTuple):
     mean: Array
     covariance: Array
     covariates: tuple[Frame, list[int]] | None
+    kept: NDArray[Any] | None  # the places of these rows, None where they are all rows
 
 
 def silent(line: str) -> None:
@@ -95,7 +95,6 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
     link: str | None
     classes_: NDArray[Any]
     _model: ScoreModel
-    _parameters: Callable[[list[str], Parameters], Parameters]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator, as scikit-learn's `get_params`."""
@@ -120,7 +119,8 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         if columns and self.link is not None:
             sd = np.sqrt(np.diag(covariance))[columns]
             covariates = Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))), columns
-        return Rows(X, z, names, counted, labels, weight, mean, covariance, covariates)
+        kept = None if len(counted) == len(X) else np.flatnonzero(np.asarray(sample_weight) > 0)
+        return Rows(X, z, names, counted, labels, weight, mean, covariance, covariates, kept)
 
     def _mechanism(self, rows: Rows) -> Mechanism | None:
         """The mechanism to be fitted, None where there is none to fit."""
@@ -195,11 +195,21 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn(" ".join(self.notes_), BoundaryWarning, stacklevel=3)
 
     def _set_transduction(self, rows: Rows) -> None:
+        """Impute the labels, and sum the entropy of what is imputed."""
         self.transduction_ = self.classes_[rows.z]
+        weight = np.ones(len(rows.X))
+        if rows.weight is not None:
+            weight = np.zeros(len(rows.X))
+            weight[slice(None) if rows.kept is None else rows.kept] = rows.weight
+        self._entropy, self._missing_weight = 0.0, float(weight[rows.z < 0].sum())
         for block in self._blocks(len(rows.X)):
             imputed = rows.z[block] < 0
             if imputed.any():
-                self.transduction_[block][imputed] = self.classes_[self._scores(rows.X[block][imputed]).argmax(axis=0)]
+                scores = self._scores(rows.X[block][imputed])
+                self.transduction_[block][imputed] = self.classes_[scores.argmax(axis=0)]
+                with np.errstate(all="ignore"):
+                    self._entropy += float(entropy(posterior(scores)).value @ weight[block][imputed])
+        self._fingerprint = Fingerprint.of(rows.counted, rows.labels, rows.weight, len(self.classes_))
 
     # Prediction.
 
@@ -215,11 +225,16 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         """Class scores (K, n) of a block of rows."""
         return self._model.scores(self._theta, self._frame.enter(X))
 
-    def _map(self, X: Any, function: Callable[[Posterior, NDArray[Any]], Array], *shape: int) -> Array:
-        """A function of the posteriors and features of each row, block by block."""
+    def _checked(self, X: Any) -> NDArray[Any]:
+        """Rows to predict, with the features of the fit."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
         check_finite(X, self._column_names())
+        return X
+
+    def _map(self, X: Any, function: Callable[[Posterior, NDArray[Any]], Array], *shape: int) -> Array:
+        """A function of the posteriors and features of each row, block by block."""
+        X = self._checked(X)
         out = np.empty((len(X), *shape))
         with np.errstate(all="ignore"):
             for rows in self._blocks(len(X)):
@@ -264,73 +279,6 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         """The measure u of each row, (n,): what drives the mechanism."""
         check_is_fitted(self)
         return self._map(X, lambda p, _: measure_function(self._measure)(p).value)
-
-    # Inference.
-
-    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
-        """Standard errors, intervals and tests of this fit.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The rows that were fitted; the estimator does not keep them.
-        cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
-            Where standard errors come from. "sandwich" holds also where the model is wrong.
-
-        Returns
-        -------
-        Inference
-            With `params`, `bse`, `conf_int()`, `summary()`, ...
-        """
-        check_is_fitted(self)
-        rows = self._validated(X, y, sample_weight, reset=False)
-        engine = NumpyEngine(
-            rows.counted, rows.labels, rows.weight, self._frame, self._model, rows.covariates, self._tempering
-        )
-        mechanism = self._mechanism_of_fit(rows)
-        sums = engine.sums(self._theta, mechanism)
-        loglik = sums.ignorable + sums.missing + self._offset
-        if not np.isclose(loglik, self.loglik_, rtol=1e-6, atol=1e-6 * engine.total_weight):
-            raise ValueError(
-                "X, y and sample_weight are not the rows that this estimator was fitted to (their log-likelihood is "
-                f"{loglik:.6g}, that of the fit {self.loglik_:.6g}): inference is about the rows of the fit."
-            )
-        features = self._column_names()
-        about = mechanism_parameters(mechanism, rows.covariates, features)
-        again = self._numbered()
-        fitted = Fitted(
-            engine=engine,
-            theta=self._theta,
-            mechanism=mechanism,
-            parameters=self._parameters(features, about),
-            classes=self.classes_,
-            features=features,
-            covariates=rows.covariates,
-            estimator=again,
-            X=rows.counted,
-            z=rows.labels,
-            weight=rows.weight,
-            loglik=self.loglik_,
-        )
-        return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
-
-    def _numbered(self) -> "MARClassifier":
-        """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
-        other = copy(self)
-        other.classes_ = np.arange(len(self.classes_))
-        if self._columns:
-            other.mechanism_features = self._columns
-        other.classes = None
-        if hasattr(other, "feature_names_in_"):
-            del other.feature_names_in_
-        return other
-
-    def _mechanism_of_fit(self, rows: Rows) -> Mechanism | None:
-        """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
-        known = self.mechanism_
-        if known is None or not np.isfinite(known.alpha[0]):
-            return None
-        return known.moved(np.array(self._starting_values(rows, {"alpha": known.alpha})["alpha"]))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; rows of `y` that are missing do not count.

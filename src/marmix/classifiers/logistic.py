@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.classifiers.base import MARClassifier, silent
+from marmix.classifiers.base import silent
+from marmix.classifiers.inferential import InferentialClassifier
 from marmix.engines import Frame, NumpyEngine
 from marmix.fitting import fit_logistic
 from marmix.inference import Parameters, logistic_parameters
@@ -15,7 +16,7 @@ from marmix.linear import LinearScores
 from marmix.validation import check_parameters
 
 
-class MARLogisticRegression(MARClassifier):
+class MARLogisticRegression(InferentialClassifier):
     """Multinomial logistic regression whose likelihood also holds the missingness of every row.
 
     The labelled rows say ``P(y | x) = softmax(b + w . x)``, as in any logistic regression. Every row, labelled or not, says

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from marmix import start
-from marmix.classifiers.base import MARClassifier, silent
+from marmix.classifiers.base import silent
+from marmix.classifiers.inferential import InferentialClassifier
 from marmix.covariance import structure
 from marmix.engines import NumpyEngine
 from marmix.fitting import fit_mixture
@@ -18,7 +19,7 @@ from marmix.scores import GaussianScores
 from marmix.validation import check_parameters, component_counts
 
 
-class MARGaussianMixture(MARClassifier):
+class MARGaussianMixture(InferentialClassifier):
     """Gaussian mixture classifier that knows why labels are missing.
 
     Each class k is a Gaussian (or a mixture of a few), and the label of a row is missing with probability

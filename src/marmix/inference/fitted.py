@@ -1,7 +1,6 @@
 """A fit together with the rows that it was fitted to: what inference is about."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,9 +37,14 @@ class Fitted:
     estimator : MARClassifier
         The fitted estimator, with classes named 0, 1, ...: to be fitted again to other rows.
     X, z, weight : arrays
-        The rows, labels -1 where missing.
+        The rows of positive weight, labels -1 where missing.
+    kept : array
+        Their places among the user's rows, which are `n_rows`.
+    n_rows : int
     loglik : float
         The maximised log-likelihood on the user's scale.
+    checked : callable
+        Turns rows to predict into an array, with the estimator's own checks.
     """
 
     engine: NumpyEngine
@@ -54,7 +58,10 @@ class Fitted:
     X: NDArray[Any]
     z: NDArray[Any]
     weight: Array | None
+    kept: NDArray[np.integer[Any]]
+    n_rows: int
     loglik: float
+    checked: Callable[[Any], NDArray[Any]]
 
     @cached_property
     def information(self) -> Information:
@@ -95,13 +102,14 @@ class Fitted:
             out[lost], out[:, lost] = np.nan, np.nan
         return out
 
+    def require_likelihood(self, what: str) -> None:
+        """Refuse what needs a maximised likelihood."""
+        if self.information.penalty.any():
+            raise ValueError(f"{what} needs a fit without penalty: fit with C=np.inf.")
+        if not self.full_likelihood:
+            raise ValueError(f"{what} needs the full likelihood: fit with mechanism_weight=1.")
+
     @property
     def full_likelihood(self) -> bool:
         """Whether the fit maximised a likelihood, neither tempered nor penalised."""
         return (self.engine.tempering == 1.0 or self.mechanism is None) and not self.information.penalty.any()
-
-    def refit(self, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, **params: Any) -> Any:
-        """The estimator fitted to other rows, starting from this fit; `params` are changed first."""
-        other = copy(self.estimator)
-        other.set_params(warm_start=True, **params)
-        return other.fit(X, z, sample_weight=weight)

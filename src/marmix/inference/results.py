@@ -1,199 +1,195 @@
-"""`Inference`: standard errors, intervals and tests of a fit, with the names that users of statsmodels know."""
+"""`Inference`: all that can be asked of a fit and its rows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
-from marmix.inference.fitted import Fitted
-from marmix.inference.parameters import TESTABLE
-from marmix.inference.tables import Table, listed, number, p_text
+from marmix.inference import adequacy, bootstrap, hypotheses, imputation, intervals, profile
+from marmix.inference.adequacy import GoodnessOfFit
+from marmix.inference.bootstrap import Bootstrap
+from marmix.inference.estimates import Estimates, check_level
+from marmix.inference.hypotheses import HypothesisTest
+from marmix.inference.imputation import Imputations
+from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval
+from marmix.inference.profile import Profile
 
 Array = NDArray[np.float64]
 
-# Standard errors of the two kinds differ when one is so many times the other.
-_DISAGREE = 1.25
 
-
-class Inference:
+class Inference(Estimates):
     """Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
 
-    Parameters are on the user's scale: weights, means, variances and covariances of a mixture (or the coefficients of a logistic
-    regression, const being the intercept), alpha, shape and share. Names, order and conventions are those of statsmodels:
-    normal reference distribution, two-sided p-values, ``params ± 1.96 bse``. Arrays are pandas Series or DataFrames if the
-    features were a DataFrame.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    cov_type : {"sandwich", "observed", "expected"}
-        The covariance matrix that standard errors come from. "sandwich" is valid also where the model is wrong (it is then
-        about the parameters that the model would have with endless data); the others trust the model.
-    pandas : bool
-        Whether to answer in pandas' types.
+    Parameters are on the user's scale and have statsmodels' names: `params`, `bse`, `tvalues`, `pvalues`, `conf_int()`,
+    `cov_params()`, `summary()`, `llf`, `nobs`; see `Estimates` for conventions. The rows are kept here, not by the estimator.
 
     Attributes
     ----------
     params, bse, tvalues, pvalues : array of shape (m,)
-        Estimates, their standard errors, their ratio, and p-values of the hypothesis that the parameter is zero: NaN for
-        weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that the
-        fit left at a limit, has bse NaN; `notes` says which.
+        Estimates, standard errors, their ratio, p-values of the hypothesis that the parameter is zero.
     param_names : list of str
-    llf : float
-        The maximised log-likelihood.
-    nobs : float
-        Rows, weighted.
-    cov_type : str
+    cov_type : {"sandwich", "observed", "expected"}
+    llf, nobs : float
+        The maximised log-likelihood, and the number of rows.
     notes : list of str
         What to know of these numbers, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=500)
+    >>> X = rng.normal(size=(500, 1)) + 2.0 * y[:, None]
+    >>> lost = rng.uniform(size=500) < 1 / (1 + np.exp(3 * np.abs(X[:, 0] - 1) - 2))
+    >>> y_partial = np.where(lost, -1, y)
+    >>> result = MARGaussianMixture(link="logit").fit(X, y_partial).inference(X, y_partial)
+    >>> bool(result.test_informative().p_value < 0.001)
+    True
+    >>> low, high = result.conf_int()[result.param_names.index("mean[1, x0]")]
+    >>> bool(low < 2.0 < high)
+    True
     """
 
-    def __init__(self, fitted: Fitted, cov_type: str = "sandwich", pandas: bool = False):
-        self._fitted, self._pandas, self.cov_type = fitted, pandas, cov_type
-        self.param_names = fitted.parameters.names
-        self._cov = self._covariance(cov_type)
-        self.llf = fitted.loglik
-        self.nobs = fitted.engine.total_weight
-        self.notes = list(self._notes())
+    # Intervals for what people decide on.
 
-    # What users of statsmodels know.
+    def predict_proba_interval(self, X: Any, alpha: float = 0.05) -> tuple[Array, Array]:
+        """Lower and upper limits, each (n, K), of the posterior probabilities of rows X, by the delta method on log-odds."""
+        return intervals.proba_interval(self._fitted, self._rows(X), self.cov_type, check_level(alpha))
 
-    @property
-    def params(self) -> Any:
-        """The estimates."""
-        return self._series(self._fitted.values)
+    def credible_labels(self, X: Any, alpha: float = 0.05) -> NDArray[np.bool_]:
+        """Which classes (n, K) may be the most probable one of rows X; one alone where the label is settled."""
+        return intervals.credible_labels(self._fitted, self._rows(X), self.cov_type, check_level(alpha))
 
-    @property
-    def bse(self) -> Any:
-        """Standard errors."""
-        return self._series(self._errors)
+    def imputed_labels(self, alpha: float = 0.05) -> ImputedLabels:
+        """The imputed labels of the rows without one, their probabilities with intervals, and whether they are settled."""
+        return intervals.imputed_labels(self._fitted, self.cov_type, check_level(alpha))
 
-    @property
-    def tvalues(self) -> Any:
-        """Estimates over their standard errors."""
-        return self._series(self._fitted.values / self._errors)
+    def missingness_curve(self, u: Any = None, alpha: float = 0.05) -> Curve:
+        """P(label missing) at uncertainties u (by default over their range), with a pointwise band; covariates at their means."""
+        return intervals.missingness_curve(self._fitted, u, self.cov_type, check_level(alpha))
 
-    @property
-    def pvalues(self) -> Any:
-        """Two-sided p-values of the hypothesis that a parameter is zero; NaN where that is a limit."""
-        return self._series(self._pvalues)
+    def decision_boundary(self, x: Any = None, y: Any = None, alpha: float = 0.05) -> Boundary:
+        """The decision over a grid of two features (values x and y), and the band in which the boundary lies."""
+        return intervals.decision_boundary(self._fitted, x, y, self.cov_type, check_level(alpha))
 
-    def cov_params(self, cov_type: str | None = None) -> Any:
-        """Covariance matrix of the estimates, of this or another type."""
-        matrix = self._cov if cov_type is None else self._covariance(cov_type)
-        if not self._pandas:
-            return matrix
-        import pandas as pd
+    def bayes_error(self, alpha: float = 0.05) -> Interval:
+        """Error rate of the fitted rule if its posteriors are right, with an interval."""
+        return intervals.bayes_error(self._fitted, check_level(alpha))
 
-        return pd.DataFrame(matrix, index=self.param_names, columns=self.param_names)
+    def profile(self, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
+        """Profile-likelihood interval of 'alpha_1' (or another slope), 'shape' or 'share'.
 
-    def conf_int(self, alpha: float = 0.05) -> Any:
-        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones where the likelihood is not quadratic."""
-        half = norm.isf(check_level(alpha) / 2.0) * self._errors
-        limits = np.column_stack([self._fitted.values - half, self._fitted.values + half])
-        if not self._pandas:
-            return limits
-        import pandas as pd
+        Better than `conf_int` where the likelihood is not quadratic, which for a shape it never is: an end that the data do not
+        set is infinite, and said so.
 
-        return pd.DataFrame(limits, index=self.param_names, columns=[0, 1])
+        Parameters
+        ----------
+        name : str
+        alpha : float
+        n_points : int
+            Points of the profile curve to compute besides, for a plot.
+        """
+        return profile.profile(self._fitted, name, check_level(alpha), n_points)
 
-    def summary(self, alpha: float = 0.05) -> Table:
-        """A table of the parameters: print it, or see its `as_text`, `as_html` and `frame`."""
-        fitted, limits = self._fitted, np.asarray(self.conf_int(alpha))
-        z = np.where(np.isnan(self._pvalues), np.nan, fitted.values / self._errors)
-        rows = [
-            [value, error, ratio, p_text(p), low, high]
-            for value, error, ratio, p, (low, high) in zip(
-                fitted.values, self._errors, z, self._pvalues, limits, strict=True
-            )
-        ]
-        missing = float(np.sum(self._row_weights[fitted.z < 0]))
-        facts = [
-            ("model", type(fitted.estimator).__name__),
-            ("rows", f"{number_of(self.nobs)}, of which {number_of(missing)} without label"),
-            ("log-likelihood", f"{self.llf:.4f}"),
-            ("standard errors", self.cov_type),
-        ]
-        level = f"{100 * alpha / 2:g}"
-        columns = ["coef", "std err", "z", "P>|z|", f"[{level}%", f"{100 - 100 * alpha / 2:g}%]"]
-        return Table("Parameters of the fit", columns, self.param_names, rows, facts, self.notes)
+    # Tests.
 
-    # Behind them.
+    def test_informative(
+        self,
+        bootstrap: bool | None = None,
+        n_resamples: int = 199,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> HypothesisTest:
+        """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
-    def _covariance(self, kind: str) -> Array:
-        return self._fitted.covariance_of(self._fitted.jacobian, kind)
+        Parameters
+        ----------
+        bootstrap : bool or None, default=None
+            Whether to simulate the reference distribution from the fit without the uncertainty. None does so where the
+            chi-square does not hold (a free shape or share has no meaning under the hypothesis) or where there are fewer
+            than ten rows a parameter.
+        n_resamples : int, default=199
+        n_jobs : int or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
+        """
+        return hypotheses.informative(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
 
-    @property
-    def _row_weights(self) -> Array:
-        weight = self._fitted.weight
-        return np.ones(len(self._fitted.z)) if weight is None else weight
+    def test_link(
+        self,
+        link: str = "logit",
+        bootstrap: bool = False,
+        n_resamples: int = 199,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> HypothesisTest:
+        """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
 
-    @property
-    def _errors(self) -> Array:
-        variances = np.diag(self._cov).copy()
-        scale = 1e-14 * np.einsum("ij,ij->i", self._fitted.jacobian, self._fitted.jacobian)
-        at_limit = np.all(np.abs(self._fitted.jacobian) < 1e-12, axis=1) | (variances < scale * 1e-6)
-        variances[at_limit] = np.nan
-        return np.sqrt(variances)
+        Shape 0 is a limit: the reference is half a chi-square(1), half a point at 0. `bootstrap` simulates it instead.
+        """
+        return hypotheses.link(self._fitted, link, bootstrap, n_resamples, n_jobs, random_state)
 
-    @property
-    def _pvalues(self) -> Array:
-        with np.errstate(invalid="ignore"):
-            p = 2.0 * norm.sf(np.abs(self._fitted.values / self._errors))
-        return np.where([kind in TESTABLE for kind in self._fitted.parameters.kinds], p, np.nan)
+    def test_mechanism(self) -> HypothesisTest:
+        """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit)."""
+        return adequacy.hausman(self._fitted)
 
-    def _series(self, values: Array) -> Any:
-        if not self._pandas:
-            return values
-        import pandas as pd
+    def test_mcar(self) -> HypothesisTest:
+        """Whether labels are missing completely at random, against missing by the features (a logistic regression on them)."""
+        return hypotheses.completely_at_random(self._fitted)
 
-        return pd.Series(values, index=self.param_names)
+    def goodness_of_fit(self, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
+        """Observed against fitted missingness, binned and smoothed, with tests that know that q was estimated.
 
-    def _notes(self) -> Any:
-        fitted = self._fitted
-        if not fitted.estimator.converged_:
-            yield "The fit did not converge: these numbers are about where it stopped, not about a maximum."
-        held = fitted.coordinates.held
-        if held:
-            yield f"The fit left {listed(held)}: held there, it has no standard error, and the others take it as known."
-        if fitted.information.inverse.blind.shape[1]:
-            lost = [n for n, e in zip(self.param_names, self._errors, strict=True) if np.isnan(e)]
-            yield (
-                "The observed information is singular or not positive: the data do not determine "
-                f"{listed(lost) if lost else 'some combination of parameters'}."
-            )
-        if fitted.information.penalty.any():
-            yield (
-                f"The penalty (C={fitted.estimator.C:g}) pulls coefficients to zero: intervals are about the shrunken "
-                "coefficients. Fit with C=np.inf for intervals about the true ones."
-            )
-        if fitted.full_likelihood:
-            yield from self._disagreement()
-        rows_a_parameter = self.nobs / max(fitted.coordinates.size, 1)
-        if rows_a_parameter < 10:
-            yield (f"Only {rows_a_parameter:.1f} rows a parameter: these approximations need more. Use `bootstrap`.")
+        Parameters
+        ----------
+        by : str, array of shape (n,) or None, default=None
+            What to sort the rows by: the uncertainty (None), a feature, the probability of a class, or any numbers. The
+            probability of a class shows labels lost on one side of the boundary, a feature a missing covariate.
+        n_bins : int, default=10
+        """
+        return adequacy.goodness_of_fit(self._fitted, by, n_bins)
 
-    def _disagreement(self) -> Any:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.sqrt(np.diag(self._covariance("sandwich")) / np.diag(self._covariance("observed")))
-        apart = np.exp(np.abs(np.log(ratio)))
-        if np.nanmax(apart, initial=1.0) > _DISAGREE:
-            worst = int(np.nanargmax(apart))
-            yield (
-                "Robust (sandwich) and model-based (observed) standard errors disagree, most for "
-                f"{self.param_names[worst]} (ratio {number(float(ratio[worst]))}): a sign that the model is not quite right, or "
-                "of few rows. The sandwich is the safer one."
-            )
+    # Resampling.
 
+    def bootstrap(
+        self,
+        n_resamples: int = 999,
+        *,
+        kind: str = "nonparametric",
+        statistic: Callable[[Any], Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> Bootstrap:
+        """Refit to resampled rows, labelled and unlabelled together, or ("parametric") to rows drawn from the fit.
 
-def number_of(weight: float) -> str:
-    """A number of rows, weighted or not."""
-    return f"{weight:.0f}" if float(weight).is_integer() else f"{weight:.1f}"
+        Parameters
+        ----------
+        n_resamples : int, default=999
+        kind : {"nonparametric", "parametric"}
+        statistic : callable or None
+            Maps a fitted estimator to numbers of your own; by default the parameters.
+        n_jobs : int or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
+            The same seed gives the same result with any number of jobs.
+        verbose : int, default=0
+            1 reports progress.
+        """
+        return bootstrap.bootstrap(
+            self._fitted,
+            n_resamples,
+            kind=kind,
+            statistic=statistic,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
 
+    def multiple_imputations(self, m: int = 20, random_state: Any = None) -> Imputations:
+        """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`."""
+        return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
 
-def check_level(alpha: float) -> float:
-    """The complement of a level of confidence."""
-    if not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha={alpha!r} must lie between 0 and 1: intervals have level 1 - alpha.")
-    return float(alpha)
+    def _rows(self, X: Any) -> NDArray[Any]:
+        """Rows as the estimator's predictions take them."""
+        return self._fitted.checked(X)

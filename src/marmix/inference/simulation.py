@@ -4,8 +4,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 Array = NDArray[np.float64]
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """What independent streams are spawned from: of an int, a Generator, a RandomState, or None for other ones every time.
+
+    An int gives the same streams every time; a Generator or RandomState moves on, so that a second call gives others.
+    """
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return np.random.SeedSequence(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**32, size=4).tolist())
+    return np.random.SeedSequence(check_random_state(random_state).randint(2**31 - 1, size=4).tolist())
 
 
 def draw_labels(proba: Array, rng: np.random.Generator) -> NDArray[np.integer[Any]]:
@@ -28,15 +41,21 @@ def simulate(
     """
     rows = np.asarray(X, dtype=float)
     if estimator._model.joint:
-        theta, model, frame = estimator._theta, estimator._model, estimator._frame
-        component = rng.choice(len(theta.mu), size=len(X), p=np.exp(theta.log_pi))
-        spread = model.structure.spread(theta.chol, len(theta.mu))
-        noise = rng.normal(size=(len(X), theta.mu.shape[1]))
-        x = theta.mu[component] + np.einsum("nij,nj->ni", spread[component], noise)
-        rows = x @ frame.unwhitener.T + frame.centre
-        z = model.owner[component]
+        rows, z = _gaussian_rows(estimator, len(rows), rng)
     else:
         z = draw_labels(estimator.predict_proba(rows), rng)
     if missing is None:
         missing = estimator.missing_proba(rows)
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
+
+
+def _gaussian_rows(estimator: Any, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
+    """Features of n rows of a mixture, and their classes."""
+    theta, model, frame = estimator._theta, estimator._model, estimator._frame
+    components, d = theta.mu.shape
+    component = rng.choice(components, size=n, p=np.exp(theta.log_pi))
+    x = rng.normal(size=(n, d))
+    for c, spread in enumerate(model.structure.spread(theta.chol, components)):
+        own = component == c
+        x[own] = theta.mu[c] + x[own] @ spread.T
+    return x @ frame.unwhitener.T + frame.centre, model.owner[component]

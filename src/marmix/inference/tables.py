@@ -100,13 +100,14 @@ def written(value: Any) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits, without an exponent where that is short."""
+    """Four significant digits or a few more, without an exponent where that is short."""
     if np.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
     if size != 0.0 and (size < 1e-4 or size >= 1e7):
         return f"{value:.{_DIGITS - 1}e}"
-    decimals = _DIGITS - 1 if size == 0.0 else int(np.clip(_DIGITS - 1 - np.floor(np.log10(size)), 0, 6))
+    least = 1 if size < 1e5 else 0
+    decimals = _DIGITS - 1 if size == 0.0 else int(np.clip(_DIGITS - 1 - np.floor(np.log10(size)), least, 6))
     return f"{value:.{decimals}f}"
 
 

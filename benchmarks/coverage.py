@@ -1,0 +1,300 @@
+"""Do intervals cover, and do tests keep their level? Simulations at n = 1000.
+
+    python benchmarks/coverage.py [--replicates 1000] [--jobs 2] [--out DIR]
+
+writes coverage.md and coverage.png (the figure needs the extra `plot`): coverage of 95 % Wald and profile intervals where the
+model is right, of sandwich intervals for the pseudo-true parameters (those of a fit to a million rows) where it is wrong, sizes
+of the tests at 5 %, and power curves. Classes are bivariate normals with unit covariances, means (-1, 0), (1, 0), (0, 1.7).
+Labels go missing by the squared margin (2 classes, logit, alpha = 2, -4) or the entropy (3 classes, logit, alpha = -1.5, 3).
+Where the model is wrong, classes are the paper's Laplace (mixture) or Gamma laws (logistic) and the link has shape 2.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import log_softmax
+from scipy.stats import gamma, laplace
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+
+N, LEVEL, PSEUDO_TRUE_ROWS = 1000, 0.05, 1_000_000
+MEANS = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.7]])
+ALPHA = {2: (2.0, -4.0), 3: (-1.5, 3.0)}
+MEASURE = {2: "margin", 3: "entropy"}
+KINDS = ("sandwich", "observed", "expected")
+MODELS = {"mixture": MARGaussianMixture, "logistic": MARLogisticRegression}
+
+
+def uncertainty(log_tau):
+    tau = np.exp(log_tau)
+    return (tau[:, 0] - tau[:, 1]) ** 2 if tau.shape[1] == 2 else -np.sum(tau * log_tau, axis=1)
+
+
+def hidden(y, eta, shape, rng):
+    """Labels, lost with the Aranda-Ordaz probability."""
+    n = np.exp(eta) if shape == 0 else np.log1p(shape * np.exp(eta)) / shape
+    return np.where(rng.uniform(size=len(y)) < -np.expm1(-n), -1, y)
+
+
+def normal_rows(k, rng, n=N, alpha=None, shape=1.0, one_sided=0.0):
+    """Rows of k normal classes; `one_sided` moves the loss of labels to one side of the boundary."""
+    y = rng.integers(k, size=n)
+    X = rng.normal(size=(n, 2)) + MEANS[y]
+    log_tau = log_softmax(-0.5 * ((X[:, None] - MEANS[:k]) ** 2).sum(axis=2), axis=1)
+    a, b = ALPHA[k] if alpha is None else alpha
+    eta = a + b * uncertainty(log_tau)
+    if one_sided:
+        eta = eta + one_sided * (np.exp(log_tau[:, 1]) - np.exp(log_tau[:, 0]))
+    return X, hidden(y, eta, shape, rng)
+
+
+def wrong_rows(model, rng, n=N):
+    """Two classes that are not the model's, labels lost by a link that is not the fitted one."""
+    if model == "mixture":
+        laws = [[laplace(-1, 1), laplace(0, 0.8)], [laplace(1, 1), laplace(0, 0.8)]]
+    else:
+        laws = [[gamma(3), gamma(3)], [gamma(5), gamma(5)]]
+    y = rng.integers(2, size=n)
+    X = np.column_stack([np.where(y == 0, *(law[j].rvs(size=n, random_state=rng) for law in laws)) for j in (0, 1)])
+    log_tau = log_softmax(np.column_stack([law[0].logpdf(X[:, 0]) + law[1].logpdf(X[:, 1]) for law in laws]), axis=1)
+    return X, hidden(y, 2.0 - 4.0 * uncertainty(log_tau), 2.0, rng)
+
+
+def fitted(model, k, X, z, link="logit"):
+    options = {"C": np.inf} if model == "logistic" else {}
+    return MODELS[model](link=link, uncertainty=MEASURE[k], **options).fit(X, z)
+
+
+def truth(model, k):
+    """True parameters by name."""
+    names, classes = {}, range(k)
+    if model == "mixture":
+        for c in classes:
+            names |= {f"weight[{c}]": 1 / k, f"mean[{c}, x0]": MEANS[c, 0], f"mean[{c}, x1]": MEANS[c, 1]}
+            names |= {f"var[{c}, x0]": 1.0, f"cov[{c}, x0, x1]": 0.0, f"var[{c}, x1]": 1.0}
+    else:
+        b = -0.5 * (MEANS[:k] ** 2).sum(axis=1)
+        if k == 2:
+            names |= {"const": b[1] - b[0], "x0": MEANS[1, 0] - MEANS[0, 0], "x1": MEANS[1, 1] - MEANS[0, 1]}
+        else:
+            for c in classes:
+                w = MEANS[c] - MEANS[:k].mean(axis=0)
+                names |= {f"const[{c}]": b[c] - b.mean(), f"x0[{c}]": w[0], f"x1[{c}]": w[1]}
+    return names | {"alpha_0": ALPHA[k][0], "alpha_1": ALPHA[k][1], "shape": 1.0}
+
+
+def covered(limits, value):
+    return (limits[:, 0] <= value) & (value <= limits[:, 1])
+
+
+def right(model, k, seed):
+    """Whether each interval holds the truth: Wald of three kinds, and profile of the slope, with shape known and free."""
+    X, z = normal_rows(k, np.random.default_rng([1, k, seed]))
+    true, out = truth(model, k), {}
+    result = fitted(model, k, X, z).inference(X, z)
+    values = np.array([true[name] for name in result.param_names])
+    for kind in KINDS:
+        half = 1.959964 * np.sqrt(np.diag(result.cov_params(kind)))
+        hits = covered(np.column_stack([result.params - half, result.params + half]), values)
+        out |= {(kind, name): hit for name, hit in zip(result.param_names, hits, strict=True)}
+    found = result.profile("alpha_1")
+    out["profile", "alpha_1"] = found.lower <= true["alpha_1"] <= found.upper
+    result = fitted(model, k, X, z, "aranda-ordaz").inference(X, z)
+    for name in ("alpha_1", "shape"):
+        found = result.profile(name)
+        out["profile, shape free", name] = found.lower <= true[name] <= found.upper
+    return out
+
+
+def wrong(model, seed, pseudo):
+    X, z = wrong_rows(model, np.random.default_rng([2, seed]))
+    result = fitted(model, 2, X, z).inference(X, z)
+    out = {}
+    for kind in ("sandwich", "observed"):
+        half = 1.959964 * np.sqrt(np.diag(result.cov_params(kind)))
+        hits = covered(np.column_stack([result.params - half, result.params + half]), pseudo)
+        out |= {(kind, name): hit for name, hit in zip(result.param_names, hits, strict=True)}
+    return out
+
+
+def sizes(model, k, seed):
+    """p-values where the hypothesis holds, and (statistic, simulated statistic) pairs where it is simulated."""
+    out = {}
+    X, z = normal_rows(k, np.random.default_rng([3, k, seed]), alpha=(0.0, 0.0))
+    result = fitted(model, k, X, z).inference(X, z)
+    out["informative, logit"] = result.test_informative(bootstrap=False).p_value
+    out["missing completely at random"] = result.test_mcar().p_value
+    if k == 2:
+        free = fitted(model, k, X, z, "aranda-ordaz").inference(X, z)
+        test = free.test_informative(bootstrap=True, n_resamples=1, random_state=seed)
+        out["informative, Aranda-Ordaz, bootstrap"] = (test.statistic, *test.details["simulated"])
+    X, z = normal_rows(k, np.random.default_rng([4, k, seed]))
+    result = fitted(model, k, X, z).inference(X, z)
+    out["link is logit"] = result.test_link("logit").p_value
+    out["mechanism is right (Hausman)"] = result.test_mechanism().p_value
+    check = result.goodness_of_fit()
+    out["missingness fits, binned"], out["missingness fits, smoothed"] = check.binned.p_value, check.smooth.p_value
+    a, b = ALPHA[k]
+    X, z = normal_rows(k, np.random.default_rng([5, k, seed]), alpha=(a - 0.5, b), shape=0.0)
+    out["link is cloglog"] = fitted(model, k, X, z, "cloglog").inference(X, z).test_link("cloglog").p_value
+    return out
+
+
+POWER = {
+    "slope (informative?)": (0.0, -0.25, -0.5, -0.75, -1.0, -1.5),
+    "shape (logit?)": (0.0, 0.25, 1.0, 2.0, 4.0, 8.0),
+    "one-sidedness (mechanism right?)": (0.0, 0.5, 1.0, 1.5, 2.0),
+}
+
+
+def power(model, curve, strength, seed):
+    """Whether the tests reject at 5 %."""
+    rng = np.random.default_rng([6, list(POWER).index(curve), int(100 * abs(strength)), seed])
+    if curve.startswith("slope"):
+        X, z = normal_rows(2, rng, alpha=(-0.5 * strength, strength))
+        p = {"likelihood ratio": fitted(model, 2, X, z).inference(X, z).test_informative(bootstrap=False).p_value}
+    elif curve.startswith("shape"):
+        X, z = normal_rows(2, rng, shape=strength)
+        p = {"likelihood ratio": fitted(model, 2, X, z).inference(X, z).test_link("logit").p_value}
+    else:
+        X, z = normal_rows(2, rng, one_sided=strength)
+        result = fitted(model, 2, X, z).inference(X, z)
+        p = {"Hausman": result.test_mechanism().p_value}
+        p["smoothed, by uncertainty"] = result.goodness_of_fit().smooth.p_value
+        p["smoothed, by class probability"] = result.goodness_of_fit(by="1").smooth.p_value
+    return {name: value < LEVEL for name, value in p.items()}
+
+
+def quietly(task, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return task(*args)
+
+
+def repeated(jobs, replicates, task, *args):
+    """Results of all seeds as lists by key."""
+    done = Parallel(jobs)(delayed(quietly)(task, *args[:-1], seed, *args[-1]) for seed in range(replicates))
+    return {key: [part[key] for part in done] for key in done[0]}
+
+
+def percent(hits):
+    return 100.0 * np.mean(hits)
+
+
+def coverage_table(results):
+    lines = ["| model | intervals | mean | lowest | highest |", "|---|---|---|---|---|"]
+    for title, found in results.items():
+        for kind in dict.fromkeys(key[0] for key in found):
+            each = {name: percent(hits) for (of, name), hits in found.items() if of == kind}
+            low, high = min(each, key=each.get), max(each, key=each.get)
+            if len(each) <= 2:
+                lines += [f"| {title} | {kind}, {name} | {value:.1f} | | |" for name, value in each.items()]
+            else:
+                mean = np.mean(list(each.values()))
+                lines.append(f"| {title} | {kind} | {mean:.1f} | {each[low]:.1f} ({low}) | {each[high]:.1f} ({high}) |")
+    return lines
+
+
+def size_table(results):
+    names = list(dict.fromkeys(name for found in results.values() for name in found))
+    lines = ["| test | " + " | ".join(results) + " |", "|---" * (1 + len(results)) + "|"]
+    for name in names:
+        cells = []
+        for found in results.values():
+            if name not in found:
+                cells.append("")
+            elif isinstance(found[name][0], tuple):
+                observed, simulated = np.array([pair for pair in found[name] if len(pair) == 2]).T
+                cells.append(f"{percent(observed > np.quantile(simulated, 1 - LEVEL)):.1f}")
+            else:
+                cells.append(f"{percent(np.array(found[name]) < LEVEL):.1f}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def figure(path, curves):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, len(POWER), figsize=(11, 3.4), sharey=True, layout="constrained")
+    colours, styles = {"mixture": "#0072B2", "logistic": "#D55E00"}, ["-", "--", ":"]
+    for axis, curve in zip(axes, POWER, strict=True):
+        tests = list(dict.fromkeys(test for model in MODELS for test in curves[model, curve][0]))
+        for model in MODELS:
+            for test, style in zip(tests, styles, strict=False):
+                values = [percent(point[test]) for point in curves[model, curve]]
+                label = model if len(tests) == 1 else f"{model}, {test}"
+                axis.plot(POWER[curve], values, style, color=colours[model], marker="o", ms=3, label=label)
+        axis.axhline(100 * LEVEL, color="0.6", lw=0.8)
+        axis.set_xlabel(curve)
+        axis.set_ylim(0, 102)
+        axis.legend(fontsize=6.5, frameon=False, loc="best")
+    axes[0].set_ylabel(f"rejected at 5 %, % (n = {N})")
+    axes[0].invert_xaxis()
+    fig.savefig(path, dpi=150)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replicates", type=int, default=1000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("coverage"))
+    args = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    began = time.perf_counter()
+    settings = [(model, k) for model in MODELS for k in (2, 3)]
+    held, levels = {}, {}
+    for model, k in settings:
+        title = f"{model}, {k} classes"
+        held[title] = repeated(args.jobs, args.replicates, right, model, k, ())
+        levels[title] = repeated(args.jobs, args.replicates, sizes, model, k, ())
+        print(f"{title}: {time.perf_counter() - began:.0f} s", flush=True)
+    astray = {}
+    for model in MODELS:
+        X, z = wrong_rows(model, np.random.default_rng(0), PSEUDO_TRUE_ROWS)
+        pseudo = quietly(fitted, model, 2, X, z).inference(X, z).params
+        astray[model] = repeated(args.jobs, args.replicates, wrong, model, (pseudo,))
+    curves = {
+        (model, curve): [
+            repeated(args.jobs, max(args.replicates // 4, 10), power, model, curve, at, ()) for at in points
+        ]
+        for model in MODELS
+        for curve, points in POWER.items()
+    }
+    error = 100.0 * np.sqrt(0.05 * 0.95 / args.replicates)
+    lines = [
+        f"{args.replicates} replicates of n = {N} rows; a percentage near 95 or 5 has a standard error of {error:.1f}.",
+        "",
+        "## Where the model is right: % of 95 % intervals that hold the truth",
+        "",
+        *coverage_table(held),
+        "",
+        "## Where the model is wrong: % of 95 % intervals that hold the pseudo-true parameter",
+        "",
+        *coverage_table(astray),
+        "",
+        "## Sizes of the tests: % rejected at 5 % where the hypothesis holds",
+        "",
+        *size_table(levels),
+        "",
+        "The size of the bootstrap test is that of one simulated sample a replicate, all of them pooled (the warp-speed method).",
+    ]
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "coverage.md").write_text("\n".join(lines) + "\n")
+    try:
+        figure(args.out / "coverage.png", curves)
+    except ImportError:
+        print("no figure: install the extra `plot`")
+    print("\n".join(lines))
+    print(f"{time.perf_counter() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

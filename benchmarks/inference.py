@@ -1,0 +1,82 @@
+"""What standard errors cost, and the test of informative missingness on the gastroenterology data.
+
+    python benchmarks/inference.py [--repeats 15] [--resamples 199] [--jobs 2]
+
+The first table is the time of a fit alone and of a fit with inference (sandwich standard errors of all parameters), interleaved,
+medians. MAGIC and gastro are used where `MARMIX_SHARED` (its `data` folder) or `MARMIX_DATA` holds `magic04.data` and
+`gastro.csv`.
+"""
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from fit import magic, simulated
+from threadpoolctl import threadpool_limits
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+
+
+def cost(name, estimator, X, y, repeats):
+    alone, together = [], []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        fit = estimator.fit(X, y)
+        middle = time.perf_counter()
+        result = fit.inference(X, y)
+        _ = result.bse
+        together.append(time.perf_counter() - begin)
+        alone.append(middle - begin)
+    a, b = 1e3 * np.median(alone), 1e3 * np.median(together)
+    n, d = X.shape
+    print(f"| {name} | {n:,} x {d} | {len(result.param_names)} | {a:.1f} | {b:.1f} | {b / a:.2f} |")
+
+
+def gastro():
+    """Features and labels of the gastroenterology data, None where the file is not at hand."""
+    folders = [Path(os.environ["MARMIX_SHARED"]) / "data"] if "MARMIX_SHARED" in os.environ else []
+    folders += [Path(os.environ["MARMIX_DATA"])] if "MARMIX_DATA" in os.environ else []
+    for folder in folders:
+        if (folder / "gastro.csv").exists():
+            with open(folder / "gastro.csv", newline="") as file:
+                rows = list(csv.DictReader(file))
+            features = [key for key in rows[0] if key.startswith(("x", "feature"))]
+            X = np.array([[float(row[key]) for key in features] for row in rows])
+            return X, np.array([row["label"] or None for row in rows], dtype=object)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--resamples", type=int, default=199)
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print("| model | rows | parameters | fit, ms | fit and inference, ms | ratio |\n|---|---|---|---|---|---|")
+    with threadpool_limits(1):
+        telescope = magic()
+        if telescope is not None:
+            cost("mixture, MAGIC", MARGaussianMixture(), *telescope, args.repeats)
+            standard = (telescope[0] - telescope[0].mean(axis=0)) / telescope[0].std(axis=0)
+            cost("logistic, MAGIC standardised", MARLogisticRegression(), standard, telescope[1], args.repeats)
+        for n, d in ((200, 2), (19_020, 4), (100_000, 10)):
+            cost("mixture, two Gaussians", MARGaussianMixture(), *simulated(n, d), args.repeats)
+    data = gastro()
+    if data is None:
+        print("\nno gastro.csv: set MARMIX_DATA to its folder")
+        return
+    for n_init in (1, 10):
+        clf = MARGaussianMixture(link="logit", uncertainty="log-entropy", n_init=n_init, random_state=0).fit(*data)
+        test = clf.inference(*data).test_informative(n_resamples=args.resamples, n_jobs=args.jobs, random_state=0)
+        print(
+            f"\ngastro, n_init={n_init}, log-likelihood {clf.loglik_:.4f}, without {test.details['loglik_null']:.4f}\n{test}"
+        )
+
+
+if __name__ == "__main__":
+    main()

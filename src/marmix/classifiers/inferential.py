@@ -1,0 +1,135 @@
+"""What can be asked of a fit besides predictions: inference, imputations, criteria."""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from marmix.classifiers.base import MARClassifier, Rows
+from marmix.engines import NumpyEngine
+from marmix.inference import Counts, Fitted, Imputations, Inference, Parameters, mechanism_parameters
+from marmix.missingness import Mechanism
+from marmix.uncertainty import entropy, posterior
+
+
+class InferentialClassifier(MARClassifier):
+    """An estimator that knows how sure it is of its parameters. Not for direct use."""
+
+    _parameters: Callable[[list[str], Parameters], Parameters]
+
+    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
+        """Standard errors, intervals and tests of this fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows that were fitted; the estimator does not keep them.
+        cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
+            Where standard errors come from. "sandwich" holds also where the model is wrong.
+
+        Returns
+        -------
+        Inference
+            With `params`, `bse`, `conf_int()`, `summary()`, ...
+        """
+        check_is_fitted(self)
+        rows = self._validated(X, y, sample_weight, reset=False)
+        engine, mechanism = self._engine(rows), self._mechanism_of_fit(rows)
+        sums = engine.sums(self._theta, mechanism)
+        loglik = sums.ignorable + sums.missing + self._offset
+        if not np.isclose(loglik, self.loglik_, rtol=1e-6, atol=1e-6 * engine.total_weight):
+            raise ValueError(
+                "X, y and sample_weight are not the rows that this estimator was fitted to (their log-likelihood is "
+                f"{loglik:.6g}, that of the fit {self.loglik_:.6g}): inference is about the rows of the fit."
+            )
+        features = self._column_names()
+        about = mechanism_parameters(mechanism, rows.covariates, features)
+        fitted = Fitted(
+            engine=engine,
+            theta=self._theta,
+            mechanism=mechanism,
+            parameters=self._parameters(features, about),
+            classes=self.classes_,
+            features=features,
+            covariates=rows.covariates,
+            estimator=self._numbered(),
+            X=rows.counted,
+            z=rows.labels,
+            weight=rows.weight,
+            kept=np.arange(len(rows.X)) if rows.kept is None else rows.kept,
+            n_rows=len(rows.X),
+            loglik=self.loglik_,
+            checked=self._checked,
+        )
+        return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+
+    def multiple_imputations(
+        self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
+    ) -> Imputations:
+        """Labels imputed m times to the rows of the fit, for analyses of your own whose results `pool` combines.
+
+        Each time parameters are drawn from their distribution, then labels given them.
+        """
+        return self.inference(X, y, sample_weight).multiple_imputations(m, random_state)
+
+    def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Akaike's information criterion, the smaller the better; of the fit, or of other rows. See `marmix.compare`."""
+        return self._counts(X, y, sample_weight).aic()
+
+    def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Schwarz's (Bayesian) information criterion, the smaller the better; of the fit, or of other rows."""
+        return self._counts(X, y, sample_weight).bic()
+
+    def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels, the smaller the better."""
+        return self._counts(X, y, sample_weight).icl()
+
+    def _counts(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Counts:
+        """What the criteria need: of the fit, or of its parameters and other rows."""
+        check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError("give both X and y, or neither for the rows of the fit.")
+        known = self.mechanism_
+        own = 0
+        if known is not None and np.isfinite(known.alpha[0]):
+            own = len(known.alpha) + known.free_shape + known.free_share
+        size = self._model.chart(self._theta).directions.shape[1]
+        if X is None:
+            return Counts(self.loglik_, size + own, self._total_weight, self._entropy)
+        rows = self._validated(X, y, sample_weight, reset=False)
+        engine = self._engine(rows)
+        sums = engine.sums(self._theta, self._mechanism_of_fit(rows))
+        offset = engine.total_weight * self._frame.log_det if self._model.joint else 0.0
+        entropy_sum = 0.0
+        for part in self._blocks(engine.x.shape[1] - engine.labelled):
+            columns = slice(engine.labelled + part.start, engine.labelled + part.stop)
+            with np.errstate(all="ignore"):
+                h = entropy(posterior(self._model.scores(self._theta, engine.x[:, columns]))).value
+            entropy_sum += float(h.sum() if engine.weight is None else h @ engine.weight[columns])
+        return Counts(sums.ignorable + sums.missing + offset, size + own, engine.total_weight, entropy_sum)
+
+    def _engine(self, rows: Rows) -> NumpyEngine:
+        """Rows in the axes of the fit."""
+        return NumpyEngine(
+            rows.counted, rows.labels, rows.weight, self._frame, self._model, rows.covariates, self._tempering
+        )
+
+    def _numbered(self) -> "MARClassifier":
+        """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
+        other = copy(self)
+        other.classes_ = np.arange(len(self.classes_))
+        if self._columns:
+            other.mechanism_features = self._columns
+        other.classes = None
+        if hasattr(other, "feature_names_in_"):
+            del other.feature_names_in_
+        return other
+
+    def _mechanism_of_fit(self, rows: Rows) -> Mechanism | None:
+        """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
+        known = self.mechanism_
+        if known is None or not np.isfinite(known.alpha[0]):
+            return None
+        return known.moved(np.array(self._starting_values(rows, {"alpha": known.alpha})["alpha"]))

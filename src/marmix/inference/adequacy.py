@@ -1,0 +1,233 @@
+"""Is the mechanism right? The fit against the one that ignores the mechanism, and fitted against observed missingness.
+
+Both tests use what a right model implies. Ignoring a mechanism that depends on the features alone is valid too, only
+less efficient (for the logistic regression it is the fit to the labelled rows), so the two fits must agree (Hausman). The
+score ``s`` of the ignorable likelihood at the full fit tells, to first order, how far they are apart, and
+
+    s' C^+ s ~ chi-square(rank C),    C = I_ig - I_ig V I_ig
+
+with ``I_ig`` the information of the ignorable likelihood and ``V`` the covariance of the full fit, both expected. And residuals
+``m_j - q_j`` averaged with any functions ``b_j`` of the features must vanish:
+
+    r = sum_j b_j (m_j - q_j),    r' C^+ r ~ chi-square,    C = sum_j b_j b_j' q_j (1 - q_j) - D V D',    D = sum_j b_j dq_j
+
+where the second term is what estimating q takes away.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
+from marmix.inference.fitted import Fitted
+from marmix.inference.hypotheses import HypothesisTest, verdict
+from marmix.inference.refits import refit, with_link
+from marmix.inference.tables import Table, number
+
+Array = NDArray[np.float64]
+
+_RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
+_WAVES = 4  # smooth functions of the rank
+_GRID = 50  # points of the smoothed curve
+
+
+def quadratic_form(vector: Array, covariance: Array, scale: Array) -> tuple[float, int]:
+    """The form ``v' C^+ v`` and the rank of C, both after division by `scale`."""
+    values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
+    kept = values > _RANK * max(values[-1], 1e-300)
+    along = (vectors.T @ (vector / scale))[kept]
+    return float(np.sum(along**2 / values[kept])), int(kept.sum())
+
+
+def hausman(fitted: Fitted) -> HypothesisTest:
+    """Whether the full fit agrees with the one that ignores the mechanism."""
+    if fitted.mechanism is None:
+        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
+    fitted.require_likelihood("the contrast of two fits")
+    engine, theta, information = fitted.engine, fitted.theta, fitted.information
+    size = fitted.coordinates.n_theta
+    outer = expected_outer(engine, theta, fitted.mechanism, modelled=False)
+    pull = information.pull[:size, : len(outer)]
+    ignorable = pull @ outer @ pull.T
+    V = np.linalg.pinv(information.expected, hermitian=True)[:size, :size]
+    score = pull @ curvature(engine, theta, None).gradient
+    variance = ignorable - ignorable @ V @ ignorable
+    statistic, df = quadratic_form(score, variance, np.sqrt(np.diag(ignorable)))
+    p_value = float(chi2.sf(statistic, df))
+    contrasts = _contrasts(fitted, np.linalg.pinv(ignorable, hermitian=True) - V)
+    other = "the fit to the labelled rows alone" if not engine.model.joint else "the fit that ignores the mechanism"
+    largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
+    sentence = f"There is {verdict(p_value)} that the fit with the mechanism differs from {other} by more than chance"
+    sentence += (
+        f" (most in {largest}): the mechanism, or the model of the classes, is not quite right."
+        if p_value < 0.05
+        else ": they agree."
+    )
+    return HypothesisTest(
+        "Is the mechanism right (Hausman: does ignoring it change the answer)?",
+        statistic,
+        f"chi-square({df})",
+        p_value,
+        sentence,
+        {"contrasts": contrasts},
+    )
+
+
+def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, float, float]]:
+    """Parameters of the classes: with the mechanism, without it, and the difference in standard errors."""
+    other = refit(fitted.estimator, fitted.X, fitted.z, fitted.weight, **with_link(None))
+    ignored = other.inference(fitted.X, fitted.z, fitted.weight).params
+    own = fitted.jacobian[: len(ignored), : fitted.coordinates.n_theta]
+    error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, covariance, own), 0.0))
+    out = {}
+    for name, a, b, e in zip(fitted.parameters.names, fitted.values, ignored, error, strict=False):
+        out[name] = (float(a), float(b), float((a - b) / e) if e > 1e-8 * (abs(a) + abs(b)) else 0.0)
+    return out
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """Observed against fitted missingness along a variable.
+
+    Attributes
+    ----------
+    binned, smooth : HypothesisTest
+        By bins of about equal size, and by smooth functions of the rank, which see slow trends better.
+    table : Table
+        A row a bin: range and mean of the variable, rows, observed and fitted rates, standardised difference.
+    at, observed, fitted : arrays
+        The smoothed rates at values of the variable.
+    """
+
+    binned: HypothesisTest
+    smooth: HypothesisTest
+    table: Table
+    at: Array
+    observed: Array
+    fitted: Array
+
+    def __str__(self) -> str:
+        return f"{self.smooth}\n{self.binned}\n\n{self.table}"
+
+
+def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
+    """Does q fit? Along the uncertainty, a feature, the probability of a class, or any variable of the rows."""
+    if fitted.mechanism is None:
+        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
+    fitted.require_likelihood("the reference distribution of these residuals")
+    order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
+    variable, name = _variable(fitted, by)
+    place = variable[order]
+    ranks = (np.argsort(np.argsort(place, kind="stable"), kind="stable") + 0.5) / len(place)
+    edges = np.unique(np.quantile(place, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
+    bins = np.eye(len(edges) + 1)[np.searchsorted(edges, place, side="right")].T
+    bins = bins[bins.sum(axis=1) > 0.0]
+    waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
+    moments = _residual_moments(fitted, np.vstack([bins, waves]))
+    n_cells = len(bins)
+    cells, smooth = (_residual_test(moments, part, name) for part in (slice(0, n_cells), slice(n_cells, None)))
+    q = moments.q
+    missing = np.arange(len(q)) >= fitted.engine.labelled
+    w = np.ones(len(q)) if fitted.weight is None else fitted.weight[order]
+    return GoodnessOfFit(
+        cells,
+        smooth,
+        _bin_table(bins, place, missing, q, w, moments, name),
+        *_smoothed(ranks, place, missing, q, w),
+    )
+
+
+def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
+    """The variable to sort by, in the order of the user's rows."""
+    estimator = fitted.estimator
+    if by is None:
+        return estimator._uncertainty_of(fitted.X), "the uncertainty"
+    if isinstance(by, str) and by in fitted.features:
+        return np.asarray(fitted.X[:, fitted.features.index(by)], dtype=float), by
+    known = [k for k, name in enumerate(fitted.classes.tolist()) if isinstance(by, str) and str(name) == by]
+    if known:
+        return estimator.predict_proba(fitted.X)[:, known[0]], f"the probability of class {by}"
+    if isinstance(by, str):
+        raise ValueError(f"by={by!r} is neither a feature ({', '.join(fitted.features)}) nor a class.")
+    values = np.asarray(by, dtype=float)
+    if values.shape != fitted.z.shape:
+        raise ValueError(f"by must have shape {fitted.z.shape}, one value a row; got {values.shape}.")
+    return values, "the given variable"
+
+
+@dataclass(frozen=True)
+class _Moments:
+    residual: Array  # (m,)
+    variance: Array  # (m, m), of residuals at the true parameters
+    left: Array  # (m, m), what remains of it at the estimates
+    q: Array  # (n,)
+
+
+def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
+    """Sums of ``b (m - q)`` with their covariances, for functions (m, n) of the rows in the engine's order."""
+    model, mechanism, information = fitted.engine.model, fitted.mechanism, fitted.information
+    assert mechanism is not None
+    count, start = len(functions), 0
+    residual, variance, all_q = np.zeros(count), np.zeros((count, count)), []
+    slope = np.zeros((len(information.sums.gradient), count))
+    with np.errstate(all="ignore"):
+        for rows in rows_of(fitted.engine, fitted.theta):
+            about = hazard_rows(mechanism, rows, with_curvature=False)
+            q = -np.expm1(-about.n)
+            b = functions[:, start : start + len(q)]
+            m = np.arange(len(q)) >= rows.labelled
+            residual += b @ (rows.weight * (m - q))
+            variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
+            slope += by_coefficients(rows, model, (1.0 - q) * about.gradient) @ (rows.weight * b).T
+            all_q.append(q)
+            start += len(q)
+    D = information.pull @ slope
+    left = variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D
+    return _Moments(residual, variance, left, np.concatenate(all_q))
+
+
+def _residual_test(moments: _Moments, part: slice, name: str) -> HypothesisTest:
+    scale = np.sqrt(np.maximum(np.diag(moments.variance)[part], 1e-300))
+    statistic, df = quadratic_form(moments.residual[part], moments.left[part, part], scale)
+    p_value = float(chi2.sf(statistic, df))
+    kind = "binned" if part.start == 0 else "smoothed"
+    sentence = f"There is {verdict(p_value)} that the rate of missing labels along {name} is not the fitted one"
+    sentence += ": the mechanism misses something there." if p_value < 0.05 else "."
+    question = f"Does the fitted missingness match the observed one ({kind}, along {name})?"
+    return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
+
+
+def _bin_table(
+    bins: Array, place: Array, missing: NDArray[np.bool_], q: Array, w: Array, moments: _Moments, name: str
+) -> Table:
+    rows, index = [], []
+    for i, b in enumerate(bins):
+        own = b > 0.0
+        weight = w[own]
+        spread = np.sqrt(max(moments.left[i, i], 1e-300))
+        rows.append(
+            [
+                int(own.sum()),
+                float(np.average(missing[own], weights=weight)),
+                float(np.average(q[own], weights=weight)),
+                float(moments.residual[i] / spread),
+            ]
+        )
+        index.append(f"{number(float(place[own].min()))} to {number(float(place[own].max()))}")
+    return Table(f"Missing labels along {name}", ["rows", "observed", "fitted", "z"], index, rows)
+
+
+def _smoothed(ranks: Array, place: Array, missing: NDArray[np.bool_], q: Array, w: Array) -> tuple[Array, Array, Array]:
+    """Observed and fitted rates, averaged with a normal kernel over ranks."""
+    grid = np.linspace(0.0, 1.0, _GRID)
+    width = max(0.03, len(ranks) ** -0.2 / 4.0)
+    order = np.argsort(ranks)
+    at = np.interp(grid, ranks[order], place[order])
+    observed, fitted = np.empty(_GRID), np.empty(_GRID)
+    for i, centre in enumerate(grid):
+        kernel = w * np.exp(-0.5 * ((ranks - centre) / width) ** 2)
+        observed[i], fitted[i] = kernel @ missing / kernel.sum(), kernel @ q / kernel.sum()
+    return at, observed, fitted

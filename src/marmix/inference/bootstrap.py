@@ -1,0 +1,386 @@
+"""The bootstrap: the fit repeated on resampled or simulated rows.
+
+Classes need no matching between the repeats, their labels anchor them. The components of one class do: they are put in the
+order that is nearest to the original fit.
+"""
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+
+from marmix.charts import SHAPE_MAX
+from marmix.fitting import one_thread
+from marmix.inference.estimates import check_level
+from marmix.inference.fitted import Fitted
+from marmix.inference.refits import refit
+from marmix.inference.simulation import seed_sequence, simulate
+from marmix.inference.tables import Table, listed
+
+Array = NDArray[np.float64]
+Statistic = Callable[[Any], Any]
+
+KINDS = ("nonparametric", "parametric")
+METHODS = ("percentile", "basic", "normal")
+
+NO_LABEL = "a class had no labelled row"
+ALL_LABELLED = "no label was missing"
+NOT_CONVERGED = "the fit did not converge"
+NOT_FINITE = "the estimates were not finite"
+FAILED_FIT, FAILED_STATISTIC = "the fit failed", "the statistic failed"
+_ADVICE = {
+    NO_LABEL: "label more rows of the rarest class",
+    ALL_LABELLED: "fit with link=None, as hardly any label is missing",
+    NOT_CONVERGED: "raise max_iter or simplify the model",
+    NOT_FINITE: "simplify the model",
+    FAILED_FIT: "simplify the model",
+    FAILED_STATISTIC: "let the statistic cope with other rows",
+}
+_MANY, _TOO_MANY = 0.05, 0.5  # shares of failed resamples that are warned of, and that are an error
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Estimates of many resamples, and what they say of the estimate from the data.
+
+    Parameters
+    ----------
+    estimates : array of shape (B, m)
+        One row for each resample that succeeded.
+    names : list of str
+        Names of the columns.
+    params : array of shape (m,)
+        The estimates from the data themselves.
+    kind : {"nonparametric", "parametric"}
+    failures : dict
+        How many resamples failed, by reason.
+    notes : list of str
+        What to know of these numbers, in words.
+    """
+
+    estimates: Array
+    names: list[str]
+    params: Array
+    kind: str
+    failures: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def n_failed(self) -> int:
+        """Resamples without an estimate."""
+        return sum(self.failures.values())
+
+    @property
+    def bse(self) -> Array:
+        """Standard errors: the standard deviations of the resamples' estimates."""
+        return np.std(self.estimates, axis=0, ddof=1)
+
+    @property
+    def bias(self) -> Array:
+        """Mean of the resamples' estimates less the estimate from the data."""
+        return self.estimates.mean(axis=0) - self.params
+
+    def cov_params(self) -> Array:
+        """Covariance matrix of the estimates, (m, m)."""
+        return np.atleast_2d(np.cov(self.estimates, rowvar=False))
+
+    def conf_int(self, alpha: float = 0.05, method: str = "percentile") -> Array:
+        """Intervals of level 1 - alpha, (m, 2).
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+        method : {"percentile", "basic", "normal"}, default="percentile"
+            With q(p) the p-quantile of the resamples' estimates:
+
+            - "percentile": from q(alpha / 2) to q(1 - alpha / 2). Stays within the range of the parameter, and copes with
+              estimates that ran to a limit, as a shape does to 0 or infinity.
+            - "basic": the same reflected at the estimate, 2 estimate - q.
+            - "normal": estimate - bias ± z bse.
+        """
+        alpha = check_level(alpha)
+        if method not in METHODS:
+            raise ValueError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}.")
+        if method == "normal":
+            half = norm.isf(alpha / 2.0) * self.bse
+            centre = self.params - self.bias
+            return np.column_stack([centre - half, centre + half])
+        needed = int(np.ceil(2.0 / alpha - 1e-9)) - 1
+        if len(self.estimates) < needed:
+            raise ValueError(
+                f"{method} limits for alpha={alpha:g} need {needed} resamples or more, and there are {len(self.estimates)}: "
+                "raise n_resamples (999 is usual), or use method='normal'."
+            )
+        low, high = np.quantile(self.estimates, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0, method="weibull")
+        if method == "basic":
+            low, high = 2.0 * self.params - high, 2.0 * self.params - low
+        return np.column_stack([low, high])
+
+    def summary(self, alpha: float = 0.05, method: str = "percentile") -> Table:
+        """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
+        limits = self.conf_int(alpha, method)
+        rows = [list(row) for row in zip(self.params, self.bse, self.bias, *limits.T, strict=True)]
+        level = 100 * alpha / 2
+        columns = ["estimate", "std err", "bias", f"[{level:g}%", f"{100 - level:g}%]"]
+        facts = [
+            ("bootstrap", self.kind),
+            ("resamples", f"{len(self.estimates) + self.n_failed}, of which {self.n_failed} failed"),
+            ("intervals", method),
+        ]
+        return Table("Bootstrap of the fit", columns, self.names, rows, facts, self.notes)
+
+
+def bootstrap(
+    fitted: Fitted,
+    n_resamples: int = 999,
+    *,
+    kind: str = "nonparametric",
+    statistic: Statistic | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> Bootstrap:
+    """Fit again and again to resampled rows, and see how the estimates spread.
+
+    Every resample is fitted with the settings of the estimator, its first start being the original fit.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    n_resamples : int, default=999
+    kind : {"nonparametric", "parametric"}, default="nonparametric"
+        "nonparametric" draws rows with replacement, labelled and unlabelled ones together. Weights count rows, as
+        everywhere in the library: as many rows are drawn as the weights sum to (rounded), each with probability
+        proportional to its weight, so that a row of weight two is as good as the row twice. "parametric" draws features
+        (of a mixture; those of a logistic regression stay), labels and missingness from the fitted model; weighted rows
+        cannot be drawn so.
+    statistic : callable or None
+        ``statistic(estimator)`` returns a number or an array; its bootstrap instead of that of the parameters. The
+        estimator is one fitted to a resample, with the names of your classes and features.
+    n_jobs : int or None
+        Processes; None is one, unless in a joblib.parallel_config, and -1 all processors. The estimates do not depend on
+        it.
+    random_state : int, Generator, RandomState or None
+    verbose : int
+        1 prints some ten lines of progress to stderr.
+
+    Returns
+    -------
+    Bootstrap
+
+    Notes
+    -----
+    Resamples that fail (a class without label, a fit that does not converge, estimates that are not finite) are left out,
+    counted and reported; if they are more than half, that is an error. The estimates of a shape may run to 0 or to 100,
+    which stands for infinity: their standard deviation then means little, percentile intervals are still good.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
+        raise ValueError(f"n_resamples={n_resamples!r} must be a whole number, at least 2.")
+    if kind == "parametric":
+        _check_parametric(fitted)
+    if statistic is None:
+        params, names = fitted.values, fitted.parameters.names
+    else:
+        given = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
+        params, names = given.ravel(), _statistic_names(given.shape)
+    seeds = seed_sequence(random_state).spawn(int(n_resamples))
+    outcomes: list[Array | str] = []
+    with Parallel(n_jobs=n_jobs) as parallel:
+        for part in np.array_split(np.arange(len(seeds)), min(10, len(seeds)) if verbose else 1):
+            outcomes += parallel(delayed(_resampled)(fitted, kind, statistic, len(params), seeds[i]) for i in part)
+            if verbose:
+                failed = sum(isinstance(outcome, str) for outcome in outcomes)
+                print(f"bootstrap: {len(outcomes)} of {len(seeds)} resamples, {failed} failed", file=sys.stderr)
+    failures = dict(Counter(outcome for outcome in outcomes if isinstance(outcome, str)).most_common())
+    estimates = np.array([outcome for outcome in outcomes if not isinstance(outcome, str)]).reshape(-1, len(params))
+    notes = list(_failure_notes(failures, len(seeds)))
+    if statistic is None:
+        notes += _limit_notes(estimates, fitted.parameters.kinds)
+    return Bootstrap(estimates, names, params, kind, failures, notes)
+
+
+def _check_parametric(fitted: Fitted) -> None:
+    if fitted.weight is not None:
+        raise ValueError(
+            "kind='parametric' draws rows from the model, and what weight they would have it does not know: use "
+            "kind='nonparametric', or fit without sample_weight."
+        )
+    if fitted.mechanism is None and fitted.engine.model.joint and (fitted.z < 0).any():
+        raise ValueError(
+            "kind='parametric' must know which labels of new rows go missing, and link=None does not say: use "
+            "kind='nonparametric', or fit with a link."
+        )
+
+
+def _statistic_names(shape: tuple[int, ...]) -> list[str]:
+    if shape == ():
+        return ["statistic"]
+    return [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*shape)]
+
+
+# One resample.
+
+
+def _resampled(
+    fitted: Fitted, kind: str, statistic: Statistic | None, size: int, seed: np.random.SeedSequence
+) -> Array | str:
+    """The estimates of one resample, or why there are none."""
+    rng = np.random.default_rng(seed)
+    X, z, weight = _rows(fitted, kind, rng)
+    counted = z if weight is None else z[weight > 0.0]
+    if len(np.unique(counted[counted >= 0])) < len(fitted.classes):
+        return NO_LABEL
+    if fitted.mechanism is not None and not (counted < 0).any():
+        return ALL_LABELLED
+    try:
+        with one_thread():
+            estimator = refit(fitted.estimator, X, z, weight, random_state=int(rng.integers(2**31)), verbose=0)
+    except ValueError as error:  # LinAlgError is one
+        return f"{FAILED_FIT}: {error}"
+    if not estimator.converged_:
+        return NOT_CONVERGED
+    align(fitted.estimator, estimator)
+    if statistic is None:
+        values = values_of(fitted, estimator)
+    else:
+        estimator.transduction_ = fitted.classes[estimator.transduction_]
+        try:
+            values = np.ravel(np.asarray(statistic(named(fitted, estimator)), dtype=float))
+        except ValueError as error:
+            return f"{FAILED_STATISTIC}: {error}"
+        if len(values) != size:
+            return f"{FAILED_STATISTIC}: it returned {len(values)} numbers instead of {size}"
+    return values if np.isfinite(values).all() else NOT_FINITE
+
+
+def _rows(fitted: Fitted, kind: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], Array | None]:
+    """The rows of a resample, labels -1 where missing; drawn rows are given by how often they were drawn."""
+    n = len(fitted.z)
+    if kind == "parametric":
+        # without a mechanism the rows of a logistic regression stay, and so does which of them have a label
+        missing = None if fitted.mechanism is not None else (fitted.z < 0).astype(float)
+        return *simulate(fitted.estimator, fitted.X, rng, missing), None
+    if fitted.weight is None:
+        return fitted.X, fitted.z, np.bincount(rng.integers(n, size=n), minlength=n).astype(float)
+    total = float(fitted.weight.sum())
+    draws = max(round(total), 1)
+    drawn = rng.multinomial(draws, fitted.weight / total).astype(float)
+    return fitted.X, fitted.z, drawn * float(total / draws)
+
+
+def values_of(fitted: Fitted, estimator: Any) -> Array:
+    """The user's parameters, in the order of `fitted.parameters.names`, of an estimator fitted to other rows."""
+    model: Any = fitted.engine.model
+    if model.joint:
+        covariances = model.structure.distinct(estimator.covariances_)
+        parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]
+    else:
+        coefficients = _coefficients(estimator)
+        if len(coefficients) > 1:  # what is added to all classes changes nothing: it is as in the original
+            coefficients += (_coefficients(fitted.estimator) - coefficients).mean(axis=0)
+        parts = [coefficients.ravel()]
+    known = fitted.mechanism
+    if known is not None:
+        parts += [
+            estimator.alpha_,
+            np.array([estimator.shape_] * known.free_shape + [estimator.share_] * known.free_share),
+        ]
+    return np.concatenate(parts)
+
+
+def _coefficients(estimator: Any) -> Array:
+    """Coefficients of a logistic regression, the intercept first."""
+    return np.column_stack([estimator.intercept_, estimator.coef_])
+
+
+def named(fitted: Fitted, estimator: Any) -> Any:
+    """The estimator with the user's names of classes and features."""
+    other = copy(estimator)
+    other.classes_ = fitted.classes
+    if hasattr(other, "component_classes_"):
+        other.component_classes_ = fitted.classes[other._model.owner]
+    if fitted.features != [f"x{i}" for i in range(len(fitted.features))]:
+        other.feature_names_in_ = np.array(fitted.features, dtype=object)
+    return other
+
+
+def align(reference: Any, estimator: Any) -> None:
+    """Put the components of each class of an estimator in the order nearest to the reference.
+
+    That is the order with the smallest Kullback-Leibler divergence between the two mixtures as models of the rows and of the
+    components that they come from: the sum over components of ``v {log(v / w) + D}`` with
+
+        D = ½ {tr(R^-1 S) - log|R^-1 S| - d + (a - m)' R^-1 (a - m)},
+
+    where w, m, R are weight, mean and covariance of the reference, and v, a, S those of the estimator.
+    """
+    model = reference._model
+    if not model.joint or model.single:
+        return
+    roots, others = _roots(reference), _roots(estimator)
+    order = np.arange(len(model.owner))
+    for k in range(model.n_classes):
+        own = np.flatnonzero(model.owner == k)
+        inverse = np.linalg.inv(roots[own])
+        A = inverse[:, None] @ others[own]
+        shift = np.einsum("aij,abj->abi", inverse, estimator.means_[own] - reference.means_[own][:, None])
+        apart = 0.5 * ((A**2).sum(axis=(2, 3)) - A.shape[-1] + (shift**2).sum(axis=2)) - np.linalg.slogdet(A)[1]
+        w, v = reference.weights_[own][:, None], np.maximum(estimator.weights_[own], 1e-300)
+        order[own] = own[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
+    theta, covariances = estimator._theta, estimator.covariances_
+    by_component = model.structure.by_component
+    estimator._theta = theta._replace(
+        log_pi=theta.log_pi[order], mu=theta.mu[order], chol=theta.chol[order] if by_component else theta.chol
+    )
+    estimator.weights_, estimator.means_ = estimator.weights_[order], estimator.means_[order]
+    estimator.covariances_ = covariances[order] if by_component else covariances
+
+
+def _roots(estimator: Any) -> Array:
+    """R with ``R R'`` the covariance of each component, in the user's axes."""
+    theta = estimator._theta
+    return estimator._frame.unwhitener @ estimator._model.structure.spread(theta.chol, len(theta.mu))
+
+
+# What to say of them.
+
+
+def _failure_notes(failures: dict[str, int], n: int) -> Any:
+    """What is said of failed resamples; too many of them are an error, many a warning."""
+    failed = sum(failures.values())
+    if not failed:
+        return
+    counted = [f"{reason} ({count})" for reason, count in failures.items()]
+    told = f"{failed} of {n} resamples failed: {'; '.join(counted[:3])}{'; ...' if len(counted) > 3 else ''}."
+    advice = listed(list(dict.fromkeys(_ADVICE[reason.split(":")[0]] for reason in failures)))
+    if failed > _TOO_MANY * n:
+        raise ValueError(f"{told} The others would be no fair sample: {advice}.")
+    if failed > _MANY * n:
+        told += f" So many make standard errors and intervals too small: {advice}."
+        warnings.warn(told, UserWarning, stacklevel=3)
+    yield told
+
+
+def _limit_notes(estimates: Array, kinds: list[str]) -> list[str]:
+    """What is said of shapes that ran to a limit."""
+    if "shape" not in kinds or not len(estimates):
+        return []
+    shape = estimates[:, kinds.index("shape")]
+    at_limit = float(np.mean((shape < 1e-6) | (shape > 0.999 * SHAPE_MAX)))
+    if not at_limit:
+        return []
+    return [
+        f"The shape ran to 0 or to {SHAPE_MAX:g} (infinity) in {at_limit:.0%} of the resamples: use percentile intervals for "
+        "it and for alpha, their standard errors mean little."
+    ]

@@ -1,0 +1,184 @@
+"""Information criteria, and a table that compares fits by them.
+
+With L the maximised log-likelihood, p the number of parameters, n the weight of all rows and H the entropy of the posteriors
+of the rows without label, summed:
+
+    AIC = 2 p - 2 L,    BIC = p log n - 2 L,    ICL = BIC + 2 H
+
+The smaller the better. ICL is the BIC of the likelihood with the imputed labels in it: it also asks that classes be told apart.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.inference.tables import Table
+
+Array = NDArray[np.float64]
+
+CRITERIA = ("aic", "bic", "icl")
+_CHUNK = 65536  # rows looked at together
+
+
+class Fingerprint(NamedTuple):
+    """What tells one set of rows from another: weights and sums of each class and of the unlabelled, sums of squares."""
+
+    numbers: Array
+
+    @classmethod
+    def of(cls, X: NDArray[Any], z: NDArray[Any], weight: Array | None, n_classes: int) -> "Fingerprint":
+        """The fingerprint of rows; their order does not matter."""
+        total = np.zeros(1 + (1 + n_classes) * (1 + X.shape[1]) + X.shape[1])
+        for start in range(0, len(z), _CHUNK):
+            rows = slice(start, start + _CHUNK)
+            x = np.asarray(X[rows], dtype=float)
+            w = np.ones(len(x)) if weight is None else weight[rows]
+            own = (z[rows] == np.arange(-1, n_classes)[:, None]) * w
+            squares = np.einsum("n,ni,ni->i", w, x, x)
+            total = total + np.concatenate([[len(x)], own.sum(axis=1), (own @ x).ravel(), squares])
+        return cls(total)
+
+    def same(self, other: "Fingerprint") -> bool:
+        """Whether the rows are the same, up to rounding."""
+        return len(self.numbers) == len(other.numbers) and bool(np.allclose(self.numbers, other.numbers, rtol=1e-9))
+
+
+class Counts(NamedTuple):
+    """What the criteria need of a fit."""
+
+    loglik: float
+    n_parameters: int
+    n: float
+    entropy: float
+
+    def aic(self) -> float:
+        """Akaike's criterion."""
+        return 2.0 * self.n_parameters - 2.0 * self.loglik
+
+    def bic(self) -> float:
+        """Schwarz's criterion."""
+        return self.n_parameters * float(np.log(self.n)) - 2.0 * self.loglik
+
+    def icl(self) -> float:
+        """The integrated classification likelihood."""
+        return self.bic() + 2.0 * self.entropy
+
+
+def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored: str = "refuse") -> Table:
+    """Fits of the same rows, side by side, the best first.
+
+    Parameters
+    ----------
+    *fits : fitted estimators
+        `MARGaussianMixture` or `MARLogisticRegression`, all of one kind: the likelihood of the first has the features in it,
+        that of the second does not, and the two cannot be compared.
+    names : list of str or None
+        Names of the fits; by default what tells them apart.
+    by : {"aic", "bic", "icl"}, default="bic"
+        What to sort by.
+    ignored : {"refuse", "mcar"}, default="refuse"
+        The likelihood of a fit with ``link=None`` leaves the missingness out, so it is not comparable with the others. "mcar"
+        completes it by a constant probability of a missing label, which is what ignoring the mechanism amounts to.
+
+    Returns
+    -------
+    Table
+        Print it, or see its `as_text`, `as_html` and `frame`. Differences are from the best; `weight` is the Akaike weight of
+        the criterion it is sorted by. Penalised fits (finite C) count all their parameters, which is too many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture, compare
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=300)
+    >>> X = rng.normal(size=(300, 2)) + 2 * y[:, None]
+    >>> y_partial = np.where(rng.uniform(size=300) < 0.5, -1, y)
+    >>> fits = [MARGaussianMixture(covariance_type=kind, link="logit").fit(X, y_partial) for kind in ("full", "tied")]
+    >>> compare(*fits).index[0].split(", ")[0]
+    'tied'
+    """
+    if by not in CRITERIA:
+        raise ValueError(f"by={by!r} is not one of {', '.join(map(repr, CRITERIA))}.")
+    if ignored not in ("refuse", "mcar"):
+        raise ValueError(f"ignored={ignored!r} is not one of 'refuse', 'mcar'.")
+    if len(fits) < 2:
+        raise ValueError("compare needs at least two fitted estimators.")
+    for fit in fits:
+        if not hasattr(fit, "loglik_") or not hasattr(fit, "_fingerprint"):
+            raise ValueError(f"compare takes fitted MARGaussianMixture or MARLogisticRegression, not {fit!r}.")
+    _refuse_incomparable(fits, ignored)
+    mixed = len({fit.mechanism_ is None for fit in fits}) == 2
+    counts = [_with_constant(fit) if mixed and fit.mechanism_ is None else fit._counts() for fit in fits]
+    values = np.array([[getattr(count, name)() for name in CRITERIA] for count in counts])
+    main = values[:, CRITERIA.index(by)]
+    weights = np.exp(-0.5 * (main - main.min()))
+    weights /= weights.sum()
+    labels = names if names is not None else _labels(fits)
+    if len(labels) != len(fits):
+        raise ValueError(f"names has {len(labels)} entries for {len(fits)} fits.")
+    order = np.argsort(main, kind="stable")
+    rows = [
+        [counts[i].n_parameters, counts[i].loglik, *values[i], float(main[i] - main.min()), round(float(weights[i]), 4)]
+        for i in order
+    ]
+    columns = ["parameters", "log-likelihood", "AIC", "BIC", "ICL", f"{by.upper()} - best", "weight"]
+    notes = []
+    if mixed:
+        notes.append(
+            "Fits that ignore the mechanism count as missing completely at random: one parameter more, the rate."
+        )
+    if not all(fit.converged_ for fit in fits):
+        notes.append("Some of these fits did not converge.")
+    if any(np.isfinite(getattr(fit, "C", np.inf)) for fit in fits):
+        notes.append("Penalised fits (finite C) count all parameters, and their log-likelihood is not the maximum.")
+    return Table(
+        f"Comparison of {len(fits)} fits, best {by.upper()} first", columns, [labels[i] for i in order], rows, [], notes
+    )
+
+
+def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
+    first = fits[0]
+    for fit in fits[1:]:
+        if type(fit) is not type(first):
+            raise ValueError(
+                f"{type(first).__name__} and {type(fit).__name__} have likelihoods of different kinds (with the features in "
+                "them, and given the features): they cannot be compared. `MARClassifierCV` compares predictions instead."
+            )
+        if not np.array_equal(fit.classes_, first.classes_) or not fit._fingerprint.same(first._fingerprint):
+            raise ValueError("these fits are of different rows, features or labels: likelihoods cannot be compared.")
+        if fit._tempering != first._tempering and fit.mechanism_ is not None and first.mechanism_ is not None:
+            raise ValueError("these fits differ in mechanism_weight: tempered likelihoods cannot be compared.")
+        if (fit.mechanism_ is None) != (first.mechanism_ is None) and ignored == "refuse":
+            raise ValueError(
+                "some of these fits ignore the mechanism (link=None), so their likelihood leaves the missingness out. "
+                "Pass ignored='mcar' to complete it by a constant probability of a missing label."
+            )
+
+
+def _with_constant(fit: Any) -> Counts:
+    """An ignorable fit with labels missing completely at random."""
+    counts, lost = fit._counts(), fit._missing_weight
+    loglik = sum(part * np.log(part / counts.n) for part in (lost, counts.n - lost) if part > 0.0)
+    return counts._replace(loglik=counts.loglik + float(loglik), n_parameters=counts.n_parameters + 1)
+
+
+def _labels(fits: tuple[Any, ...]) -> list[str]:
+    """Settings of the model, and how many fits share them."""
+    labels = []
+    for fit in fits:
+        params = fit.get_params()
+        parts = [str(params["covariance_type"])] if "covariance_type" in params else [f"degree {params['degree']}"]
+        if "n_components" in params and params["n_components"] != 1:
+            parts.append(f"{len(fit.weights_)} components")
+        parts.append("ignored" if params["link"] is None else str(params["link"]))
+        if params["link"] is not None:
+            measure = params["uncertainty"]
+            parts.append(measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"))
+        labels.append(", ".join(parts))
+    for label in set(labels):
+        places = [i for i, other in enumerate(labels) if other == label]
+        for number, i in enumerate(places[1:], start=2):
+            labels[i] += f" ({number})"
+    return labels

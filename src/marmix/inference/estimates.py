@@ -1,0 +1,199 @@
+"""Estimates with their standard errors, by the names that users of statsmodels know."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from marmix.inference.fitted import Fitted
+from marmix.inference.parameters import TESTABLE
+from marmix.inference.tables import Table, listed, number, p_text
+
+Array = NDArray[np.float64]
+
+# Standard errors of the two kinds differ when one is so many times the other.
+_DISAGREE = 1.25
+
+
+class Estimates:
+    """Estimates of a fit with their standard errors.
+
+    Parameters are on the user's scale: weights, means, variances and covariances of a mixture (or the coefficients of a logistic
+    regression, const being the intercept), alpha, shape and share. Names, order and conventions are those of statsmodels:
+    normal reference distribution, two-sided p-values, ``params ± 1.96 bse``. Arrays are pandas Series or DataFrames if the
+    features were a DataFrame.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    cov_type : {"sandwich", "observed", "expected"}
+        The covariance matrix that standard errors come from. "sandwich" is valid also where the model is wrong (it is then
+        about the parameters that the model would have with endless data); the others trust the model.
+    pandas : bool
+        Whether to answer in pandas' types.
+
+    Attributes
+    ----------
+    params, bse, tvalues, pvalues : array of shape (m,)
+        Estimates, their standard errors, their ratio, and p-values of the hypothesis that the parameter is zero: NaN for
+        weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that the
+        fit left at a limit, has bse NaN; `notes` says which.
+    param_names : list of str
+    llf : float
+        The maximised log-likelihood.
+    nobs : float
+        Rows, weighted.
+    cov_type : str
+    notes : list of str
+        What to know of these numbers, in words.
+    """
+
+    def __init__(self, fitted: Fitted, cov_type: str = "sandwich", pandas: bool = False):
+        self._fitted, self._pandas, self.cov_type = fitted, pandas, cov_type
+        self.param_names = fitted.parameters.names
+        self._cov = self._covariance(cov_type)
+        self.llf = fitted.loglik
+        self.nobs = fitted.engine.total_weight
+        self.notes = list(self._notes())
+
+    # What users of statsmodels know.
+
+    @property
+    def params(self) -> Any:
+        """The estimates."""
+        return self._series(self._fitted.values)
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors."""
+        return self._series(self._errors)
+
+    @property
+    def tvalues(self) -> Any:
+        """Estimates over their standard errors."""
+        return self._series(self._fitted.values / self._errors)
+
+    @property
+    def pvalues(self) -> Any:
+        """Two-sided p-values of the hypothesis that a parameter is zero; NaN where that is a limit."""
+        return self._series(self._pvalues)
+
+    def cov_params(self, cov_type: str | None = None) -> Any:
+        """Covariance matrix of the estimates, of this or another type."""
+        matrix = self._cov if cov_type is None else self._covariance(cov_type)
+        if not self._pandas:
+            return matrix
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=self.param_names, columns=self.param_names)
+
+    def conf_int(self, alpha: float = 0.05) -> Any:
+        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones where the likelihood is not quadratic."""
+        half = norm.isf(check_level(alpha) / 2.0) * self._errors
+        limits = np.column_stack([self._fitted.values - half, self._fitted.values + half])
+        if not self._pandas:
+            return limits
+        import pandas as pd
+
+        return pd.DataFrame(limits, index=self.param_names, columns=[0, 1])
+
+    def summary(self, alpha: float = 0.05) -> Table:
+        """A table of the parameters: print it, or see its `as_text`, `as_html` and `frame`."""
+        fitted, limits = self._fitted, np.asarray(self.conf_int(alpha))
+        z = np.where(np.isnan(self._pvalues), np.nan, fitted.values / self._errors)
+        rows = [
+            [value, error, ratio, p_text(p), low, high]
+            for value, error, ratio, p, (low, high) in zip(
+                fitted.values, self._errors, z, self._pvalues, limits, strict=True
+            )
+        ]
+        missing = float(np.sum(self._row_weights[fitted.z < 0]))
+        facts = [
+            ("model", type(fitted.estimator).__name__),
+            ("rows", f"{number_of(self.nobs)}, of which {number_of(missing)} without label"),
+            ("log-likelihood", f"{self.llf:.4f}"),
+            ("standard errors", self.cov_type),
+        ]
+        level = f"{100 * alpha / 2:g}"
+        columns = ["coef", "std err", "z", "P>|z|", f"[{level}%", f"{100 - 100 * alpha / 2:g}%]"]
+        return Table("Parameters of the fit", columns, self.param_names, rows, facts, self.notes)
+
+    # Behind them.
+
+    def _covariance(self, kind: str) -> Array:
+        return self._fitted.covariance_of(self._fitted.jacobian, kind)
+
+    @property
+    def _row_weights(self) -> Array:
+        weight = self._fitted.weight
+        return np.ones(len(self._fitted.z)) if weight is None else weight
+
+    @property
+    def _errors(self) -> Array:
+        variances = np.diag(self._cov).copy()
+        scale = 1e-14 * np.einsum("ij,ij->i", self._fitted.jacobian, self._fitted.jacobian)
+        at_limit = np.all(np.abs(self._fitted.jacobian) < 1e-12, axis=1) | (variances < scale * 1e-6)
+        variances[at_limit] = np.nan
+        return np.sqrt(variances)
+
+    @property
+    def _pvalues(self) -> Array:
+        with np.errstate(invalid="ignore"):
+            p = 2.0 * norm.sf(np.abs(self._fitted.values / self._errors))
+        return np.where([kind in TESTABLE for kind in self._fitted.parameters.kinds], p, np.nan)
+
+    def _series(self, values: Array) -> Any:
+        if not self._pandas:
+            return values
+        import pandas as pd
+
+        return pd.Series(values, index=self.param_names)
+
+    def _notes(self) -> Any:
+        fitted = self._fitted
+        if not fitted.estimator.converged_:
+            yield "The fit did not converge: these numbers are about where it stopped, not about a maximum."
+        held = fitted.coordinates.held
+        if held:
+            yield f"The fit left {listed(held)}: held there, it has no standard error, and the others take it as known."
+        if fitted.information.inverse.blind.shape[1]:
+            lost = [n for n, e in zip(self.param_names, self._errors, strict=True) if np.isnan(e)]
+            yield (
+                "The observed information is singular or not positive: the data do not determine "
+                f"{listed(lost) if lost else 'some combination of parameters'}."
+            )
+        if fitted.information.penalty.any():
+            yield (
+                f"The penalty (C={fitted.estimator.C:g}) pulls coefficients to zero: intervals are about the shrunken "
+                "coefficients. Fit with C=np.inf for intervals about the true ones."
+            )
+        if fitted.full_likelihood:
+            yield from self._disagreement()
+        rows_a_parameter = self.nobs / max(fitted.coordinates.size, 1)
+        if rows_a_parameter < 10:
+            yield (f"Only {rows_a_parameter:.1f} rows a parameter: these approximations need more. Use `bootstrap`.")
+
+    def _disagreement(self) -> Any:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.sqrt(np.diag(self._covariance("sandwich")) / np.diag(self._covariance("observed")))
+        apart = np.exp(np.abs(np.log(ratio)))
+        if np.nanmax(apart, initial=1.0) > _DISAGREE:
+            worst = int(np.nanargmax(apart))
+            yield (
+                "Robust (sandwich) and model-based (observed) standard errors disagree, most for "
+                f"{self.param_names[worst]} (ratio {number(float(ratio[worst]))}): a sign that the model is not quite right, or "
+                "of few rows. The sandwich is the safer one."
+            )
+
+
+def number_of(weight: float) -> str:
+    """A number of rows, weighted or not."""
+    return f"{weight:.0f}" if float(weight).is_integer() else f"{weight:.1f}"
+
+
+def check_level(alpha: float) -> float:
+    """The complement of a level of confidence."""
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha={alpha!r} must lie between 0 and 1: intervals have level 1 - alpha.")
+    return float(alpha)

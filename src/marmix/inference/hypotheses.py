@@ -1,0 +1,261 @@
+"""Tests of hypotheses about the mechanism, each with statistic, reference distribution, p-value and a sentence.
+
+A likelihood ratio has a chi-square reference where the hypothesis is regular. It is not where a parameter has no meaning under it
+(the shape, if the uncertainty does not matter) or sits at its limit; then the reference is simulated from the fitted
+hypothesis, or the mixture of chi-squares that the limit makes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from marmix.inference.fitted import Fitted
+from marmix.inference.refits import refit, with_link
+from marmix.inference.simulation import seed_sequence, simulate
+from marmix.inference.tables import number, p_text
+from marmix.missingness import Mechanism
+
+Array = NDArray[np.float64]
+
+_MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
+_FEW_ROWS = 10  # rows a parameter below which a chi-square reference is not trusted alone
+
+
+@dataclass(frozen=True)
+class HypothesisTest:
+    """The answer of a test.
+
+    Attributes
+    ----------
+    question : str
+    statistic : float
+    reference : str
+        The distribution of the statistic under the hypothesis.
+    p_value : float
+    sentence : str
+        The answer in plain English.
+    details : dict
+        More numbers: log-likelihoods, estimates under the hypothesis, simulated statistics.
+    """
+
+    question: str
+    statistic: float
+    reference: str
+    p_value: float
+    sentence: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        p = p_text(self.p_value)
+        return (
+            f"{self.question}\n  statistic {number(self.statistic)}, reference {self.reference}, "
+            f"p {p if p.startswith('<') else '= ' + p}\n  {self.sentence}"
+        )
+
+
+def verdict(p_value: float) -> str:
+    """How a p-value is said."""
+    if p_value < 0.001:
+        return "very strong evidence"
+    if p_value < 0.01:
+        return "strong evidence"
+    if p_value < 0.05:
+        return "evidence"
+    return "no clear evidence" if p_value >= 0.1 else "weak evidence"
+
+
+def informative(
+    fitted: Fitted,
+    bootstrap: bool | None = None,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> HypothesisTest:
+    """Does the uncertainty drive the missingness? alpha_1 = 0 against the fit, by the likelihood ratio."""
+    known = _mechanism(fitted)
+    fitted.require_likelihood("the likelihood ratio")
+    null = _without_uncertainty(fitted, fitted.estimator, fitted.X, fitted.z, fitted.weight)
+    statistic = max(2.0 * (fitted.loglik - null.loglik), 0.0)
+    p_chi = float(chi2.sf(statistic, 1))
+    irregular = known.free_shape or known.free_share
+    size, rows = fitted.coordinates.size, fitted.engine.total_weight
+    few = rows < _FEW_ROWS * size
+    simulated = np.empty(0)
+    if bootstrap or (bootstrap is None and (irregular or few)):
+        _refuse_weights(fitted)
+
+        def one(rng: np.random.Generator) -> float:
+            X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
+            z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
+            under = _without_uncertainty(fitted, null.estimator, X, z, None)
+            fresh = refit(fitted.estimator, X, z, warm=False)
+            settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
+            near = refit(under.estimator, X, z, **settings)
+            return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
+
+        simulated = _simulated(one, n_resamples, n_jobs, random_state)
+    p_value = _p_value(statistic, simulated) if len(simulated) else p_chi
+    reference = f"parametric bootstrap, {len(simulated)} samples" if len(simulated) else "chi-square(1)"
+    sentence = (
+        f"There is {verdict(p_value)} that labels go missing according to how uncertain the classifier is of a row"
+        f"{': modelling it uses information that ignoring it would lose' if p_value < 0.05 else ''}."
+    )
+    if few and len(simulated):
+        sentence += (
+            f" Caution: {size} parameters on {rows:.0f} rows; the bootstrap p-value counts, the one of chi-square(1) would "
+            f"be {p_text(p_chi)}."
+        )
+    elif few:
+        sentence += f" Caution: {size} parameters on {rows:.0f} rows deserve the bootstrap p-value (bootstrap=True)."
+    elif irregular and not len(simulated):
+        sentence += " Caution: the shape has no meaning under the hypothesis, so the chi-square is only a guide."
+    details = {"p_chi2": p_chi, "loglik": fitted.loglik, "loglik_null": null.loglik, "simulated": simulated}
+    return HypothesisTest(
+        "Is the missingness informative (alpha_1 = 0)?", statistic, reference, p_value, sentence, details
+    )
+
+
+def link(
+    fitted: Fitted,
+    name: str = "logit",
+    bootstrap: bool = False,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> HypothesisTest:
+    """Is the link logit (shape 1) or cloglog (shape 0)? Against a free shape, by the likelihood ratio."""
+    if name not in ("logit", "cloglog"):
+        raise ValueError(f"link={name!r}: the hypothesis is 'logit' (shape 1) or 'cloglog' (shape 0).")
+    known = _mechanism(fitted)
+    fitted.require_likelihood("the likelihood ratio")
+    at = 1.0 if name == "logit" else 0.0
+    rows = fitted.X, fitted.z, fitted.weight
+    # each of the two is looked for from the other, so that neither is stuck in a lower maximum
+    given = not known.free_shape and known.shape == at
+    null = fitted.estimator if given else refit(fitted.estimator, *rows, **with_link(name))
+    free = fitted.estimator if known.free_shape else refit(null, *rows, **with_link("aranda-ordaz"))
+    statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
+    simulated = np.empty(0)
+    if bootstrap:
+        _refuse_weights(fitted)
+
+        def one(rng: np.random.Generator) -> float:
+            X, z = simulate(null, fitted.X, rng)
+            under = refit(null, X, z, **with_link(name))
+            return 2.0 * (refit(under, X, z, **with_link("aranda-ordaz")).loglik_ - under.loglik_)
+
+        simulated = _simulated(one, n_resamples, n_jobs, random_state)
+        p_value, reference = _p_value(statistic, simulated), f"parametric bootstrap, {len(simulated)} samples"
+    elif name == "logit":
+        p_value, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
+    else:
+        p_value = 1.0 if statistic == 0.0 else float(0.5 * chi2.sf(statistic, 1))
+        reference = "half chi-square(0), half chi-square(1): shape 0 is a limit"
+    sentence = (
+        f"There is {verdict(p_value)} against the {name} link (estimated shape {number(free.shape_)})"
+        f"{'' if p_value < 0.05 else ': these data are content with it'}."
+    )
+    details = {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated}
+    return HypothesisTest(f"Is the link {name} (shape {at:g})?", statistic, reference, p_value, sentence, details)
+
+
+def completely_at_random(fitted: Fitted) -> HypothesisTest:
+    """Are labels missing completely at random, or by the features? Logistic regression of the missing indicator on them."""
+    scale = np.std(fitted.X, axis=0)
+    drivers = ((fitted.X - fitted.X.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)).T.astype(float)
+    w = np.ones(len(fitted.z)) if fitted.weight is None else fitted.weight
+    order = np.argsort(fitted.z < 0, kind="stable")
+    labelled = int(np.sum(fitted.z >= 0))
+    if labelled in (0, len(order)):
+        raise ValueError("every label is there: there is no missingness to test.")
+    begin = Mechanism(alpha=(0.0,) * (1 + len(drivers))).starting(float(w[fitted.z < 0].sum() / w.sum()))
+    flat = begin.loglik_of(drivers[:, order], labelled, w[order])
+    found = begin.profile_of(drivers[:, order], labelled, w[order])
+    statistic = max(2.0 * (found.loglik_of(drivers[:, order], labelled, w[order]) - flat), 0.0)
+    p_value = float(chi2.sf(statistic, len(drivers)))
+    strongest = fitted.features[int(np.argmax(np.abs(found.alpha[1:])))]
+    sentence = (
+        f"There is {verdict(p_value)} that missing labels depend on the features"
+        f"{f' (most on {strongest}): they are not missing completely at random' if p_value < 0.05 else ''}. "
+        "A linear regression sees a side, not a band around the boundary: see also the test of informative missingness."
+    )
+    details = {"slopes_of_standardised_features": dict(zip(fitted.features, found.alpha[1:], strict=True))}
+    return HypothesisTest(
+        "Are labels missing completely at random, against missing by the features?",
+        statistic,
+        f"chi-square({len(drivers)})",
+        p_value,
+        sentence,
+        details,
+    )
+
+
+def _mechanism(fitted: Fitted) -> Mechanism:
+    if fitted.mechanism is None:
+        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
+    return fitted.mechanism
+
+
+class _Null(NamedTuple):
+    """The model in which the uncertainty does not matter: the ignorable fit, and labels lost by the covariates alone."""
+
+    estimator: Any
+    loglik: float
+    q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
+
+
+def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> _Null:
+    """That model, fitted to rows; from a fit and from scratch, for it too may have several maxima."""
+    tries = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
+    best = max(tries, key=lambda estimator: float(estimator.loglik_))
+    known, w = _mechanism(fitted), np.ones(len(z)) if weight is None else weight
+    lost = float(w[z < 0].sum())
+    rate = lost / float(w.sum())
+    if not 0.0 < rate < 1.0:
+        raise ValueError("the labels are all there or all missing.")
+    if fitted.covariates is None:
+        by_rate = lost * np.log(rate) + (float(w.sum()) - lost) * np.log1p(-rate)
+        return _Null(best, best.loglik_ + float(by_rate), lambda X: rate)
+    frame, columns = fitted.covariates
+    order = np.argsort(z < 0, kind="stable")
+    drivers, labelled = frame.enter(X[:, columns])[:, order], int(np.sum(z >= 0))
+    begin = replace(known, alpha=(0.0,) * (1 + len(columns))).starting(rate)  # covariates as its only drivers
+    found = begin.profile_of(drivers, labelled, w[order])
+    loglik = best.loglik_ + found.loglik_of(drivers, labelled, w[order])
+    return _Null(best, loglik, lambda X: found.missing_proba_of(frame.enter(X[:, columns])))
+
+
+def _refuse_weights(fitted: Fitted) -> None:
+    if fitted.weight is not None:
+        raise ValueError("a parametric bootstrap needs rows without sample_weight: repeat rows instead.")
+
+
+def _simulated(
+    one: Callable[[np.random.Generator], float], n_resamples: int, n_jobs: int | None, random_state: Any
+) -> Array:
+    """The statistic in samples from the hypothesis; samples that cannot be fitted are left out."""
+
+    def safely(seed: np.random.SeedSequence) -> float:
+        try:
+            return max(one(np.random.default_rng(seed)), 0.0)
+        except (ValueError, np.linalg.LinAlgError):
+            return np.nan
+
+    values = np.array(
+        Parallel(n_jobs=n_jobs)(delayed(safely)(seed) for seed in seed_sequence(random_state).spawn(n_resamples))
+    )
+    if np.isnan(values).mean() > 0.5:
+        raise ValueError(
+            "more than half of the simulated samples could not be fitted (often: a class without label). Use fewer "
+            "parameters (covariance_type='tied'), or bootstrap=False."
+        )
+    return values[~np.isnan(values)]
+
+
+def _p_value(statistic: float, simulated: Array) -> float:
+    return float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))

@@ -1,0 +1,353 @@
+"""Multiple imputation of the missing labels, for analyses of the user's own, and Rubin's rules to pool them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from marmix.engines import block_rows
+from marmix.inference.estimates import check_level
+from marmix.inference.fitted import Fitted
+from marmix.inference.simulation import draw_labels, seed_sequence
+from marmix.inference.tables import Table, p_text
+from marmix.uncertainty import posterior
+
+Array = NDArray[np.float64]
+
+
+class Imputations(Sequence[NDArray[Any]]):
+    """Several completed sets of labels: given labels as they are, missing ones drawn.
+
+    A sequence of arrays of shape (n,), in the order in which the rows were given. Rows of weight zero are not among them, as
+    the fit does not know them; `rows` then tells which are.
+
+    Parameters
+    ----------
+    labels : array of shape (m, n)
+        Labels in the user's names.
+    proba : array of shape (n, K)
+        Posterior probabilities of the classes, averaged over the parameters that were drawn; one for a given label.
+    imputed : boolean array of shape (n,)
+        Which labels were missing.
+    rows : integer array of shape (n,) or None
+        Places of these rows among those that were given; None where they are all of them.
+    notes : list of str
+        What to know of them, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix.inference.imputation import Imputations
+    >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> labels = np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
+    >>> imputations = Imputations(labels, np.eye(2)[[0, 0, 1, 1]], np.array([False, True, False, False]))
+    >>> def mean_of_class_1(y):
+    ...     own = x[y == 1]
+    ...     return own.mean(), own.var(ddof=1) / len(own)
+    >>> print(imputations.pool(mean_of_class_1).params)
+    [3.25]
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[Any],
+        proba: Array,
+        imputed: NDArray[np.bool_],
+        rows: NDArray[np.integer[Any]] | None = None,
+        notes: Sequence[str] = (),
+    ):
+        self.labels, self.proba, self.imputed, self.notes = labels, proba, imputed, list(notes)
+        self.rows = np.arange(len(imputed)) if rows is None else rows
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, index: int) -> NDArray[Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Imputations": ...
+
+    def __getitem__(self, index: int | slice) -> "NDArray[Any] | Imputations":
+        if isinstance(index, slice):
+            return Imputations(self.labels[index], self.proba, self.imputed, self.rows, self.notes)
+        return self.labels[index]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter(self.labels)
+
+    def __repr__(self) -> str:
+        return f"Imputations(m={len(self)}, rows={len(self.imputed)}, imputed={int(self.imputed.sum())})"
+
+    def pool(
+        self,
+        function: Callable[[NDArray[Any]], tuple[ArrayLike, ArrayLike]],
+        dfcom: float | None = None,
+        names: Sequence[str] | None = None,
+    ) -> "Pooled":
+        """Run an analysis on every completed set of labels and pool the answers.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(labels)`` returns an estimate and its variance, or a vector of estimates and their covariance matrix
+            (or only their variances).
+        dfcom, names
+            See `pool`.
+        """
+        answers = []
+        for labels in self:
+            answer = function(labels.copy())
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                raise ValueError(
+                    "function must return two things, the estimate and its variance (or covariance matrix), as a tuple; "
+                    f"got {type(answer).__name__}."
+                )
+            answers.append(answer)
+        estimates, covariances = zip(*answers, strict=True)
+        return pool(estimates, covariances, dfcom, names)
+
+
+def multiple_imputations(
+    fitted: Fitted, m: int = 20, random_state: Any = None, cov_type: str = "sandwich"
+) -> Imputations:
+    """Draw the missing labels m times, each time with other parameters.
+
+    Each time the parameters are drawn from their normal approximation, in the coordinates of the fit (in which weights stay
+    positive and covariances positive definite), and then every missing label from its posterior probabilities under
+    them. So the imputations differ as much as the data leave open, which Rubin's rules need. Labels are missing at
+    random given the features: whether a label is missing says nothing more of it, and the parameters of the mechanism do
+    not enter.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    m : int, default=20
+        How many. 20 to 100 are usual; the more, the larger the share of missing information.
+    random_state : int, Generator, RandomState or None
+        The first imputations of a larger m are those of a smaller one.
+    cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
+        The covariance matrix of the parameters.
+
+    Returns
+    -------
+    Imputations
+    """
+    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
+        raise ValueError(f"m={m!r} must be a whole number, at least 1 (20 is usual).")
+    covariance, blind = fitted.information.covariance(cov_type)
+    coordinates = fitted.coordinates
+    own = coordinates.n_theta
+    values, vectors = np.linalg.eigh(covariance[:own, :own])
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    imputed = fitted.z < 0
+    X = fitted.X[imputed]
+    labels = np.tile(fitted.z, (int(m), 1))
+    tau = np.zeros((len(X), len(fitted.classes)))
+    for drawn, seed in zip(labels, seed_sequence(random_state).spawn(int(m)), strict=True):
+        rng = np.random.default_rng(seed)
+        vector = np.zeros(coordinates.size)
+        vector[:own] = root @ rng.normal(size=own)
+        proba = _posteriors(fitted, coordinates.at(vector)[0], X)
+        drawn[imputed] = draw_labels(proba, rng)
+        tau += proba / m
+    proba = np.eye(len(fitted.classes))[fitted.z]
+    proba[imputed] = tau
+    unseen = np.abs(blind[:own]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
+    held = unseen or coordinates.chart.directions.shape[1] > own
+    notes = [
+        "Some parameters are at a limit, or the data do not determine them: they were held at the fit, and the imputations "
+        "differ less than they should."
+    ]
+    return Imputations(fitted.classes[labels], proba, imputed, fitted.kept, notes if held else [])
+
+
+def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
+    """Posterior class probabilities (n, K) of rows under these parameters."""
+    engine = fitted.engine
+    size = block_rows(engine.model.n_features())
+    out = np.empty((len(X), len(fitted.classes)))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            out[rows] = posterior(engine.model.scores(theta, engine.frame.enter(X[rows]))).tau.T
+    return out
+
+
+def pool(
+    estimates: Any,
+    covariances: Any,
+    dfcom: float | None = None,
+    names: Sequence[str] | None = None,
+) -> "Pooled":
+    """Rubin's rules: one answer from those of m completed sets of data.
+
+    Parameters
+    ----------
+    estimates : array-like of shape (m,) or (m, p)
+        The estimate, or the vector of estimates, of each.
+    covariances : array-like of shape (m,), (m, p) or (m, p, p)
+        Variances or covariance matrices; with variances alone the covariances of the answer are NaN.
+    dfcom : float or None
+        Degrees of freedom that the analysis of complete data would have, such as n - p in a regression; None for many.
+    names : list of str or None
+        Names of the estimates.
+
+    Returns
+    -------
+    Pooled
+
+    Examples
+    --------
+    >>> from marmix.inference.imputation import pool
+    >>> answer = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
+    >>> print(answer.params, answer.bse.round(3))
+    [2.] [1.354]
+    """
+    Q = np.asarray(estimates, dtype=float)
+    U = np.asarray(covariances, dtype=float)
+    if Q.ndim not in (1, 2):
+        raise ValueError(f"estimates must have shape (m,) or (m, p), not {Q.shape}.")
+    m = len(Q)
+    if m < 2:
+        raise ValueError(
+            f"{m} imputation{'s' * (m != 1)}: how much the answers differ between imputations tells what the missing labels "
+            "cost, and takes two of them or more (20 are usual)."
+        )
+    Q = Q.reshape(m, -1)
+    p = Q.shape[1]
+    if U.shape in ((m, p), (m,)) and U.size == m * p:
+        variances = U.reshape(m, p)
+        U = np.full((m, p, p), np.nan)
+        np.einsum("mii->mi", U)[...] = variances
+    if U.shape != (m, p, p):
+        raise ValueError(
+            f"{m} estimates of {p} parameter{'s' * (p != 1)} need covariances of shape ({m}, {p}, {p}) or variances of shape "
+            f"({m}, {p}); got {U.shape}."
+        )
+    variances = np.einsum("mii->mi", U)
+    bad = ~(np.isfinite(Q) & np.isfinite(variances) & (variances >= 0.0)).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"the analysis of imputation {int(np.flatnonzero(bad)[0])} has an estimate that is not finite or a variance that is "
+            "not a number >= 0: mend the analysis, for one left out would bias the rest."
+        )
+    if dfcom is not None and not dfcom > 0.0:
+        raise ValueError(f"dfcom={dfcom!r} must be positive, or None.")
+    if names is None:
+        names = ["estimate"] if p == 1 else [f"estimate[{i}]" for i in range(p)]
+    if len(names) != p:
+        raise ValueError(f"names has {len(names)} names for {p} estimate{'s' * (p != 1)}.")
+    return Pooled(Q.mean(axis=0), U.mean(axis=0), np.cov(Q, rowvar=False).reshape(p, p), m, dfcom, list(names))
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The pooled answer of m analyses, by Rubin's rules; all arrays have an entry for each of the p estimates.
+
+    With the mean U of the variances within imputations and the variance B of the estimates between them,
+
+        T = U + (1 + 1/m) B,    lambda = (1 + 1/m) B / T,    df = (m - 1) / lambda²
+
+    (Rubin 1987). With degrees of freedom c of the complete data, Barnard and Rubin (1999) replace 1 / df by
+    ``1 / df + 1 / {(1 - lambda) c (c + 1) / (c + 3)}``.
+
+    Parameters
+    ----------
+    params : array of shape (p,)
+        The mean of the estimates.
+    within, between : arrays of shape (p, p)
+        U and B as matrices.
+    m : int
+    dfcom : float or None
+        c; None for infinitely many.
+    names : list of str
+    """
+
+    params: Array
+    within: Array
+    between: Array
+    m: int
+    dfcom: float | None = None
+    names: list[str] = field(default_factory=list)
+
+    def cov_params(self) -> Array:
+        """T, the covariance matrix of the estimates."""
+        return self.within + (1.0 + 1.0 / self.m) * self.between
+
+    @property
+    def bse(self) -> Array:
+        """Standard errors."""
+        return np.sqrt(np.diag(self.cov_params()))
+
+    @property
+    def _share(self) -> Array:
+        """lambda, the share of the variance that is due to missing labels."""
+        total = np.diag(self.cov_params())
+        extra = (1.0 + 1.0 / self.m) * np.diag(self.between)
+        return np.divide(extra, total, out=np.zeros_like(total), where=total > 0.0)
+
+    @property
+    def _many(self) -> Array:
+        """Rubin's degrees of freedom, those of large samples."""
+        with np.errstate(divide="ignore"):
+            return (self.m - 1) / self._share**2
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of the t distribution that intervals and p-values come from."""
+        if self.dfcom is None or np.isinf(self.dfcom):
+            return self._many
+        c, kept = self.dfcom, 1.0 - self._share
+        with np.errstate(divide="ignore"):
+            return 1.0 / (1.0 / self._many + (c + 3.0) / ((c + 1.0) * c * kept))
+
+    @property
+    def riv(self) -> Array:
+        """Relative increase of the variance due to missing labels, (1 + 1/m) B / U."""
+        with np.errstate(divide="ignore"):
+            return self._share / (1.0 - self._share)
+
+    @property
+    def fmi(self) -> Array:
+        """Fraction of missing information, (riv + 2 / (df + 3)) / (riv + 1) with Rubin's (1987) degrees of freedom."""
+        share = self._share
+        return share + (1.0 - share) * 2.0 / (self._many + 3.0)
+
+    @property
+    def tvalues(self) -> Array:
+        """Estimates over their standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.params / self.bse
+
+    @property
+    def pvalues(self) -> Array:
+        """Two-sided p-values of the hypothesis that an estimate is zero."""
+        return 2.0 * student.sf(np.abs(self.tvalues), self.df)
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Intervals of level 1 - alpha, (p, 2)."""
+        half = student.isf(check_level(alpha) / 2.0, self.df) * self.bse
+        return np.column_stack([self.params - half, self.params + half])
+
+    def summary(self, alpha: float = 0.05) -> Table:
+        """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
+        limits = self.conf_int(alpha)
+        columns = zip(
+            self.params, self.bse, self.tvalues, map(p_text, self.pvalues), *limits.T, self.df, self.fmi, strict=True
+        )
+        level = 100 * alpha / 2
+        titles = ["coef", "std err", "t", "P>|t|", f"[{level:g}%", f"{100 - level:g}%]", "df", "fmi"]
+        facts = [
+            ("imputations", str(self.m)),
+            ("complete-data df", "many" if self.dfcom is None else f"{self.dfcom:g}"),
+        ]
+        notes = ["fmi: fraction of the information about the estimate that went missing with the labels."]
+        if self.fmi.max() > self.m / 100.0:
+            notes.append(
+                f"More imputations would make these numbers steadier: m={self.m} is less than 100 times the largest fmi."
+            )
+        return Table("Pooled by Rubin's rules", titles, self.names, [list(row) for row in columns], facts, notes)

@@ -1,0 +1,228 @@
+"""Intervals for what people decide on: probabilities, labels, the missingness curve, the boundary, the Bayes error.
+
+All by the delta method, on a scale where it does well: log-odds for probabilities, log hazard for the missingness.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, logsumexp
+from scipy.stats import norm
+
+from marmix.engines import block_rows
+from marmix.inference.curvature import by_coefficients, row_terms, rows_of
+from marmix.inference.fitted import Fitted
+from marmix.links import hazard
+from marmix.missingness import Mechanism
+
+Array = NDArray[np.float64]
+
+
+class Curve(NamedTuple):
+    """P(label missing) against the uncertainty, with a pointwise band."""
+
+    u: Array
+    q: Array
+    lower: Array
+    upper: Array
+
+
+class Boundary(NamedTuple):
+    """The decision over a grid of two features.
+
+    ``log_odds`` is that of the second class for two classes, of the leading against the next for more; `undecided` is where its
+    interval contains 0: the band in which the boundary lies. ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws
+    both for two classes.
+    """
+
+    x: Array  # (nx,)
+    y: Array  # (ny,)
+    log_odds: Array  # (ny, nx)
+    error: Array  # (ny, nx)
+    label: NDArray[Any]  # (ny, nx)
+    undecided: NDArray[np.bool_]  # (ny, nx)
+
+
+class Interval(NamedTuple):
+    """An estimate with its standard error and interval."""
+
+    estimate: float
+    error: float
+    lower: float
+    upper: float
+
+
+class ImputedLabels(NamedTuple):
+    """The rows without label: what was imputed, and how sure that is.
+
+    `probability` is the posterior of the imputed label; `lower` and `upper` its interval, which tells how well the data
+    determine it; `settled` says whether the interval leaves only one label as the most probable.
+    """
+
+    row: NDArray[np.integer[Any]]
+    label: NDArray[Any]
+    probability: Array
+    lower: Array
+    upper: Array
+    settled: NDArray[np.bool_]
+
+
+def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array, Array]]:
+    """Blocks of rows: their place, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
+    model, size = fitted.engine.model, fitted.coordinates.n_theta
+    prepared, classes = model.prepare(fitted.theta), len(fitted.classes)
+    step = block_rows(classes * size)
+    for start in range(0, len(X), step):
+        part = slice(start, min(start + step, len(X)))
+        phi = model.detailed_features(fitted.engine.frame.enter(X[part]))
+        scores, share = model.block_scores(prepared, phi[: model.n_features()])
+        slopes = np.zeros((classes, size, phi.shape[1]))
+        p = len(phi)
+        for c, k in enumerate(model.owner):
+            own = fitted.information.pull[:size, c * p : (c + 1) * p] @ phi
+            slopes[k] += own if share is None else share[c] * own
+        yield part, scores, slopes
+
+
+def _errors(slopes: Array, covariance: Array) -> Array:
+    """Standard errors of quantities with derivatives (P, n)."""
+    return np.sqrt(np.maximum(np.einsum("pn,pq,qn->n", slopes, covariance, slopes, optimize=True), 0.0))
+
+
+def _theta_covariance(fitted: Fitted, kind: str) -> Array:
+    size = fitted.coordinates.n_theta
+    return fitted.information.covariance(kind)[0][:size, :size]
+
+
+def proba_interval(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> tuple[Array, Array]:
+    """Limits (n, K) of the posterior probabilities."""
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    lower, upper = (np.empty((len(X), len(fitted.classes))) for _ in range(2))
+    for part, scores, slopes in _score_rows(fitted, X):
+        for k in range(len(scores)):
+            rest = np.delete(scores, k, axis=0)
+            level = logsumexp(rest, axis=0)
+            weights = np.exp(rest - level)
+            odds = scores[k] - level
+            error = _errors(slopes[k] - np.einsum("kn,kpn->pn", weights, np.delete(slopes, k, axis=0)), covariance)
+            lower[part, k], upper[part, k] = expit(odds - z * error), expit(odds + z * error)
+    return lower, upper
+
+
+def credible_labels(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> NDArray[np.bool_]:
+    """Which classes (n, K) may be the most probable one, at level 1 - alpha for each pair of classes."""
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    out = np.ones((len(X), len(fitted.classes)), dtype=bool)
+    for part, scores, slopes in _score_rows(fitted, X):
+        top = scores.argmax(axis=0)
+        columns = np.arange(scores.shape[1])
+        leading = slopes[top, :, columns].T
+        for k in range(len(scores)):
+            error = _errors(leading - slopes[k], covariance)
+            out[part, k] = (top == k) | (scores[top, columns] - scores[k] < z * error)
+    return out
+
+
+def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
+    """The imputed labels of the rows without one."""
+    rows = np.flatnonzero(fitted.z < 0)
+    X = fitted.X[rows]
+    lower, upper = proba_interval(fitted, X, kind, alpha)
+    proba = fitted.estimator.predict_proba(X)
+    top = proba.argmax(axis=1)
+    settled = credible_labels(fitted, X, kind, alpha).sum(axis=1) == 1
+    at = np.arange(len(rows)), top
+    return ImputedLabels(fitted.kept[rows], fitted.classes[top], proba[at], lower[at], upper[at], settled)
+
+
+def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points: int = 100) -> Curve:
+    """q against the uncertainty, covariates at their means."""
+    if fitted.mechanism is None:
+        raise ValueError("there is no mechanism in this fit: fit with a link, to rows of which some have no label.")
+    if u is None:
+        seen = fitted.estimator._uncertainty_of(fitted.X)
+        u = np.linspace(seen.min(), seen.max(), n_points)
+    grid = np.asarray(u, dtype=float)
+    drivers = np.zeros((len(fitted.mechanism.alpha) - 1, len(grid)))
+    drivers[0] = grid
+
+    def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
+        assert mechanism is not None
+        with np.errstate(all="ignore"):
+            return np.log(hazard(mechanism.eta(drivers), mechanism.shape).n + mechanism.extra)
+
+    level = log_hazard(fitted.theta, fitted.mechanism)
+    error = np.sqrt(np.maximum(np.diag(fitted.covariance_of(fitted.jacobian_of(log_hazard), kind)), 0.0))
+    z = float(norm.isf(alpha / 2.0))
+    q, lower, upper = (-np.expm1(-np.exp(level + side * z * error)) for side in (0.0, -1.0, 1.0))
+    return Curve(grid, q, lower, upper)
+
+
+def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n_points: int = 100) -> Boundary:
+    """The decision over a grid of the two features."""
+    if len(fitted.features) != 2:
+        raise ValueError(
+            f"the decision boundary is drawn for two features, and this fit has {len(fitted.features)}; "
+            "credible_labels(X) tells for any rows whether the label is settled."
+        )
+    low, high = fitted.X.min(axis=0), fitted.X.max(axis=0)
+    across, along = (
+        np.linspace(low[i], high[i], n_points) if given is None else np.asarray(given, dtype=float)
+        for i, given in enumerate((x, y))
+    )
+    grid = np.column_stack([axis.ravel() for axis in np.meshgrid(across, along)])
+    covariance, shape = _theta_covariance(fitted, kind), (len(along), len(across))
+    odds, error, top = np.empty(len(grid)), np.empty(len(grid)), np.empty(len(grid), dtype=int)
+    for part, scores, slopes in _score_rows(fitted, grid):
+        columns = np.arange(scores.shape[1])
+        order = np.argsort(scores, axis=0)
+        first, second = order[-1], order[-2]
+        top[part] = first
+        if len(scores) == 2:
+            first, second = np.ones_like(first), np.zeros_like(second)
+        odds[part] = scores[first, columns] - scores[second, columns]
+        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, covariance)
+    undecided = np.abs(odds) < float(norm.isf(alpha / 2.0)) * error
+    return Boundary(
+        across,
+        along,
+        odds.reshape(shape),
+        error.reshape(shape),
+        fitted.classes[top].reshape(shape),
+        undecided.reshape(shape),
+    )
+
+
+def bayes_error(fitted: Fitted, alpha: float) -> Interval:
+    """Error rate of the fitted rule if its posteriors are right: the mean of ``1 - max tau`` over all rows.
+
+    Its standard error has both parts: the rows are a sample, and the parameters are estimated. With ``c`` the gradient of the
+    mean, the influence of a row is ``(h_j - mean h) / n + c' A^-1 s_j``.
+    """
+    information, engine = fitted.information, fitted.engine
+    size, model = fitted.coordinates.n_theta, engine.model
+    total, losses = engine.total_weight, []
+    gradient = np.zeros(len(information.sums.gradient))
+    blocks = list(rows_of(engine, fitted.theta))
+    for rows in blocks:
+        tau = rows.posterior.tau
+        leads = tau == tau.max(axis=0)
+        losses.append(1.0 - tau.max(axis=0))
+        by_scores = -tau * leads + tau * np.sum(tau * leads, axis=0)  # d(1 - tau_t) / ds_k = -tau_t (1{k=t} - tau_k)
+        by_scores = np.vstack([by_scores, np.zeros((len(gradient) - len(model.owner) * len(rows.phi), tau.shape[1]))])
+        gradient += by_coefficients(rows, model, by_scores) @ rows.weight / total
+    mean = float(sum(float(h @ rows.weight) for h, rows in zip(losses, blocks, strict=True)) / total)
+    pull = information.pull.copy()
+    pull[size:] = 0.0  # the mechanism has no part in the rule
+    direction = information.pull.T @ (information.inverse.matrix.T @ (pull @ gradient))
+    variance = 0.0
+    with np.errstate(all="ignore"):
+        for h, rows in zip(losses, blocks, strict=True):
+            scores = by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, engine.tempering)[0])
+            influence = (h - mean) / total + direction @ scores
+            variance += float(rows.weight @ influence**2)
+    error = float(np.sqrt(variance))
+    half = float(norm.isf(alpha / 2.0)) * error / max(mean * (1.0 - mean), 1e-300)
+    return Interval(mean, error, float(expit(logit(mean) - half)), float(expit(logit(mean) + half)))

@@ -1,0 +1,307 @@
+"""Profile-likelihood intervals of the mechanism's slopes, shape and share.
+
+The interval of level 1 - a holds the values whose profile log-likelihood, maximised over all other parameters, lies within
+half the chi-square quantile of the maximum. Its ends are where the signed root ``sqrt(2 (L_max - L(value)))``, which is nearly
+linear in the value, passes the normal quantile.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import norm
+
+from marmix.charts import SHAPE_MAX, SHARE_MAX
+from marmix.fitting import one_thread
+from marmix.inference.coordinates import Coordinates
+from marmix.inference.curvature import expected_outer
+from marmix.inference.fitted import Fitted
+from marmix.inference.tables import number
+from marmix.links import eta_at, hazard, stretch
+from marmix.missingness import Mechanism
+
+Array = NDArray[np.float64]
+
+_RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
+# Solutions along the profile before an end is taken to be out of reach, and the exactness of an end in units of the root.
+_MOST_STEPS, _CLOSE = 40, 1e-3
+# A profile that passes the maximum by so much has found a better fit.
+_BETTER = 1e-3
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile likelihood of a parameter of the mechanism.
+
+    Attributes
+    ----------
+    name : str
+    estimate : float
+    lower, upper : float
+        The interval; an end that the data do not set is infinite (for a shape: 0 or infinity).
+    level : float
+    values, loglik : arrays
+        The curve: profile log-likelihood, less the maximum, at these values of the parameter.
+    sentence : str
+        The interval in words.
+    """
+
+    name: str
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    values: Array
+    loglik: Array
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class _Place:
+    """A mechanism by coordinates that are its own parameters: ``(log n(centre), slopes, shape / (1 + shape), share)``.
+
+    The first is the log hazard at the mean drivers, which carries alpha_0 while the shape moves.
+    """
+
+    def __init__(self, reference: Mechanism, centre: Array):
+        self.reference, self.centre = reference, centre
+        n = hazard(reference.eta(centre[:, None]), reference.shape).n
+        rho = reference.shape / (1.0 + reference.shape)
+        self.origin = np.array([np.log(n[0]), *reference.alpha[1:], rho, reference.share])
+
+    def mechanism(self, place: Array) -> Mechanism:
+        """The mechanism there."""
+        b, *slopes, rho, share = place
+        shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
+        level = eta_at(float(np.exp(np.clip(b, -690.0, 690.0))), shape) - float(np.dot(slopes, self.centre))
+        return replace(self.reference, alpha=(level, *slopes), shape=shape, share=float(share))
+
+    def jacobian(self, place: Array) -> Array:
+        """d(alpha, shape, share) / d(place)."""
+        size, rho = len(place), place[-2]
+        shape = rho / (1.0 - rho) if self.reference.free_shape else self.reference.shape
+        n = float(np.exp(np.clip(place[0], -690.0, 690.0)))
+        ratio = stretch(shape * n)[0]
+        out = np.eye(size)
+        out[0, 0] = ratio
+        out[0, 1:-2] = -self.centre
+        out[0, -2] = (0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape) * (1.0 + shape) ** 2
+        out[-2, -2] = (1.0 + shape) ** 2
+        return out
+
+
+class _Surface:
+    """The log-likelihood as a function of theta's coordinates and the mechanism's place.
+
+    ``y`` are coordinates of all but the place that is profiled, in which the log-likelihood is about ``-|y|^2 / 2``; a free
+    shape and share keep their own, for they have bounds.
+    """
+
+    def __init__(self, fitted: Fitted, profiled: int):
+        engine, theta, mechanism = fitted.engine, fitted.theta, fitted.mechanism
+        assert mechanism is not None
+        self.engine = engine
+        self.coordinates = Coordinates(engine, theta, None)
+        sample = engine.sample(theta, mechanism, 4096)
+        w = np.ones(sample.drivers.shape[1]) if sample.weight is None else sample.weight
+        self.place = _Place(mechanism, mechanism.information(sample.drivers, w)[1])
+        self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.place.origin)
+        limits = {size - 2: (0.0, _RHO_MAX), size - 1: (0.0, SHARE_MAX)}
+        fixed = {size - 2} if not mechanism.free_shape else set()
+        fixed |= {size - 1} if not mechanism.free_share else set()
+        rest = [i for i in range(size) if i != self.profiled and i not in fixed]
+        free = [i for i in rest if i not in limits]
+        bounded = [i for i in rest if i in limits]
+        information = self._information(fitted)
+        values, vectors = np.linalg.eigh(information[np.ix_(free, free)])
+        root = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1]))
+        shear = -root @ (root.T @ information[np.ix_(free, [*bounded, self.profiled])])
+        self.transform = np.zeros((size, len(rest) + 1))  # from (y, displacement of the profiled one)
+        self.transform[np.ix_(free, range(len(free)))] = root
+        self.transform[np.ix_(free, range(len(free), len(rest) + 1))] = shear
+        for column, i in enumerate([*bounded, self.profiled], start=len(free)):
+            self.transform[i, column] = 1.0
+        self.bounds = [(None, None)] * len(free) + [tuple(limits[i] - self.place.origin[i - size]) for i in bounded]
+        inverse = np.linalg.pinv(information[np.ix_([*rest, self.profiled], [*rest, self.profiled])], hermitian=True)
+        self.error = float(np.sqrt(max(inverse[-1, -1], 1e-300)))
+        self.y, self.gain = np.zeros(len(rest)), 0.0
+        self.base = self.evaluate(self.y, 0.0)[0]
+
+    def _information(self, fitted: Fitted) -> Array:
+        """Expected information in these coordinates."""
+        outer = expected_outer(self.engine, fitted.theta, fitted.mechanism)
+        slopes = len(self.place.origin)
+        weights = len(outer) - slopes
+        pull = np.zeros((self.coordinates.size + slopes, len(outer)))
+        pull[: self.coordinates.size, :weights] = self.coordinates.pull(weights)
+        pull[self.coordinates.size :, weights:] = self.place.jacobian(self.place.origin).T
+        return pull @ outer @ pull.T
+
+    def at(self, y: Array, displacement: float) -> tuple[Array, Array]:
+        """Coordinates of theta, and the place of the mechanism."""
+        full = self.transform @ np.append(y, displacement)
+        place = self.place.origin + full[self.coordinates.size :]
+        place[-2], place[-1] = np.clip(place[-2], 0.0, _RHO_MAX), np.clip(place[-1], 0.0, SHARE_MAX)
+        return full[: self.coordinates.size], place
+
+    def evaluate(self, y: Array, displacement: float) -> tuple[float, Array]:
+        """Log-likelihood and its gradient in y: one pass."""
+        vector, place = self.at(y, displacement)
+        theta, _ = self.coordinates.at(vector)
+        with np.errstate(all="ignore"):
+            sums = self.engine.sums(theta, self.place.mechanism(place))
+            by_theta = self.coordinates.gradient(vector, theta, sums)
+        by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.place.jacobian(place)
+        gradient = self.transform.T @ np.concatenate([by_theta, by_place])
+        return sums.ignorable + sums.missing, gradient[:-1]
+
+    def highest(self, value: float) -> float:
+        """The profile log-likelihood, less the maximum; the climb begins where the last one ended."""
+        displacement = value - self.centre
+
+        def negative(y: Array) -> tuple[float, Array]:
+            value, gradient = self.evaluate(y, displacement)
+            if not (np.isfinite(value) and np.isfinite(gradient).all()):
+                return 1e10, np.zeros_like(y)
+            return self.base - value, -gradient
+
+        found = minimize(
+            negative,
+            self.y,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.bounds,
+            options={"maxcor": 30, "ftol": 1e-9, "gtol": 1e-3, "maxiter": 200},
+        )
+        self.y = found.x
+        self.gain = max(self.gain, -float(found.fun))
+        return -float(found.fun)
+
+    @property
+    def centre(self) -> float:
+        """The estimate of the profiled parameter."""
+        return float(self.place.origin[self.profiled - self.coordinates.size])
+
+    def root(self, value: float) -> float:
+        """``sqrt(2 (L_max - L(value)))``."""
+        return float(np.sqrt(max(-2.0 * self.highest(value), 0.0)))
+
+    @property
+    def shape_at_limit(self) -> bool:
+        """Whether the last climb ended at a shape that stands for infinity."""
+        return bool(self.place.reference.free_shape and self.at(self.y, 0.0)[1][-2] > 0.9999 * _RHO_MAX)
+
+
+def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
+    """Profile-likelihood interval of a slope, the shape or the share, and the curve at `n_points` values."""
+    profiled, kind, unit = _profiled(fitted, name)
+    fitted.require_likelihood("a profile likelihood")
+    with one_thread():
+        surface = _Surface(fitted, profiled)
+        level = float(norm.isf(alpha / 2.0))
+        low, high = (_end(surface, kind, sign, level) for sign in (-1.0, 1.0))
+        values, loglik = _curve(surface, kind, low, high, n_points)
+
+    def on_scale(value: float) -> float:
+        if kind != "shape":
+            return value / unit
+        return np.inf if value > 0.9999 * _RHO_MAX else value / (1.0 - value)
+
+    estimate, lower, upper = on_scale(surface.centre), on_scale(low), on_scale(high)
+    words = _sentence(name, kind, estimate, lower, upper, 1.0 - alpha)
+    if surface.gain > _BETTER:
+        words += (
+            f" The search found a fit whose log-likelihood is higher by {number(surface.gain)}: this one is not the maximum. "
+            "Fit again with a larger n_init."
+        )
+    return Profile(name, estimate, lower, upper, 1.0 - alpha, np.array([on_scale(v) for v in values]), loglik, words)
+
+
+def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
+    """Which coordinate of the place that name is, its kind, and its unit in the user's axes."""
+    names, kinds = fitted.parameters.names, fitted.parameters.kinds
+    own = [n for n, kind in zip(names, kinds, strict=True) if kind in ("alpha", "shape", "share") and n != "alpha_0"]
+    if fitted.mechanism is None:
+        raise ValueError("profile likelihoods are of the mechanism's parameters, and this fit has no mechanism.")
+    if name not in own:
+        fixed = " The shape was fixed, not estimated." if name == "shape" else ""
+        raise ValueError(
+            f"no profile likelihood of {name!r}: it is for {', '.join(own)}.{fixed} Other parameters have conf_int() and "
+            "bootstrap()."
+        )
+    slopes = len(fitted.mechanism.alpha) - 1
+    if name == "shape":
+        return 1 + slopes, "shape", 1.0
+    if name == "share":
+        return 2 + slopes, "share", 1.0
+    place = own.index(name)
+    if place == 0 or fitted.covariates is None:
+        return 1, "slope", 1.0
+    return 1 + place, "slope", float(fitted.covariates[0].unwhitener[place - 1, place - 1])
+
+
+def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
+    """The end of the interval on that side, on the scale of the place."""
+    limits = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}[kind]
+    limit = limits[0] if sign < 0.0 else limits[1]
+    surface.y = np.zeros_like(surface.y)
+    inside, inside_root, outside, outside_root = surface.centre, 0.0, None, 0.0
+    value = surface.centre + sign * level * surface.error
+    for _ in range(_MOST_STEPS):
+        value = min(value, limit) if sign > 0.0 else max(value, limit)
+        root = surface.root(value)
+        if root >= level:
+            outside, outside_root = value, root
+        else:
+            inside, inside_root = value, root
+            if value == limit:
+                return limit
+            if kind == "slope" and surface.shape_at_limit:
+                return float(sign * np.inf)  # slopes grow with the shape without limit
+        if abs(root - level) < _CLOSE:
+            return value
+        if outside is None:  # a little beyond where a straight root would pass the level
+            stretch_by = np.clip(1.1 * level / max(inside_root, 1e-6), 1.2, 3.0)
+            value = surface.centre + (value - surface.centre) * stretch_by if value != surface.centre else limit
+        else:
+            part = np.clip((level - inside_root) / (outside_root - inside_root), 0.05, 0.95)
+            value = inside + part * (outside - inside)
+            if abs(outside - inside) < 1e-9 * (1.0 + abs(inside)):
+                return inside
+    return float(sign * np.inf) if outside is None and kind == "slope" else inside
+
+
+def _curve(surface: _Surface, kind: str, low: float, high: float, n_points: int) -> tuple[Array, Array]:
+    """The profile from a little below the interval to a little above, walked outwards from the estimate."""
+    centre = surface.centre
+    low = low if np.isfinite(low) else centre - 4.0 * surface.error
+    high = high if np.isfinite(high) else centre + 4.0 * surface.error
+    low, high = centre + 1.2 * (low - centre), centre + 1.2 * (high - centre)
+    if kind != "slope":
+        low, high = max(low, 0.0), min(high, _RHO_MAX if kind == "shape" else SHARE_MAX)
+    values = np.linspace(low, high, n_points)
+    loglik = np.empty(n_points)
+    for side in (np.flatnonzero(values >= centre), np.flatnonzero(values < centre)[::-1]):
+        surface.y = np.zeros_like(surface.y)
+        for i in side:
+            loglik[i] = surface.highest(values[i])
+    return values, loglik
+
+
+def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float, level: float) -> str:
+    percent = f"{100 * level:g} % profile-likelihood interval"
+    if kind == "shape" and upper == np.inf:
+        which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is"
+        return f"{percent} for the shape: {number(lower)} to infinity. These data set no upper limit: {which}."
+    if kind == "shape" and lower == 0.0:
+        return (
+            f"{percent} for the shape: 0 to {number(upper)}. It reaches down to 0, the complementary log-log link, which "
+            f"these data do not exclude{' (nor logit, 1)' if upper > 1.0 else ''}."
+        )
+    words = f"{percent} for {name}: {number(lower)} to {number(upper)} (estimate {number(estimate)})."
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        words += " On the infinite side the data set no limit: a steeper slope with a larger shape fits as well."
+    return words

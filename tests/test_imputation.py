@@ -1,0 +1,311 @@
+"""Multiple imputation of labels, and Rubin's rules."""
+
+import doctest
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from scipy.stats import t as student
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.inference import imputation as module
+from marmix.inference.imputation import Imputations, multiple_imputations, pool
+
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+
+
+def fitted_of(clf, X, y, weight=None):
+    """The fit with its rows, as the methods of `Inference` have it."""
+    return clf.fit(X, y, weight).inference(X, y, weight)._fitted
+
+
+def class_mean(x, label):
+    """The user's analysis: the mean of x in a class, and its variance."""
+
+    def analysis(labels):
+        own = x[labels == label]
+        return own.mean(), own.var(ddof=1) / len(own)
+
+    return analysis
+
+
+# Rubin's rules.
+
+
+def test_the_rules_on_numbers_worked_out_by_hand():
+    """Estimates 1, 2, 3 with variance 1/2: B = 1, T = 1/2 + 4/3 = 11/6, lambda = 8/11, riv = 8/3, df = 2 (11/8)^2."""
+    answer = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
+    np.testing.assert_allclose(answer.params, [2.0])
+    np.testing.assert_allclose(answer.bse, [np.sqrt(11 / 6)])
+    np.testing.assert_allclose(answer.cov_params(), [[11 / 6]])
+    np.testing.assert_allclose(answer.riv, [8 / 3])
+    np.testing.assert_allclose(answer.df, [121 / 32])
+    np.testing.assert_allclose(answer.fmi, [(8 / 3 + 2 / (121 / 32 + 3)) / (11 / 3)])
+    half = student.ppf(0.975, 121 / 32) * np.sqrt(11 / 6)
+    np.testing.assert_allclose(answer.conf_int(), [[2 - half, 2 + half]])
+    np.testing.assert_allclose(answer.pvalues, [2 * student.sf(2 / np.sqrt(11 / 6), 121 / 32)])
+    few = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], dfcom=10)  # df of the rows that are there: 11/13 * 10 * 3/11 = 30/13
+    np.testing.assert_allclose(few.df, [1 / (32 / 121 + 13 / 30)])
+    np.testing.assert_allclose(few.fmi, answer.fmi)
+    assert few.conf_int()[0, 1] > answer.conf_int()[0, 1]
+    np.testing.assert_allclose(pool([1, 2, 3], [0.5] * 3, dfcom=1e12).df, answer.df)
+
+
+def test_without_differences_between_imputations_the_answer_is_that_of_complete_data():
+    covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
+    answer = pool([[1.0, -1.0]] * 5, [covariance] * 5)
+    np.testing.assert_allclose(answer.cov_params(), covariance)
+    np.testing.assert_array_equal(answer.fmi, [0.0, 0.0])
+    np.testing.assert_array_equal(answer.riv, [0.0, 0.0])
+    np.testing.assert_array_equal(answer.df, [np.inf, np.inf])
+    half = 1.959963984540054 * np.sqrt([2.0, 1.0])
+    np.testing.assert_allclose(answer.conf_int(), np.array([[1.0], [-1.0]]) + np.outer(half, [-1.0, 1.0]))
+    few = pool([[1.0, -1.0]] * 5, [covariance] * 5, dfcom=20)
+    np.testing.assert_array_equal(few.fmi, [0.0, 0.0])
+    np.testing.assert_allclose(few.df, [20 * 21 / 23] * 2)
+
+
+def test_without_variance_within_all_information_is_missing():
+    answer = pool([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
+    np.testing.assert_allclose(answer.fmi, [1.0])
+    np.testing.assert_allclose(answer.df, [2.0])
+    np.testing.assert_allclose(answer.bse, [np.sqrt(4 / 3)])
+
+
+def test_pooling_goes_along_with_linear_maps_and_does_not_know_an_order():
+    rng = np.random.default_rng(0)
+    estimates, roots = rng.normal(size=(6, 3)), rng.normal(size=(6, 3, 3))
+    covariances = roots @ np.swapaxes(roots, 1, 2)
+    answer, A = pool(estimates, covariances), rng.normal(size=(2, 3))
+    mapped = pool(estimates @ A.T, A @ covariances @ A.T)
+    np.testing.assert_allclose(mapped.params, A @ answer.params)
+    np.testing.assert_allclose(mapped.cov_params(), A @ answer.cov_params() @ A.T)
+    order = rng.permutation(6)
+    np.testing.assert_allclose(pool(estimates[order], covariances[order]).df, answer.df)
+    each = [pool(estimates[:, i], covariances[:, i, i]) for i in range(3)]
+    np.testing.assert_allclose(np.concatenate([one.fmi for one in each]), answer.fmi)
+    np.testing.assert_allclose(np.concatenate([one.conf_int() for one in each]), answer.conf_int())
+
+
+def test_variances_alone_leave_covariances_unknown():
+    rng = np.random.default_rng(1)
+    estimates, variances = rng.normal(size=(4, 2)), rng.uniform(1.0, 2.0, size=(4, 2))
+    answer = pool(estimates, variances)
+    whole = pool(estimates, [np.diag(v) for v in variances])
+    np.testing.assert_allclose(answer.bse, whole.bse)
+    np.testing.assert_allclose(answer.df, whole.df)
+    assert np.isnan(answer.cov_params()[[0, 1], [1, 0]]).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0], [1.0]), "takes two of them or more"),
+        (([], []), "0 imputations"),
+        (([1.0, np.nan], [1.0, 1.0]), "imputation 1 has an estimate that is not finite"),
+        (([1.0, 2.0], [-1.0, 1.0]), "imputation 0"),
+        (([1.0, 2.0, 3.0], [1.0, 1.0]), r"need covariances of shape \(3, 1, 1\)"),
+        ((np.ones((3, 2)), np.ones((3, 3, 3))), r"variances of shape \(3, 2\); got \(3, 3, 3\)"),
+        (([1.0, 2.0], [1.0, 1.0], -3.0), r"dfcom=-3\.0"),
+        (([1.0, 2.0], [1.0, 1.0], None, ["a", "b"]), "names has 2 names for 1 estimate"),
+    ],
+)
+def test_what_cannot_be_pooled_is_said(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pool(*arguments)
+
+
+def test_the_summary_shows_the_answer():
+    answer = pool([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], np.full((3, 2), 0.5), names=["slope", "level"])
+    frame = answer.summary(0.1).frame()
+    assert list(frame.columns) == ["coef", "std err", "t", "P>|t|", "[5%", "95%]", "df", "fmi"]
+    numbers = frame.loc["slope", ["coef", "std err", "[5%", "95%]", "df"]].astype(float)
+    np.testing.assert_allclose(numbers, [2.0, np.sqrt(11 / 6), *answer.conf_int(0.1)[0], 121 / 32])
+    assert frame.loc["level", "P>|t|"] == "<0.001"
+    assert "More imputations" in answer.summary().as_text()
+    assert "More imputations" not in pool([1.0] * 5, [1.0] * 5).summary().as_text()
+
+
+# Imputed labels.
+
+
+def variety(simulate):
+    """Fits of every kind, each with its rows."""
+    two, three = simulate(), simulate(classes=3, distance=3.0, seed=1)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(two.y))
+    names = np.array(["ash", "birch", "oak"], dtype=object)
+    frame = pd.DataFrame(three.X, columns=["width", "height"])
+    text = pd.Series(np.where(three.y < 0, None, names[three.y]))
+    bent = simulate(seed=6)
+    Mixture, Logistic = MARGaussianMixture, MARLogisticRegression
+    return {
+        "free shape": (Mixture(), bent.X, bent.y),
+        "shape at its limit": (Mixture(), two.X, two.y),
+        "names": (Mixture(link="logit"), frame, text),
+        "covariates": (Mixture(link="logit", mechanism_features=["height"]), frame, text),
+        "ignored": (Mixture(link=None), two.X, two.y),
+        "tempered": (Mixture(link="logit", mechanism_weight=0.5), two.X, two.y),
+        "weights": (Mixture(covariance_type="tied", link="logit"), two.X, two.y, weight),
+        "share": (Mixture(mcar_share=True), two.X, two.y),
+        "components": (Mixture(link="logit", n_components=2, random_state=0), two.X, two.y),
+        "logistic": (Logistic(), two.X, two.y),
+        "logistic of three": (Logistic(link="logit", mechanism_features=["width"]), frame, text),
+        "logistic tempered": (Logistic(link="logit", mechanism_weight=0.0), two.X, two.y),
+    }
+
+
+KINDS = [
+    "free shape", "shape at its limit", "names", "covariates", "ignored", "tempered", "weights", "share", "components",
+    "logistic", "logistic of three", "logistic tempered",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_labels_stay_and_missing_ones_follow_their_posteriors(simulate, kind):
+    """Over m draws the share of a class in a row is its mean probability, within five standard errors."""
+    clf, X, y, *weight = variety(simulate)[kind]
+    m = 400
+    imputations = multiple_imputations(fitted_of(clf, X, y, *weight), m, random_state=0)
+    assert {"free shape": clf.shape_ != 0.0, "shape at its limit": clf.shape_ == 0.0}.get(kind, True)
+    missing = np.asarray(pd.isna(y) | (y == -1))
+    given = np.asarray(y)[~missing]
+    np.testing.assert_array_equal(imputations.imputed, missing)
+    assert (imputations.labels[:, ~missing] == given).all()
+    np.testing.assert_array_equal(imputations.proba[~missing], clf.classes_ == given[:, None])
+    np.testing.assert_allclose(imputations.proba.sum(axis=1), 1.0)
+    drawn = (imputations.labels[:, :, None] == clf.classes_).mean(axis=0)
+    error = np.sqrt(imputations.proba * (1.0 - imputations.proba) / m)
+    np.testing.assert_array_less(np.abs(drawn - imputations.proba), 5.0 * error + 3.0 / m)
+    # the mean probability is near the one at the fit: parameters are drawn around it
+    assert np.abs(imputations.proba[missing] - clf.predict_proba(X)[missing]).mean() < 0.1
+
+
+def test_posteriors_spread_as_the_delta_method_says():
+    """One feature, labelled rows alone: the log-odds of a row are normal, so its mean probability is that of a normal."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    y = np.where(np.arange(200) < 60, (rng.uniform(size=200) < expit(X[:, 0])).astype(int), -1)
+    fitted = fitted_of(MARLogisticRegression(C=np.inf, link=None), X, y)
+    covariance = fitted.covariance_of(fitted.jacobian, "sandwich")
+    rows = np.column_stack([np.ones(140), X[60:, 0]])
+    mean, variance = rows @ fitted.values, np.einsum("ni,ij,nj->n", rows, covariance, rows)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    tau = expit(mean[:, None] + np.sqrt(variance)[:, None] * nodes)
+    expected = tau @ weights / weights.sum()
+    error = np.sqrt(np.maximum(tau**2 @ weights / weights.sum() - expected**2, 0.0) / 4000)
+    proba = multiple_imputations(fitted, 4000, random_state=1).proba[60:, 1]
+    np.testing.assert_array_less(np.abs(proba - expected), 5.0 * error)
+    assert (np.abs(expit(mean) - expected) > 10.0 * error).any()  # what fixed parameters would give
+
+
+def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
+    weight = np.ones(len(two.y))
+    weight[::7] = 0.0
+    kept = np.flatnonzero(weight)
+    order = np.random.default_rng(0).permutation(len(two.y))
+    clf = MARGaussianMixture(link="logit")
+    some = multiple_imputations(fitted_of(clf, two.X, two.y, weight), 5, random_state=0)
+    np.testing.assert_array_equal(some.rows, kept)
+    given = two.y[kept] >= 0
+    assert (some.labels[:, given] == two.y[kept][given]).all()
+    whole = multiple_imputations(fitted_of(clf, two.X, two.y), 5, random_state=0)
+    np.testing.assert_array_equal(whole.rows, np.arange(len(two.y)))
+    shuffled = multiple_imputations(fitted_of(clf, two.X[order], two.y[order]), 300, random_state=0)
+    back = np.empty_like(shuffled.proba)
+    back[order] = shuffled.proba
+    more = multiple_imputations(fitted_of(clf, two.X, two.y), 300, random_state=0)
+    np.testing.assert_allclose(back, more.proba, atol=0.05)
+
+
+def test_all_rows_labelled_leaves_nothing_to_impute(two):
+    imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.truth), 4, random_state=0)
+    assert (imputations.labels == two.truth).all()
+    answer = imputations.pool(class_mean(two.X[:, 0], 1))
+    estimate, variance = class_mean(two.X[:, 0], 1)(two.truth)
+    np.testing.assert_allclose(answer.params, [estimate])
+    np.testing.assert_allclose(answer.bse, [np.sqrt(variance)])
+    np.testing.assert_array_equal(answer.fmi, [0.0])
+
+
+def test_imputations_are_a_sequence_that_a_seed_repeats(two):
+    fitted = fitted_of(MARGaussianMixture(link="logit"), two.X, two.y)
+    imputations = multiple_imputations(fitted, 6, random_state=3)
+    assert len(imputations) == 6
+    np.testing.assert_array_equal(np.array(list(imputations)), imputations.labels)
+    np.testing.assert_array_equal(imputations[-1], imputations.labels[5])
+    np.testing.assert_array_equal(imputations[2:4].labels, imputations.labels[2:4])
+    np.testing.assert_array_equal(multiple_imputations(fitted, 2, random_state=3).labels, imputations.labels[:2])
+    assert len({labels.tobytes() for labels in imputations}) == 6
+    rng = np.random.default_rng(3)
+    first, second = (multiple_imputations(fitted, 2, random_state=rng).labels for _ in range(2))
+    assert (first != second).any()
+    assert repr(imputations) == f"Imputations(m=6, rows=300, imputed={(two.y < 0).sum()})"
+
+
+def test_an_analysis_cannot_spoil_the_imputations(two):
+    imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.y), 3, random_state=0)
+    before = imputations.labels.copy()
+
+    def careless(labels):
+        labels[:] = 0
+        return [1.0, 2.0], np.eye(2)
+
+    np.testing.assert_array_equal(imputations.pool(careless, names=["a", "b"]).params, [1.0, 2.0])
+    np.testing.assert_array_equal(imputations.labels, before)
+    with pytest.raises(ValueError, match="must return two things"):
+        imputations.pool(lambda labels: labels.mean())
+    with pytest.raises(ValueError, match="takes two of them or more"):
+        imputations[:1].pool(careless)
+
+
+def test_bad_options_are_named(two):
+    fitted = fitted_of(MARGaussianMixture(mechanism_weight=0.5), two.X, two.y)
+    for m in (0, 2.5, True):
+        with pytest.raises(ValueError, match="whole number"):
+            multiple_imputations(fitted, m)
+    with pytest.raises(ValueError, match="use cov_type='sandwich'"):
+        multiple_imputations(fitted, cov_type="observed")
+
+
+def test_what_is_held_at_a_limit_is_told():
+    rng = np.random.default_rng(0)
+    truth = np.arange(200) % 2
+    X = rng.normal(size=(200, 2)) + 2.0 * truth[:, None]
+    X[truth == 0, 1] = 0.5  # a variance of zero
+    y = np.where(rng.uniform(size=200) < 0.3, -1, truth)
+    held = multiple_imputations(fitted_of(MARGaussianMixture(covariance_type="diag", link=None), X, y), 2)
+    assert "held at the fit" in held.notes[0]
+    free = multiple_imputations(fitted_of(MARGaussianMixture(covariance_type="tied", link=None), X, y), 2)
+    assert free.notes == []
+
+
+@pytest.mark.slow
+def test_pooled_intervals_cover_and_those_without_drawn_parameters_do_not():
+    """400 data sets, 80 % of labels missing: 95 % within three standard errors of a binomial share, 1.1 % each."""
+    covered, careless, repeats = 0, 0, 400
+    grid = np.linspace(-8.0, 8.0, 4001)
+    density = np.exp(-0.5 * grid**2)
+    truth = np.sum(grid * expit(1.5 * grid) * density) / np.sum(expit(1.5 * grid) * density)
+    for repeat in range(repeats):
+        rng = np.random.default_rng([2024, repeat])
+        X = rng.normal(size=(300, 1))
+        tau = expit(1.5 * X[:, 0])
+        y = (rng.uniform(size=300) < tau).astype(int)
+        y[rng.uniform(size=300) < expit(2.0 - 2.0 * (2.0 * tau - 1.0) ** 2)] = -1
+        clf = MARLogisticRegression(C=np.inf, link=None)
+        imputations = multiple_imputations(fitted_of(clf, X, y), 20, random_state=rng)
+        analysis = class_mean(X[:, 0], 1)
+        low, high = imputations.pool(analysis).conf_int()[0]
+        covered += low < truth < high
+        at_the_fit = np.where(y < 0, rng.uniform(size=(20, 300)) < clf.predict_proba(X)[:, 1], y)
+        low, high = Imputations(at_the_fit, imputations.proba, y < 0).pool(analysis).conf_int()[0]
+        careless += low < truth < high
+    assert abs(covered / repeats - 0.95) < 3 * np.sqrt(0.95 * 0.05 / repeats)
+    assert careless / repeats < 0.88
+
+
+def test_examples_in_docstrings_print_what_they_show():
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
