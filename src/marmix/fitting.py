@@ -113,7 +113,8 @@ def fit_logistic(
 
     if alone:
         with np.errstate(all="ignore"):
-            by_labels = by_labels._replace(theta=_newton(engine, model, by_labels.theta))
+            theta, at_top = _newton(engine, model, by_labels.theta)
+        by_labels = by_labels._replace(theta=theta, converged=by_labels.converged or at_top)
         return _with_mechanism(engine, by_labels, mechanism)
 
     def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
@@ -130,10 +131,14 @@ def fit_logistic(
     return fit
 
 
-def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
-    """Newton steps at the top of the labelled rows' log-likelihood: the last digits, which its values no longer show."""
+def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> tuple[Array, bool]:
+    """Newton steps at the top of the labelled rows' log-likelihood: the last digits, which its values no longer show.
+
+    Returns the coefficients, and whether the last step shows that they are those of the top.
+    """
     if theta.size > _NEWTON_SIZE:
-        return theta
+        return theta, False
+    size = np.inf
     for _ in range(3):
         hessian = np.kron(np.eye(model.vectors), model.penalty_matrix())
         for a in range(0, engine.labelled, _CALIBRATION_ROWS):
@@ -142,10 +147,11 @@ def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> Array:
             hessian += model.hessian(theta, model.features(engine.x[:, rows]), weight)
         gradient = engine.sums(theta, None).moments.by_component - theta @ model.penalty_matrix()
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
-        if not np.abs(step).max() < 1e-2 * (1.0 + np.abs(theta).max()):
-            return theta  # not near a top: there is none, as with separable classes and no penalty
+        size = np.abs(step).max() / (1.0 + np.abs(theta).max())
+        if not size < 1e-2:
+            return theta, False  # not near a top: there is none, as with separable classes and no penalty
         theta = theta + step
-    return theta
+    return theta, bool(size < 1e-8)
 
 
 def best_fit(

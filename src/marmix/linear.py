@@ -167,6 +167,10 @@ class LinearChart:
         """Upper bounds of the coordinates: none."""
         return np.full(self.size, np.inf)
 
+    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Coordinates at a limit: none."""
+        return at_limit
+
     def theta(self, vector: Array) -> Array:
         """The coefficients at these coordinates."""
         return self.reference + vector.reshape(self.reference.shape) @ self._root.T

@@ -157,6 +157,12 @@ class GaussianChart:
         upper[self._cuts[1] :] = limits.ravel()
         return upper
 
+    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Coordinates at a limit, and those that lose their meaning with them."""
+        out, b = at_limit.copy(), self._cuts[1]
+        out[b:] = self.model.structure.limited_steps(at_limit[b:].reshape(self._step_shape)).ravel()
+        return out
+
     def _parts(self, vector: Array) -> tuple[Array, Array, Array]:
         a, b = self._cuts
         return vector[:a], vector[a:b].reshape(self._components, self._d), vector[b:].reshape(self._step_shape)

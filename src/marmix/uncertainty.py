@@ -209,17 +209,20 @@ _KINKED = ("margin", "discriminant")
 def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
-    A constant added to all scores changes nothing, so the last class needs no step of its own.
+    A constant added to all scores changes nothing, so of two classes one step is enough.
     """
     measured, classes = measure_function(measure), len(p.scores)
     step = _STEP_OVER_KINKS if classes > 2 and measure in _KINKED else _STEP
     curvature = np.zeros((classes, classes, p.scores.shape[1]))
-    for k in range(classes - 1):
+    for k in range(classes if classes > 2 else 1):
         up, down = p.scores.copy(), p.scores.copy()
         up[k] += step
         down[k] -= step
         curvature[k] = (measured(posterior(up)).gradient - measured(posterior(down)).gradient) / (2.0 * step)
-    curvature[-1] = -curvature[:-1].sum(axis=0)
+    if classes == 2:
+        curvature[1] = -curvature[0]
+    else:
+        curvature -= curvature.mean(axis=0)
     return 0.5 * (curvature + np.swapaxes(curvature, 0, 1))
 
 

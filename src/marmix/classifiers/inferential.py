@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.classifiers.base import MARClassifier, Rows
 from marmix.engines import NumpyEngine
+from marmix.fitting import one_thread
 from marmix.inference import Counts, Fitted, Imputations, Inference, Parameters, mechanism_parameters
 from marmix.missingness import Mechanism
 from marmix.uncertainty import entropy, posterior
@@ -63,7 +64,8 @@ class InferentialClassifier(MARClassifier):
             loglik=self.loglik_,
             checked=self._checked,
         )
-        return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+        with one_thread():
+            return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
 
     def multiple_imputations(
         self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None

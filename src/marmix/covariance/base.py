@@ -105,6 +105,10 @@ class Structure(ABC):
     def step_limits(self, reference: Array, weights: Array, floor: float) -> Array:
         """Largest coordinates that keep the pivots above the floor."""
 
+    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Coordinates of L at a limit, and those that lose their meaning with them."""
+        return at_limit
+
     @abstractmethod
     def spread(self, chol: Array, components: int) -> Array:
         """``L^-T`` of every component as a full matrix: standard deviations along the axes of the factor."""

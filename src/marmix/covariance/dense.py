@@ -1,6 +1,7 @@
 """Structures with full matrices: one for every component, or one for all."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marmix.covariance.base import LOG_2PI, Array, Moments, Structure
 
@@ -102,6 +103,10 @@ class Full(Structure):
         room = -0.5 * np.log(floor) - np.log(np.einsum("...ii->...i", reference))
         limits[..., self._on_diagonal] = np.maximum(room, 0.0)
         return limits / self._step_scale(weights)
+
+    def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """A feature without variance explains no other one: the regressions on it go with its pivot."""
+        return at_limit | at_limit[..., self._on_diagonal][..., self._cols]
 
     def spread(self, chol: Array, components: int) -> Array:
         return np.broadcast_to(np.swapaxes(np.linalg.inv(chol), -1, -2), (components, self.d, self.d))

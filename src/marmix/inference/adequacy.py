@@ -60,12 +60,13 @@ def hausman(fitted: Fitted) -> HypothesisTest:
     contrasts = _contrasts(fitted, np.linalg.pinv(ignorable, hermitian=True) - V)
     other = "the fit to the labelled rows alone" if not engine.model.joint else "the fit that ignores the mechanism"
     largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
-    sentence = f"There is {verdict(p_value)} that the fit with the mechanism differs from {other} by more than chance"
-    sentence += (
-        f" (most in {largest}): the mechanism, or the model of the classes, is not quite right."
-        if p_value < 0.05
-        else ": they agree."
-    )
+    if p_value < 0.05:
+        sentence = (
+            f"There is {verdict(p_value)} that the fit with the mechanism and {other} differ by more than chance (most in "
+            f"{largest}): the mechanism, or the model of the classes, is not quite right."
+        )
+    else:
+        sentence = f"The fit with the mechanism and {other} agree within chance."
     return HypothesisTest(
         "Is the mechanism right (Hausman: does ignoring it change the answer)?",
         statistic,
@@ -194,8 +195,13 @@ def _residual_test(moments: _Moments, part: slice, name: str) -> HypothesisTest:
     statistic, df = quadratic_form(moments.residual[part], moments.left[part, part], scale)
     p_value = float(chi2.sf(statistic, df))
     kind = "binned" if part.start == 0 else "smoothed"
-    sentence = f"There is {verdict(p_value)} that the rate of missing labels along {name} is not the fitted one"
-    sentence += ": the mechanism misses something there." if p_value < 0.05 else "."
+    if p_value < 0.05:
+        sentence = (
+            f"There is {verdict(p_value)} that observed and fitted rates of missing labels differ along {name}: the mechanism "
+            "misses something there."
+        )
+    else:
+        sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
     question = f"Does the fitted missingness match the observed one ({kind}, along {name})?"
     return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
 
@@ -203,7 +209,7 @@ def _residual_test(moments: _Moments, part: slice, name: str) -> HypothesisTest:
 def _bin_table(
     bins: Array, place: Array, missing: NDArray[np.bool_], q: Array, w: Array, moments: _Moments, name: str
 ) -> Table:
-    rows, index = [], []
+    rows, index, shown = [], [], {"observed": 3, "fitted": 3, "z": 2}
     for i, b in enumerate(bins):
         own = b > 0.0
         weight = w[own]
@@ -217,7 +223,7 @@ def _bin_table(
             ]
         )
         index.append(f"{number(float(place[own].min()))} to {number(float(place[own].max()))}")
-    return Table(f"Missing labels along {name}", ["rows", "observed", "fitted", "z"], index, rows)
+    return Table(f"Missing labels along {name}", ["rows", "observed", "fitted", "z"], index, rows, decimals=shown)
 
 
 def _smoothed(ranks: Array, place: Array, missing: NDArray[np.bool_], q: Array, w: Array) -> tuple[Array, Array, Array]:

@@ -16,7 +16,9 @@ from marmix.missingness import Mechanism
 Array = NDArray[np.float64]
 
 _CHART_ROWS = 4096  # rows that suffice to scale the mechanism's coordinates
-_STEP = 1e-3  # of coordinates of unit information: fourth-order differences are then exact to rounding
+# Steps of fourth-order differences, exact to rounding: of theta's coordinates, and of the mechanism's, whose curvature is strong
+# where the shape is large.
+_STEP, _STEP_OF_MECHANISM = 1e-3, 2e-6
 
 
 class Coordinates:
@@ -55,7 +57,7 @@ class Coordinates:
         directions = self.chart.directions
         own = np.eye(0 if self.about is None else self.about.size)
         if hold:
-            limited = upper < 1e-6
+            limited = self.chart.limited(upper < 1e-6)
             if limited.any():
                 self.held.append("a variance at the limit set by reg_covar")
                 directions = directions[:, ~np.any(directions[limited] != 0.0, axis=0)]
@@ -83,11 +85,16 @@ class Coordinates:
                 self.held.append("share at 0" if known.share < 0.5 else "share at 1")
         return np.array(limited)
 
-    def error_of_shape(self, covariance: Array) -> float:
-        """Standard error of shape / (1 + shape) under a covariance of the coordinates; 0 where the shape is not free."""
+    def error_of_shape(self, covariance: Array, blind: Array) -> float:
+        """Standard error of shape / (1 + shape) under a covariance of the coordinates; 0 where the shape is not free.
+
+        It is infinite where the shape takes part in a direction that the data say nothing of.
+        """
         if self.about is None or self.mechanism is None or not self.mechanism.free_shape:
             return 0.0
         row = self.basis[self.chart.size + 1 + self.about.n_slopes]
+        if (np.abs(row @ blind) > 1e-4).any():
+            return np.inf
         return float(self.about.scale_of_shape * np.sqrt(max(row @ covariance @ row, 0.0)))
 
     def _parts(self, vector: Array) -> tuple[Array, Array]:
@@ -159,4 +166,5 @@ class Coordinates:
         """Steps of differences, which stay within the bounds."""
         room = [min([-a for a in (low,) if a is not None] + [b for b in (high,) if b is not None] + [np.inf])
                 for low, high in self.bounds]  # fmt: skip
-        return np.minimum(_STEP, np.maximum(0.25 * np.array(room), 1e-9))
+        steps = np.where(np.arange(self.size) < self.n_theta, _STEP, _STEP_OF_MECHANISM)
+        return np.minimum(steps, np.maximum(0.25 * np.array(room), 1e-9))

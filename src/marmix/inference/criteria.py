@@ -120,10 +120,11 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
         raise ValueError(f"names has {len(labels)} entries for {len(fits)} fits.")
     order = np.argsort(main, kind="stable")
     rows = [
-        [counts[i].n_parameters, counts[i].loglik, *values[i], float(main[i] - main.min()), round(float(weights[i]), 4)]
+        [counts[i].n_parameters, counts[i].loglik, *values[i], float(main[i] - main.min()), float(weights[i])]
         for i in order
     ]
     columns = ["parameters", "log-likelihood", "AIC", "BIC", "ICL", f"{by.upper()} - best", "weight"]
+    shown = {"log-likelihood": 2, "AIC": 1, "BIC": 1, "ICL": 1, f"{by.upper()} - best": 1, "weight": 3}
     notes = []
     if mixed:
         notes.append(
@@ -134,7 +135,13 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
     if any(np.isfinite(getattr(fit, "C", np.inf)) for fit in fits):
         notes.append("Penalised fits (finite C) count all parameters, and their log-likelihood is not the maximum.")
     return Table(
-        f"Comparison of {len(fits)} fits, best {by.upper()} first", columns, [labels[i] for i in order], rows, [], notes
+        f"Comparison of {len(fits)} fits, best {by.upper()} first",
+        columns,
+        [labels[i] for i in order],
+        rows,
+        [],
+        notes,
+        shown,
     )
 
 

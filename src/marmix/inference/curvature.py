@@ -27,6 +27,7 @@ from marmix.uncertainty import Posterior, measure_curvature, posterior
 Array = NDArray[np.float64]
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
+_SURE = 700.0  # a hazard at which the label is missing for sure, whatever the parameters do
 
 
 class Curvature(NamedTuple):
@@ -137,6 +138,8 @@ def row_terms(
     gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
     if mechanism is not None:
         about = hazard_rows(mechanism, rows)
+        lost = (np.arange(n) >= labelled) & (about.n > _SURE)
+        about.gradient[:, lost], about.curvature[:, :, lost] = 0.0, 0.0
         slope, bend = np.full(n, -1.0), np.zeros(n)
         against = odds_against(about.n[labelled:])
         slope[labelled:], bend[labelled:] = against, -against * (1.0 + against)
@@ -200,7 +203,7 @@ def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, igno
 
 
 def expected_outer(
-    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float = 0.0
+    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
 ) -> Array:
     """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness as the model has them given the features.
 
@@ -208,8 +211,8 @@ def expected_outer(
     ----------
     modelled : bool
         False leaves L_miss out of the likelihood, not out of the world.
-    rate : float
-        The probability of a missing label where there is no mechanism.
+    rate : float or None
+        The probability of a missing label where there is no mechanism; None takes the labels that are missing as given.
     """
     model, parts = engine.model, []
     with np.errstate(all="ignore"):
@@ -217,10 +220,12 @@ def expected_outer(
             tau = rows.posterior.tau
             classes, n = tau.shape
             size = classes + (size_of_mechanism(mechanism) if modelled else 0)
-            outer, q = np.zeros((size, size, n)), np.full(n, rate)
+            outer = np.zeros((size, size, n))
+            q = (np.arange(n) >= rows.labelled) * 1.0 if rate is None else np.full(n, rate)
             if mechanism is not None:
                 about = hazard_rows(mechanism, rows, with_curvature=False)
                 q = -np.expm1(-about.n)
+                about.gradient[:, about.n > _SURE] = 0.0
                 if modelled:
                     outer += odds_against(about.n) * about.gradient[:, None] * about.gradient[None, :]
             spread = (1.0 - q) * _spread(tau)

@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 
 # Standard errors of the two kinds differ when one is so many times the other.
 _DISAGREE = 1.25
+# Log-likelihood a labelled row from which on the classes are told apart.
+_SEPARATED = 0.01
 
 
 class Estimates:
@@ -122,7 +124,12 @@ class Estimates:
     # Behind them.
 
     def _covariance(self, kind: str) -> Array:
-        return self._fitted.covariance_of(self._fitted.jacobian, kind)
+        """NaN where a parameter is held: the coordinates do not move it."""
+        jacobian = self._fitted.jacobian
+        covariance = self._fitted.covariance_of(jacobian, kind)
+        held = np.all(np.abs(jacobian) <= 1e-9 * np.abs(self._fitted.values)[:, None], axis=1)
+        covariance[held], covariance[:, held] = np.nan, np.nan
+        return covariance
 
     @property
     def _row_weights(self) -> Array:
@@ -131,11 +138,7 @@ class Estimates:
 
     @property
     def _errors(self) -> Array:
-        variances = np.diag(self._cov).copy()
-        scale = 1e-14 * np.einsum("ij,ij->i", self._fitted.jacobian, self._fitted.jacobian)
-        at_limit = np.all(np.abs(self._fitted.jacobian) < 1e-12, axis=1) | (variances < scale * 1e-6)
-        variances[at_limit] = np.nan
-        return np.sqrt(variances)
+        return np.sqrt(np.diag(self._cov))
 
     @property
     def _pvalues(self) -> Array:
@@ -162,6 +165,12 @@ class Estimates:
             yield (
                 "The observed information is singular or not positive: the data do not determine "
                 f"{listed(lost) if lost else 'some combination of parameters'}."
+            )
+        labelled = self._row_weights[fitted.z >= 0].sum()
+        if not fitted.engine.model.joint and fitted.estimator.loglik_ignorable_ > -_SEPARATED * labelled:
+            yield (
+                "The classes of the labelled rows are told apart (almost) without error: coefficients have no finite maximum "
+                "without a penalty, and their standard errors mean little."
             )
         if fitted.information.penalty.any():
             yield (

@@ -156,10 +156,11 @@ def link(
     else:
         p_value = 1.0 if statistic == 0.0 else float(0.5 * chi2.sf(statistic, 1))
         reference = "half chi-square(0), half chi-square(1): shape 0 is a limit"
-    sentence = (
-        f"There is {verdict(p_value)} against the {name} link (estimated shape {number(free.shape_)})"
-        f"{'' if p_value < 0.05 else ': these data are content with it'}."
-    )
+    estimated = f"(estimated shape {number(free.shape_)})"
+    if p_value < 0.05:
+        sentence = f"There is {verdict(p_value)} against the {name} link {estimated}."
+    else:
+        sentence = f"These data are content with the {name} link {estimated}."
     details = {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated}
     return HypothesisTest(f"Is the link {name} (shape {at:g})?", statistic, reference, p_value, sentence, details)
 

@@ -24,7 +24,7 @@ from marmix.missingness import Mechanism
 Array = NDArray[np.float64]
 
 KINDS = ("sandwich", "observed", "expected")
-_SINGULAR = 1e-10  # smallest eigenvalue, relative to the largest, of an information that identifies its direction
+_SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an information that identifies its direction
 # Standard error of shape / (1 + shape), which lies between 0 and 1, from which on the data do not determine the shape.
 _UNIDENTIFIED = 0.5
 
@@ -36,22 +36,19 @@ class Inverse(NamedTuple):
     blind: Array
 
 
-def inverse(information: Array) -> Inverse:
-    """Invert after scaling to a unit diagonal; directions without (or with negative) information are blind."""
-    scale = np.sqrt(np.maximum(np.abs(np.diag(information)), 1e-300))
-    scaled = information / scale[:, None] / scale
-    symmetric = np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-7)
+def inverse(information: Array, symmetric: bool = True) -> Inverse:
+    """Invert; directions without (or with negative) information are blind.
+
+    The coordinates have unit information a row where data are complete, so eigenvalues tell how much of it is left. The
+    equations of a tempered mechanism are not symmetric.
+    """
     if symmetric:
-        values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+        values, vectors = np.linalg.eigh(0.5 * (information + information.T))
         kept = values > _SINGULAR * max(values[-1], 1e-300)
-        matrix = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        blind = vectors[:, ~kept]
-    else:  # the equations of a tempered mechanism
-        left, values, right = np.linalg.svd(scaled)
-        kept = values > _SINGULAR * values[0]
-        matrix = (right[kept].T / values[kept]) @ left[:, kept].T
-        blind = right[~kept].T
-    return Inverse(matrix / scale[:, None] / scale, blind / scale[:, None])
+        return Inverse((vectors[:, kept] / values[kept]) @ vectors[:, kept].T, vectors[:, ~kept])
+    left, values, right = np.linalg.svd(information)
+    kept = values > _SINGULAR * values[0]
+    return Inverse((right[kept].T / values[kept]) @ left[:, kept].T, right[~kept].T)
 
 
 class Information:
@@ -61,7 +58,7 @@ class Information:
         self.engine, self.theta, self.mechanism = engine, theta, mechanism
         self.sums: Curvature = curvature(engine, theta, mechanism)
         self._take(Coordinates(engine, theta, mechanism))
-        error = self.coordinates.error_of_shape(self.inverse.matrix)
+        error = self.coordinates.error_of_shape(*self.inverse)
         if error > _UNIDENTIFIED:
             self._take(Coordinates(engine, theta, mechanism, hold_shape=True))
 
@@ -99,7 +96,7 @@ class Information:
     @cached_property
     def inverse(self) -> Inverse:
         """The inverse of A."""
-        return inverse(self.bread)
+        return inverse(self.bread, symmetric=self.mechanism is None or self.engine.tempering == 1.0)
 
     def covariance(self, kind: str) -> tuple[Array, Array]:
         """The covariance matrix of that kind, and the directions (P, m) it says nothing of."""

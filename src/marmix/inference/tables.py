@@ -27,6 +27,8 @@ class Table:
         Shown above.
     notes : list of str
         Shown below.
+    decimals : dict
+        Decimals of columns where four significant digits would not do.
     """
 
     title: str
@@ -35,10 +37,11 @@ class Table:
     rows: list[list[Any]]
     facts: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    decimals: dict[str, int] = field(default_factory=dict)
 
     def as_text(self) -> str:
         """The table in plain characters."""
-        cells = [[written(value) for value in row] for row in self.rows]
+        cells = self._written()
         first = max([len(name) for name in self.index] + [0])
         widths = [max([len(row[i]) for row in cells] + [len(column)]) for i, column in enumerate(self.columns)]
         line = "  ".join([" " * first, *(c.rjust(w) for c, w in zip(self.columns, widths, strict=True))]).rstrip()
@@ -58,9 +61,9 @@ class Table:
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
         body = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            + "".join(f"<td style='text-align:right'>{escape(written(value))}</td>" for value in row)
+            + "".join(f"<td style='text-align:right'>{escape(cell)}</td>" for cell in row)
             + "</tr>"
-            for name, row in zip(self.index, self.rows, strict=True)
+            for name, row in zip(self.index, self._written(), strict=True)
         )
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         return (
@@ -70,6 +73,12 @@ class Table:
             + (f"<ul>{notes}</ul>" if notes else "")
             + "</div>"
         )
+
+    def _written(self) -> list[list[str]]:
+        return [
+            [written(value, self.decimals.get(column)) for value, column in zip(row, self.columns, strict=True)]
+            for row in self.rows
+        ]
 
     def frame(self) -> Any:
         """The table as a pandas DataFrame (install pandas for this)."""
@@ -86,8 +95,8 @@ class Table:
         return self.as_html()
 
 
-def written(value: Any) -> str:
-    """A cell as text: four significant digits, empty for None and NaN."""
+def written(value: Any, decimals: int | None = None) -> str:
+    """A cell as text: four significant digits unless decimals are given, empty for None and NaN."""
     if value is None:
         return ""
     if isinstance(value, (bool, np.bool_)):
@@ -95,7 +104,9 @@ def written(value: Any) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:d}"
     if isinstance(value, (float, np.floating)):
-        return "" if np.isnan(value) else number(float(value))
+        if np.isnan(value):
+            return ""
+        return number(float(value)) if decimals is None or np.isinf(value) else f"{value:.{decimals}f}"
     return str(value)
 
 
@@ -104,10 +115,12 @@ def number(value: float) -> str:
     if np.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
-    if size != 0.0 and (size < 1e-4 or size >= 1e7):
+    if size == 0.0:
+        return "0"
+    if size < 1e-4 or size >= 1e7:
         return f"{value:.{_DIGITS - 1}e}"
     least = 1 if size < 1e5 else 0
-    decimals = _DIGITS - 1 if size == 0.0 else int(np.clip(_DIGITS - 1 - np.floor(np.log10(size)), least, 6))
+    decimals = int(np.clip(_DIGITS - 1 - np.floor(np.log10(size)), least, 6))
     return f"{value:.{decimals}f}"
 
 

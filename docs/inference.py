@@ -1,0 +1,101 @@
+"""From a fit to what it is worth: standard errors, tests and intervals on real rows whose labels were hidden, hard cases first.
+
+`python docs/inference.py` prints the numbers of docs/inference.md (needs pandas) and draws docs/inference.png (extra `plot`).
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from marmix import MARGaussianMixture, compare, demo
+
+FEATURES = ["log radius", "log texture"]
+
+
+def rows():
+    """Two features of the breast-cancer rows; a random forest's uncertainty has decided whose label is hidden."""
+    data = demo.load()
+    hidden = np.random.default_rng(0).random(len(data.y)) < data.hide
+    names = np.array(["benign", "malignant"])[data.y]
+    return pd.DataFrame(data.X[:, :2], columns=FEATURES), np.where(hidden, None, names), names
+
+
+def printed(X, y, truth):
+    """Everything that the page shows; returns the inference."""
+    clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, y)
+    result = clf.inference(X, y)
+    print(result.summary(), "\n")
+    print(result.test_informative(), "\n")
+    print(result.test_link("logit"), "\n")
+    print(result.test_mechanism(), "\n")
+    print(result.goodness_of_fit(), "\n")
+    print(result.profile("alpha_1"))
+    free = MARGaussianMixture(covariance_type="tied").fit(X, y).inference(X, y)
+    shape = free.profile("shape", n_points=25)
+    print(shape, "\n")
+    error = result.bayes_error()
+    print(f"Error rate if the model is right: {error.estimate:.3f} ({error.lower:.3f} to {error.upper:.3f})")
+    imputed = result.imputed_labels()
+    right = imputed.label == truth[imputed.row]
+    print(
+        f"{len(right)} labels imputed, {right.mean():.1%} of them right; {imputed.settled.sum()} are settled, of which "
+        f"{right[imputed.settled].mean():.1%} are right, of the others {right[~imputed.settled].mean():.1%}\n"
+    )
+    kinds = ("full", "tied", "diag")
+    print(compare(*[MARGaussianMixture(covariance_type=kind, link="logit").fit(X, y) for kind in kinds]), "\n")
+    draws = clf.multiple_imputations(X, y, m=50, random_state=0)
+    malignant = draws.pool(lambda labels: share(labels == "malignant"))
+    low, high = malignant.conf_int()[0]
+    print(f"Share of malignant rows, by multiple imputation: {malignant.params[0]:.3f} ({low:.3f} to {high:.3f})")
+    among = np.mean([label == "malignant" for label in y if label is not None])
+    print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}")
+    return result, shape
+
+
+def share(is_so):
+    """A proportion and its variance."""
+    p = np.mean(is_so)
+    return p, p * (1.0 - p) / len(is_so)
+
+
+def drawn(X, y, result, shape, path):
+    """The boundary, the missingness curve and the profile of the shape, each with its uncertainty."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    blue, orange, grey = "#0072B2", "#D55E00", "#999999"
+    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
+    boundary = result.decision_boundary()
+    z = boundary.log_odds / boundary.error
+    left.contourf(boundary.x, boundary.y, z, levels=[-1.96, 1.96], colors=["#F0E442"], alpha=0.6)
+    left.contour(boundary.x, boundary.y, boundary.log_odds, levels=[0.0], colors="k", linewidths=1)
+    for name, colour, marker in ((None, grey, "."), ("benign", blue, "o"), ("malignant", orange, "^")):
+        own = np.array([label == name for label in y])
+        size = 10 if name is None else 14
+        left.scatter(*X[own].to_numpy().T, s=size, c=colour, marker=marker, lw=0, alpha=0.8, label=name or "no label")
+    left.set(xlabel=FEATURES[0], ylabel=FEATURES[1], title="The boundary and its 95 % band")
+    left.legend(fontsize=7, frameon=False)
+    curve, check = result.missingness_curve(), result.goodness_of_fit()
+    middle.fill_between(curve.u, curve.lower, curve.upper, color=blue, alpha=0.2, lw=0, label="95 % band")
+    middle.plot(curve.u, curve.q, color=blue, label="fitted")
+    middle.plot(check.at, check.observed, "--", color=orange, label="observed, smoothed")
+    middle.set(xlabel="squared margin", ylabel="P(label missing)", ylim=(0, 1), title="Missingness")
+    middle.legend(fontsize=7, frameon=False)
+    right.plot(shape.values, shape.loglik, color=blue)
+    right.axhline(-1.92, color=grey, lw=0.8, ls=":")
+    right.text(1.0, -1.88, "95 % interval: above this line", fontsize=7, color="0.4", va="bottom")
+    right.set(xlabel="shape of the link (logit: 1)", ylabel="log-likelihood, less the maximum", ylim=(-2.1, 0.1))
+    right.set_title("What the data say of the shape")
+    fig.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    X, y, truth = rows()
+    result, shape = printed(X, y, truth)
+    try:
+        drawn(X, y, result, shape, Path(__file__).with_suffix(".png"))
+    except ImportError:
+        print("no figure: install the extra `plot`")

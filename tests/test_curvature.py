@@ -1,0 +1,410 @@
+"""Second derivatives of the likelihood, outer products of the rows' scores, and the coordinates that carry both."""
+
+from copy import copy
+
+import mpmath as mp
+import numpy as np
+import pytest
+from problems import Problem, mechanism_of
+
+from marmix.covariance import STRUCTURES
+from marmix.engines import Frame, NumpyEngine
+from marmix.inference import curvature as curvature_module
+from marmix.inference.coordinates import Coordinates
+from marmix.inference.curvature import curvature, expected_outer
+from marmix.inference.information import inverse
+from marmix.linear import LinearScores
+from marmix.links import hazard, hazard_curvature
+from marmix.missingness import Mechanism, drivers_of
+from marmix.uncertainty import MEASURES, log_tau, measure_curvature, posterior
+
+SMOOTH = ["entropy", "gini", "log-entropy"]  # however many classes
+KINKED = ["discriminant", "margin"]  # from three classes on
+LINKS = ["logit", "cloglog", "aranda-ordaz", "near cloglog", "large shape", "with share"]
+KINDS = [*sorted(STRUCTURES), "wide"]
+
+
+def gini_of(log_posterior):
+    return 1.0 - np.exp(2.0 * log_posterior).sum(axis=1)
+
+
+def gini_and_slopes_of(log_posterior):
+    return gini_of(log_posterior), -2.0 * np.exp(2.0 * log_posterior)
+
+
+def labels_of(classes, n=36, seed=3):
+    z = np.random.default_rng(seed).integers(-1, classes, size=n)
+    z[:classes] = np.arange(classes)
+    return z
+
+
+def with_slopes(mechanism, covariates):
+    slopes = np.linspace(0.3, -0.4, covariates)
+    return None if mechanism is None else mechanism.moved(np.array([*mechanism.alpha, *slopes]))
+
+
+def mixture(kind, mechanism, counts=(1, 1), d=2, weighted=False, covariates=0, tempering=1.0, n=36):
+    """An engine with a random mixture and mechanism, which are no maximum."""
+    wide = kind == "wide"
+    problem = Problem(
+        "full" if wide else kind, mechanism, labels_of(len(counts), n), list(counts), d=d, weighted=weighted, wide=wide
+    )
+    columns = (Frame(np.full(covariates, 3.0), np.eye(covariates) / 2), list(range(covariates))) if covariates else None
+    engine = NumpyEngine(problem.X, problem.z, problem.weight, problem.engine.frame, problem.model, columns, tempering)
+    engine.made_of = problem.X, problem.z, problem.weight, problem.engine.frame, problem.model, columns, tempering
+    return engine, problem.theta, with_slopes(mechanism, covariates)
+
+
+def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0, tempering=1.0, n=40):
+    """The same of a logistic regression."""
+    rng, d = np.random.default_rng(1), 2
+    X, z = rng.normal(size=(n, d)) * 2 + 1, labels_of(classes, n)
+    model = LinearScores(d, classes, degree, C, np.ones(d), np.full(d, 2.0))
+    columns = (Frame(np.ones(covariates), np.eye(covariates)), list(range(covariates))) if covariates else None
+    weight = rng.uniform(0.5, 2, size=n) if weighted else None
+    made_of = X, z, weight, Frame(np.ones(d), np.eye(d) / 2), model, columns, tempering
+    engine = NumpyEngine(*made_of)
+    engine.made_of = made_of
+    model.calibrate(engine.x, engine.total_weight)
+    return engine, 0.5 * rng.normal(size=(model.vectors, model.n_features())), with_slopes(mechanism, covariates)
+
+
+def engine_with(engine, rows=slice(None), z=None, weight=None, repeats=None):
+    """An engine like this one with other rows, labels or weights."""
+    X, old_z, _, *rest = engine.made_of
+    X, z = X[rows], (old_z if z is None else z)[rows]
+    if repeats is not None:
+        X, z = np.repeat(X, repeats, axis=0), np.repeat(z, repeats)
+    return NumpyEngine(X, z, weight, *rest)
+
+
+def equations(coordinates, engine, vector):
+    """What a fit solves, in the coordinates: a tempered mechanism counts t in the classes' equations, one in its own."""
+    theta, mechanism = coordinates.at(vector)
+    sums = engine.sums(theta, mechanism)
+    if engine.tempering != 1.0:
+        whole = copy(engine)
+        whole.tempering = 1.0
+        own = whole.sums(theta, mechanism)
+        sums = sums._replace(alpha=own.alpha, shape=own.shape, share=own.share)
+    return coordinates.gradient(vector, theta, sums)
+
+
+def differences(function, size, steps):
+    columns = []
+    for unit, step in zip(np.eye(size), np.broadcast_to(steps, size), strict=True):
+        near = function(step * unit) - function(-step * unit)
+        far = function(2 * step * unit) - function(-2 * step * unit)
+        columns.append((8 * near - far) / (12 * step))
+    return np.column_stack(columns)
+
+
+def steps_of(coordinates):
+    steps = np.full(coordinates.size, 2e-4)
+    steps[coordinates.n_theta :] = 2e-6  # a shape of 40 moves by a unit for 6e-4 of its coordinate
+    return steps
+
+
+def check(engine, theta, mechanism, rtol=1e-7):
+    """Gradient and Hessian of `curvature` are those of the equations that a fit solves."""
+    coordinates = Coordinates(engine, theta, mechanism, hold=False)
+    sums = curvature(engine, theta, mechanism)
+    origin, steps = np.zeros(coordinates.size), steps_of(coordinates)
+    gradient = equations(coordinates, engine, origin)
+    assert np.abs(gradient).max() > 1e-2  # no maximum: what the curved coordinates add is not zero
+    found = coordinates.pulled(origin, sums.gradient)
+    np.testing.assert_allclose(found, gradient, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
+    if engine.tempering == 1.0:
+        alone = coordinates.value_and_gradient(origin)[1]
+        np.testing.assert_allclose(found, alone, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
+    pull = coordinates.pull(len(sums.gradient))
+    bend = differences(lambda vector: coordinates.pulled(vector, sums.gradient), coordinates.size, steps)
+    numeric = differences(lambda vector: equations(coordinates, engine, vector), coordinates.size, steps)
+    found = pull @ sums.hessian @ pull.T + bend
+    np.testing.assert_allclose(found, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
+
+
+# The pieces: the link and the measures.
+
+
+@pytest.mark.parametrize("shape", [0.0, 1e-6, 1e-3, 0.0099, 0.0101, 0.05, 0.3, 1.0, 7.0, 100.0])
+def test_curvature_of_the_link_agrees_with_fifty_digits(shape):
+    eta = np.linspace(-30.0, 30.0, 121)
+    found = hazard_curvature(eta, shape, hazard(eta, shape, True))
+    with mp.workdps(120):
+        a = mp.mpf(shape)
+        for i, value in enumerate(eta.tolist()):
+            e = mp.exp(mp.mpf(value))
+            slope, n = e / (1 + a * e), mp.log(1 + a * e)
+            by_shape = 2 * n / a**3 - 2 * slope / a**2 - slope**2 / a if a else 2 * e**3 / 3
+            for entry, truth in zip(found, (slope / (1 + a * e), -(slope**2), by_shape), strict=True):
+                assert abs(mp.mpf(float(entry[i])) - truth) <= 1e-12 * abs(truth)
+
+
+def exact_curvature(name, scores):
+    """Closed forms for smooth measures of any number of classes."""
+    p = posterior(scores)
+    tau, unit = p.tau, np.eye(len(scores))[:, :, None]
+    slopes = tau[:, None] * (unit - tau)  # of tau_k in s_l
+    if name == "gini":
+        squares = (tau**2).sum(axis=0)
+        return 2 * slopes * (squares - tau)[:, None] + 2 * tau[:, None] * (
+            2 * np.einsum("kn,kln->ln", tau, slopes)[None] - slopes
+        )
+    h = -(tau * log_tau(p)).sum(axis=0)
+    gradient = -tau * (log_tau(p) + h)
+    curved = -slopes * (log_tau(p) + h)[:, None] - tau[:, None] * (unit - tau + gradient)
+    return curved if name == "entropy" else curved / h - gradient[:, None] * gradient / h**2
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
+    scores = 2.0 * np.random.default_rng(0).normal(size=(classes, 200))
+    found, truth = measure_curvature(name, posterior(scores)), exact_curvature(name, scores)
+    np.testing.assert_allclose(found, truth, atol=1e-9)
+    if name == "gini":
+        np.testing.assert_allclose(measure_curvature(gini_and_slopes_of, posterior(scores)), truth, atol=1e-9)
+        np.testing.assert_allclose(measure_curvature(gini_of, posterior(scores)), truth, atol=5e-6)
+
+
+@pytest.mark.parametrize("name", ["margin", "discriminant", "signed-margin"])
+def test_curvature_of_a_measure_of_two_classes_is_its_closed_form(name):
+    scores = 3.0 * np.random.default_rng(0).normal(size=(2, 200))
+    t = np.tanh(0.5 * (scores[0] - scores[1]))
+    one = {
+        "margin": 0.5 * (1 - t**2) * (1 - 3 * t**2),
+        "discriminant": np.full(200, 2.0),
+        "signed-margin": 0.5 * t * (1 - t**2),
+    }[name]
+    truth = np.array([[one, -one], [-one, one]])
+    np.testing.assert_allclose(measure_curvature(name, posterior(scores)), truth, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", KINKED)
+def test_curvature_of_a_kinked_measure_is_right_where_no_kink_is_near(name):
+    scores = np.array([[2.0, 0.1, -1.5], [0.3, 2.2, 0.0], [-1.0, 1.0, 3.0]])
+
+    def gradient(shift):
+        return MEASURES[name](posterior(scores + shift[:, None])).gradient
+
+    truth = np.array([(gradient(unit) - gradient(-unit)) / 2e-5 for unit in 1e-5 * np.eye(3)])
+    np.testing.assert_allclose(measure_curvature(name, posterior(scores)), truth, atol=0.01)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("name", sorted(set(MEASURES) - {"signed-margin"}))
+def test_curvature_of_a_measure_is_symmetric_and_sums_to_zero_over_the_classes(name, classes, spread):
+    p = posterior(spread * np.random.default_rng(1).normal(size=(classes, 50)))
+    found = measure_curvature(name, p)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found, np.swapaxes(found, 0, 1))
+    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, *KINKED])
+def test_permuting_the_classes_permutes_the_curvature_of_a_measure(name):
+    scores = np.random.default_rng(1).normal(size=(3, 300))
+    order = [2, 0, 1]
+    found, permuted = (measure_curvature(name, posterior(s)) for s in (scores, scores[order]))
+    np.testing.assert_allclose(permuted, found[np.ix_(order, order)], atol=1e-8)
+
+
+# Gradient and Hessian against differences of the equations that a fit solves.
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("measure", [*SMOOTH, *KINKED, "signed-margin"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_hessian_of_a_mixture_for_every_covariance_measure_and_link(kind, measure, link):
+    check(*mixture(kind, mechanism_of(link, measure)))
+
+
+@pytest.mark.parametrize("counts", [(1, 1, 1), (2, 1), (2, 1, 3)])
+@pytest.mark.parametrize("measure", [None, *SMOOTH])
+@pytest.mark.parametrize("kind", KINDS)
+def test_hessian_of_a_mixture_with_more_classes_and_components(kind, measure, counts):
+    mechanism = None if measure is None else mechanism_of("with share", measure)
+    check(*mixture(kind, mechanism, counts))
+
+
+@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_hessian_of_a_mixture_with_weights_covariates_and_tempering(kind, tempering):
+    check(*mixture(kind, mechanism_of("with share"), (1, 2), weighted=True, covariates=2, tempering=tempering))
+
+
+@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("link", [None, "logit", "cloglog", "with share"])
+@pytest.mark.parametrize("C", [np.inf, 0.7])
+@pytest.mark.parametrize(("classes", "degree"), [(2, 1), (2, 2), (3, 1), (3, 2)])
+def test_hessian_of_a_logistic_regression(classes, degree, C, link, tempering):
+    mechanism = None if link is None else mechanism_of(link, "entropy")
+    check(*logistic(classes, mechanism, degree, C, covariates=0 if link is None else 1, tempering=tempering))
+
+
+@pytest.mark.parametrize(("measure", "rtol"), [(gini_and_slopes_of, 1e-7), (gini_of, 1e-6)])
+def test_hessian_with_a_measure_of_the_user(measure, rtol):
+    check(*mixture("full", Mechanism(measure, alpha=(-0.5, 2.0)), (1, 1, 1)), rtol=rtol)
+    check(*logistic(3, Mechanism(measure, alpha=(-0.5, 2.0))), rtol=rtol)
+
+
+@pytest.mark.parametrize("measure", KINKED)
+def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
+    engine, theta, mechanism = mixture("tied", mechanism_of("logit", measure), (1, 1, 1), n=20_000)
+    coordinates = Coordinates(engine, theta, mechanism)
+    sums = curvature(engine, theta, mechanism)
+    pull = coordinates.pull(len(sums.gradient))
+    found = pull @ sums.hessian @ pull.T + coordinates.bend(sums.gradient)
+    numeric = differences(lambda vector: equations(coordinates, engine, vector), coordinates.size, 0.02)
+    np.testing.assert_allclose(found, numeric, atol=0.01 * np.abs(numeric).max(), rtol=0.0)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize(
+    "build",
+    [lambda m: mixture("full", m, (1, 2)), lambda m: logistic(3, m, 2, C=0.7)],
+    ids=["mixture", "logistic"],
+)
+def test_what_the_curved_coordinates_add_has_its_digits(build, link):
+    engine, theta, mechanism = build(mechanism_of(link, "entropy"))
+    coordinates, gradient = Coordinates(engine, theta, mechanism), curvature(engine, theta, mechanism).gradient
+    numeric = differences(lambda vector: coordinates.pulled(vector, gradient), coordinates.size, steps_of(coordinates))
+    np.testing.assert_allclose(coordinates.bend(gradient), numeric, atol=1e-6 * np.abs(numeric).max(), rtol=0.0)
+
+
+# Outer products.
+
+
+CASES = {
+    "full": lambda t=1.0: mixture("full", mechanism_of("with share"), (1, 2), covariates=1, tempering=t),
+    "wide": lambda t=1.0: mixture("wide", mechanism_of("aranda-ordaz", "entropy"), (1, 1, 1), tempering=t),
+    "tied": lambda t=1.0: mixture("tied", mechanism_of("logit", "discriminant"), (2, 1), tempering=t),
+    "diag": lambda t=1.0: mixture("diag", mechanism_of("cloglog", "gini"), (1, 1), tempering=t),
+    "spherical": lambda t=1.0: mixture("spherical", None, (2, 1, 1), tempering=t),
+    "logistic": lambda t=1.0: logistic(2, mechanism_of("with share"), weighted=False, covariates=2, tempering=t),
+    "three classes": lambda t=1.0: logistic(
+        3, mechanism_of("cloglog", "margin"), degree=2, weighted=False, tempering=t
+    ),
+}
+
+
+@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("case", CASES)
+def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(case, tempering):
+    engine, theta, mechanism = CASES[case](tempering)
+    weight = np.random.default_rng(0).uniform(0.5, 3.0, size=engine.x.shape[1])
+    coordinates = Coordinates(engine, theta, mechanism, hold=False)
+    origin, n = np.zeros(coordinates.size), len(weight)
+    scores = np.array([equations(coordinates, engine_with(engine, slice(j, j + 1)), origin) for j in range(n)])
+    found = curvature(engine_with(engine, weight=weight), theta, mechanism)
+    pull = coordinates.pull(len(found.gradient))
+    expected = (scores.T * weight) @ scores
+    np.testing.assert_allclose(pull @ found.outer @ pull.T, expected, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(pull @ found.gradient, scores.T @ weight, atol=1e-10 * np.abs(expected).max())
+
+
+def outcomes(engine, theta, mechanism, rate=0.0):
+    """Every outcome of all rows at once: an engine each, weighted by its probability given the features."""
+    p = posterior(engine.model.scores(theta, engine.x))
+    q = np.full(engine.x.shape[1], rate)
+    if mechanism is not None:
+        q = mechanism.missing_proba_of(drivers_of(mechanism.measured(p).value, engine.covariates))
+    frame = engine.made_of[3]
+    X = engine.x.T @ frame.unwhitener.T + frame.centre  # in the order of the engine
+    columns = engine.made_of[5]
+    for k in range(-1, len(p.tau)):
+        probability = q if k < 0 else (1.0 - q) * p.tau[k]
+        yield NumpyEngine(X, np.full(len(q), k), probability, frame, engine.model, columns, engine.tempering)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("modelled", [True, False])
+def test_expected_outer_is_the_mean_over_all_outcomes_of_every_row(case, modelled):
+    engine, theta, mechanism = CASES[case]()
+    of = mechanism if modelled else None
+    truth = sum(curvature(other, theta, of).outer for other in outcomes(engine, theta, mechanism, 0.4))
+    rate = 0.4 if mechanism is None else 0.0
+    found = expected_outer(engine, theta, mechanism, modelled, rate)
+    np.testing.assert_allclose(found, truth, atol=1e-12 * np.abs(truth).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_information_identity_holds_for_every_row(case):
+    # given the features, outer products and second derivatives cancel but for those of the features' own density
+    engine, theta, mechanism = CASES[case]()
+    every = [curvature(other, theta, mechanism) for other in outcomes(engine, theta, mechanism, 0.4)]
+    total = sum(part.hessian + part.outer for part in every)
+    if engine.model.joint:
+        marginal = curvature(engine_with(engine, z=np.full(engine.x.shape[1], -1)), theta, None)
+        size = len(marginal.gradient)
+        total[:size, :size] -= marginal.hessian + marginal.outer
+    np.testing.assert_allclose(total, 0.0, atol=1e-11 * np.abs(every[0].outer).max())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_expected_is_observed_information_where_every_row_of_a_logistic_regression_has_a_label(classes, degree):
+    engine, theta, _ = logistic(classes, None, degree)
+    engine = engine_with(engine, z=np.arange(40) % classes, weight=engine.made_of[2])
+    found = curvature(engine, theta, None)
+    np.testing.assert_allclose(expected_outer(engine, theta, None), -found.hessian, atol=1e-12 * engine.total_weight)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
+    engine, theta, mechanism = CASES[case]()
+    repeats = np.random.default_rng(0).integers(1, 4, size=engine.x.shape[1])
+    weighted = engine_with(engine, weight=repeats.astype(float))
+    repeated = engine_with(engine, repeats=repeats)
+    expected = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
+    found = [*curvature(repeated, theta, mechanism), expected_outer(repeated, theta, mechanism)]
+    monkeypatch.setattr(curvature_module, "block_rows", lambda p: 5)
+    blocked = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
+    for one, other, third in zip(expected, found, blocked, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-12 * np.abs(one).max())
+        np.testing.assert_allclose(third, one, atol=1e-12 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"spherical"}))
+def test_without_the_ignorable_part_the_gradient_is_that_of_the_missingness(case):
+    engine, theta, mechanism = CASES[case]()
+    whole, ignorable = curvature(engine, theta, mechanism), curvature(engine, theta, None)
+    found = curvature(engine, theta, mechanism, ignorable=False)
+    size = len(ignorable.gradient)
+    np.testing.assert_allclose(found.gradient[:size], (whole.gradient[:size] - ignorable.gradient), atol=1e-10)
+    np.testing.assert_allclose(found.hessian[:size, :size], whole.hessian[:size, :size] - ignorable.hessian, atol=1e-9)
+    np.testing.assert_array_equal(found.gradient[size:], whole.gradient[size:])
+
+
+# The extremes.
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("shape", [0.0, 0.004, 1.0, 40.0])
+@pytest.mark.parametrize("alpha", [(-900.0, 300.0), (-3.0, 900.0), (250.0, -20.0), (400.0, 20.0), (900.0, 300.0)])
+def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
+    # that a label which was almost sure to be lost is lost says nothing; nor that one sure to be given is given
+    engine, theta, _ = logistic(2, None, n=60)
+    mechanism = Mechanism("signed-margin", alpha=alpha, shape=shape, free_shape=free)
+    frame = engine.made_of[3]
+    lost = mechanism.missing_proba(engine.model.scores(theta, engine.x).T) > 0.5
+    X = engine.x.T @ frame.unwhitener.T + frame.centre  # in the order of the engine
+    engine = NumpyEngine(X, np.where(lost, -1, np.arange(60) % 2), None, *engine.made_of[3:])
+    for sums in (*curvature(engine, theta, mechanism), expected_outer(engine, theta, mechanism)):
+        assert np.isfinite(sums).all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-14])
+def test_a_direction_without_information_is_blind_whatever_rounding_says_of_it(noise):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(5, 50))
+    information = root @ root.T
+    information[2], information[:, 2] = noise, noise
+    found = inverse(information)
+    assert found.blind.shape[1] == 1
+    assert abs(found.blind[2, 0]) > 0.999 * np.linalg.norm(found.blind)
+    others = np.delete(np.arange(5), 2)
+    block = np.ix_(others, others)
+    np.testing.assert_allclose(found.matrix[block], np.linalg.inv(information[block]), rtol=1e-9)
