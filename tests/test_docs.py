@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from marmix import missingness
 from marmix.classifiers import choice, logistic, mixture
+from marmix.inference import criteria, results
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,8 +30,20 @@ def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     assert p_values[0] < 1e-3 < 0.05 < p_values[1]  # and the check shows it
 
 
+@pytest.mark.slow
+def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
+    script = tmp_path / "inference.py"  # it draws its figure beside itself
+    shutil.copy(ROOT / "docs" / "inference.py", script)
+    done = subprocess.run([sys.executable, script], cwd=ROOT, capture_output=True, text=True, check=True)
+    shown = (ROOT / "docs" / "inference.md").read_text().split("```\n")[2]
+    numbers = [[float(x) for x in re.findall(r"-?\d+\.\d+", text)] for text in (done.stdout, shown)]
+    assert len(numbers[0]) > 150
+    np.testing.assert_allclose(*numbers, rtol=0.02, atol=0.011)
+    assert script.with_suffix(".png").stat().st_size > 10_000
+
+
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-@pytest.mark.parametrize("module", [mixture, logistic, choice, missingness])
+@pytest.mark.parametrize("module", [mixture, logistic, choice, criteria, missingness, results])
 def test_examples_in_docstrings_print_what_they_show(module):
     found = doctest.testmod(module)
     assert found.attempted > 0

@@ -174,7 +174,7 @@ class _Surface:
             jac=True,
             method="L-BFGS-B",
             bounds=self.bounds,
-            options={"maxcor": 30, "ftol": 1e-9, "gtol": 1e-3, "maxiter": 200},
+            options={"maxcor": 30, "ftol": 1e-7, "gtol": 5e-3, "maxiter": 200},
         )
         self.y = found.x
         self.gain = max(self.gain, -float(found.fun))

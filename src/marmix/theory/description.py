@@ -1,0 +1,194 @@
+"""What the theory is about: Gaussian classes, described by hand or taken from a fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from marmix.covariance import structure
+from marmix.engines import Frame, NumpyEngine
+from marmix.missingness import Mechanism
+from marmix.scores import Gaussians, GaussianScores
+
+Array = NDArray[np.float64]
+
+_NO_FLOOR = float(np.finfo(float).tiny)
+
+
+class GaussianClasses:
+    """Gaussian classes described by hand: what `MARGaussianMixture` would estimate.
+
+    Parameters
+    ----------
+    weights : array-like of shape (C,)
+        Probabilities of the components, which sum to one.
+    means : array-like of shape (C, d)
+    covariances : array-like
+        In scikit-learn's shapes: (C, d, d) if "full", (d, d) if "tied", (C, d) if "diag", (C,) if "spherical".
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        What a fit would know of the covariances: "tied" is a model with a common one, whose classes are easier to estimate.
+    component_classes : array-like of shape (C,) or None, default=None
+        The class of each component. By default every component is a class.
+    mechanism_features : sequence of int or None, default=None
+        Features that enter eta beside the uncertainty, in the order of the further slopes of the mechanism's alpha.
+
+    Examples
+    --------
+    >>> from marmix.theory import GaussianClasses, bayes_error
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> round(bayes_error(classes).value, 6)
+    0.158655
+    """
+
+    def __init__(
+        self,
+        weights: ArrayLike,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        covariance_type: str = "full",
+        component_classes: ArrayLike | None = None,
+        mechanism_features: Sequence[int] | None = None,
+    ):
+        self.weights, self.means = _numbers("weights", weights), _numbers("means", means)
+        self.covariances, self.covariance_type = _numbers("covariances", covariances), covariance_type
+        if self.weights.ndim != 1 or len(self.weights) < 2 or not (self.weights > 0.0).all():
+            raise ValueError(f"weights must be two or more positive probabilities; got {weights!r}.")
+        if abs(self.weights.sum() - 1.0) > 1e-8:
+            raise ValueError(f"weights sum to {self.weights.sum():.10g}, not to 1: divide them by their sum.")
+        n = len(self.weights)
+        if self.means.ndim != 2 or len(self.means) != n or self.means.shape[1] < 1:
+            raise ValueError(f"means must have shape ({n}, d), one row a component; got {self.means.shape}.")
+        d = self.means.shape[1]
+        kind = structure(covariance_type, d)
+        alike = kind.factor(kind.project(np.tile(np.eye(d), (n, 1, 1)), self.weights), _NO_FLOOR)
+        shape = kind.covariances(alike, np.eye(d)).shape
+        if self.covariances.shape != shape:
+            raise ValueError(
+                f"covariances must have shape {shape} with covariance_type={covariance_type!r}; got {self.covariances.shape}."
+            )
+        if not kind.positive(self.covariances):
+            raise ValueError("covariances must be positive definite.")
+        again = kind.covariances(kind.factor(self.covariances, _NO_FLOOR), np.eye(d))  # from one triangle
+        if not np.allclose(again, self.covariances, rtol=1e-6, atol=1e-8 * float(np.abs(again).max())):
+            raise ValueError("covariances must be symmetric.")
+        owner = np.arange(n) if component_classes is None else np.asarray(component_classes)
+        if owner.shape != (n,) or len(np.unique(owner)) < 2:
+            raise ValueError(
+                f"component_classes must name the class of each of the {n} components, two classes or more."
+            )
+        self.component_classes: NDArray[Any] = owner
+        self.mechanism_features = [] if mechanism_features is None else [int(i) for i in mechanism_features]
+        if not all(0 <= i < d for i in self.mechanism_features):
+            raise ValueError(f"mechanism_features={mechanism_features!r} must be indices of the {d} features.")
+
+
+@dataclass(frozen=True)
+class Description:
+    """Classes in the axes of a fit."""
+
+    model: GaussianScores
+    theta: Gaussians
+    frame: Frame
+    columns: list[int]  # features that enter the mechanism
+    mechanism: Mechanism | None  # that of the fit
+
+    @property
+    def d(self) -> int:
+        """How many features."""
+        return self.theta.mu.shape[1]
+
+    @cached_property
+    def axes(self) -> Array:
+        """A rotation of the axes of the fit, (d, d), after which the first axes separate the means."""
+        pi, mu = np.exp(self.theta.log_pi), self.theta.mu
+        return np.linalg.svd(np.sqrt(pi)[:, None] * (mu - pi @ mu))[2]
+
+    @cached_property
+    def turned(self) -> tuple[Array, Array]:
+        """Means (C, d) and covariances (C, d, d) of the components in these axes."""
+        spread = self.axes @ self.model.structure.spread(self.theta.chol, len(self.theta.mu))
+        return self.theta.mu @ self.axes.T, spread @ np.swapaxes(spread, 1, 2)
+
+    def engine(self, x: Array, weight: Array) -> NumpyEngine:
+        """Nodes (n, d) in these axes as the rows of an engine, none of them labelled."""
+        X = x @ self.axes @ self.frame.unwhitener.T + self.frame.centre
+        none = np.full(len(x), -1)
+        return NumpyEngine(
+            X, none, weight, self.frame, self.model, (self._axes, self.columns) if self.columns else None
+        )
+
+    @property
+    def _axes(self) -> Frame:
+        """Axes in which the features that enter the mechanism are standardised."""
+        pi, mu = np.exp(self.theta.log_pi), self.theta.mu
+        spread = self.model.structure.spread(self.theta.chol, len(mu))
+        within = np.einsum("c,cij,ckj->ik", pi, spread, spread)
+        between = np.einsum("c,ci,cj->ij", pi, mu - pi @ mu, mu - pi @ mu)
+        covariance = self.frame.unwhitener @ (within + between) @ self.frame.unwhitener.T
+        mean = self.frame.unwhitener @ (pi @ mu) + self.frame.centre
+        return Frame(mean[self.columns], np.diag(np.diag(covariance)[self.columns] ** -0.5))
+
+    def known(self, mechanism: Mechanism | None) -> Mechanism:
+        """The mechanism given, or that of the fit, in these axes; refused where it is not one for these classes."""
+        mechanism = self.mechanism if mechanism is None else mechanism
+        if mechanism is None:
+            raise ValueError("mechanism is None and the model has none: pass a marmix.Mechanism.")
+        if not isinstance(mechanism, Mechanism):
+            raise ValueError(f"mechanism must be a marmix.Mechanism; got {type(mechanism).__name__}.")
+        alpha = np.array(mechanism.alpha, dtype=float)
+        if not np.isfinite(alpha).all():
+            raise ValueError(
+                "alpha of the mechanism is not finite: it loses no label, or every one. Pass another mechanism."
+            )
+        if len(alpha) != 2 + len(self.columns):
+            raise ValueError(
+                f"alpha of the mechanism has {len(alpha)} entries and must have {2 + len(self.columns)}: intercept, slope of the "
+                f"uncertainty, and one for each of the {len(self.columns)} mechanism_features of the model."
+            )
+        if self.columns:
+            alpha[0] += alpha[2:] @ self._axes.centre
+            alpha[2:] = alpha[2:] @ self._axes.unwhitener
+        return mechanism.moved(alpha)
+
+
+def described(model: Any) -> Description:
+    """A description of classes made by hand, or of a fitted `MARGaussianMixture`."""
+    if isinstance(model, GaussianClasses):
+        return _by_hand(model)
+    if hasattr(model, "get_params"):
+        check_is_fitted(model)
+    if not isinstance(getattr(model, "_model", None), GaussianScores):
+        raise ValueError(
+            f"{type(model).__name__} has no model of the features, which the theory needs: pass a fitted MARGaussianMixture, or "
+            "GaussianClasses."
+        )
+    return Description(model._model, model._theta, model._frame, model._columns, model.mechanism_)
+
+
+def _by_hand(classes: GaussianClasses) -> Description:
+    names, owner = np.unique(classes.component_classes, return_inverse=True)
+    order = np.argsort(owner, kind="stable")
+    pi, means, covariances = classes.weights[order], classes.means[order], classes.covariances
+    kind = structure(classes.covariance_type, means.shape[1])
+    if kind.by_component:
+        covariances = covariances[order]
+    spread = kind.spread(kind.factor(covariances, _NO_FLOOR), len(pi))
+    frame = Frame(pi @ means, kind.whitener(np.einsum("c,cij,ckj->ik", pi, spread, spread)))
+    chol = kind.factor(kind.rebase(covariances, frame.whitener), _NO_FLOOR)
+    counts = np.bincount(owner, minlength=len(names)).tolist()
+    theta = Gaussians(np.log(pi / pi.sum()), (means - frame.centre) @ frame.whitener.T, chol)
+    return Description(GaussianScores(kind, counts, _NO_FLOOR), theta, frame, classes.mechanism_features, None)
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers; got {values!r}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite.")
+    return array
