@@ -54,6 +54,7 @@ class InferentialClassifier(MARClassifier):
             parameters=self._parameters(features, about),
             classes=self.classes_,
             features=features,
+            features_named=hasattr(self, "feature_names_in_"),
             covariates=rows.covariates,
             estimator=self._numbered(),
             X=rows.counted,

@@ -286,10 +286,7 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
         covariances = model.structure.distinct(estimator.covariances_)
         parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]
     else:
-        coefficients = _coefficients(estimator)
-        if len(coefficients) > 1:  # what is added to all classes changes nothing: it is as in the original
-            coefficients += (_coefficients(fitted.estimator) - coefficients).mean(axis=0)
-        parts = [coefficients.ravel()]
+        parts = [np.column_stack([estimator.intercept_, estimator.coef_]).ravel()]
     known = fitted.mechanism
     if known is not None:
         parts += [
@@ -299,18 +296,13 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
     return np.concatenate(parts)
 
 
-def _coefficients(estimator: Any) -> Array:
-    """Coefficients of a logistic regression, the intercept first."""
-    return np.column_stack([estimator.intercept_, estimator.coef_])
-
-
 def named(fitted: Fitted, estimator: Any) -> Any:
     """The estimator with the user's names of classes and features."""
     other = copy(estimator)
     other.classes_ = fitted.classes
     if hasattr(other, "component_classes_"):
         other.component_classes_ = fitted.classes[other._model.owner]
-    if fitted.features != [f"x{i}" for i in range(len(fitted.features))]:
+    if fitted.features_named:
         other.feature_names_in_ = np.array(fitted.features, dtype=object)
     return other
 

@@ -32,7 +32,8 @@ class Fitted:
     classes : array
         Names of the classes.
     features : list of str
-        Names of the features.
+        Names of the features: the user's if `features_named`, else x0, x1, ...
+    features_named : bool
     covariates : Frame and list of columns, or None
     estimator : MARClassifier
         The fitted estimator, with classes named 0, 1, ...: to be fitted again to other rows.
@@ -53,6 +54,7 @@ class Fitted:
     parameters: Parameters
     classes: NDArray[Any]
     features: list[str]
+    features_named: bool
     covariates: tuple[Frame, list[int]] | None
     estimator: Any
     X: NDArray[Any]

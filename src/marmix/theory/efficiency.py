@@ -114,7 +114,7 @@ def excess_risk(
     model: Any,
     mechanism: Mechanism | None = None,
     *,
-    labels: str = "complete",
+    labels: str | None = None,
     rate: float | None = None,
     rtol: float = 1e-3,
     random_state: int = 0,
@@ -128,9 +128,10 @@ def excess_risk(
     mechanism : Mechanism or None, default=None
         Why labels are missing. alpha is estimated along, and the shape and the share where `free_shape` and `free_share`
         say so. By default the one that was fitted.
-    labels : {"complete", "mcar", "modelled", "ignored", "unlabelled"}, default="complete"
-        Every label is known; a share is missing completely at random; labels are missing by the mechanism, which is modelled; or
-        ignored, which is valid but wasteful; no label at all (classes are then known up to their names only).
+    labels : {"complete", "mcar", "modelled", "ignored", "unlabelled"} or None, default=None
+        None is "modelled" where a mechanism is given, "mcar" where a rate is, else "complete". Every label is known; a
+        share is missing completely at random; labels are missing by the mechanism, which is modelled; or ignored, which is valid
+        but wasteful; no label at all (classes are then known up to their names only).
     rate : float or None, default=None
         The share that is missing if labels="mcar". By default that of the mechanism.
     rtol, random_state
@@ -148,6 +149,8 @@ def excess_risk(
     >>> round(excess_risk(classes).value, 4), round(excess_risk(classes, labels="mcar", rate=0.5).value, 4)
     (0.4839, 0.8793)
     """
+    if labels is None:
+        labels = "modelled" if mechanism is not None else "mcar" if rate is not None else "complete"
     if labels not in REGIMES:
         raise ValueError(f"labels={labels!r} is not one of {', '.join(map(repr, REGIMES))}.")
     if rate is not None and labels != "mcar":
@@ -184,7 +187,7 @@ class Efficiencies:
         both = [(self.coefficients[name], self.efficiencies[name]) for name in self.coefficients]
         return Table(
             "Excess risk of the plug-in rule from n rows, 2 n (E R - R*)",
-            ["coefficient", "error", "efficiency", "error"],
+            ["coefficient", "error", "efficiency", "its error"],
             [f"{name}: {_MEANING[name]}" for name in self.coefficients],
             [[*coefficient, *efficiency] for coefficient, efficiency in both],
             [("missing labels", f"{100 * self.rate.value:.2f} %")],
