@@ -139,14 +139,12 @@ def test_weights_count_rows(mixture):
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.08)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_vector_added_to_all_classes_of_a_logistic_regression_is_not_an_estimate(simulate, classes):
-    data = simulate(classes=classes, distance=3.0)
-    fitted = fitted_of(MARLogisticRegression(link="logit"), data.X, data.y)
-    moved = copy(fitted.estimator)
-    moved.coef_, moved.intercept_ = moved.coef_ + np.array([0.5, -2.0]), moved.intercept_ + 1.0
-    same = np.allclose(values_of(fitted, moved), fitted.values)
-    assert same == (classes > 2)
+def test_coefficients_of_the_classes_sum_to_zero_in_every_resample(simulate):
+    data = simulate(classes=3, distance=3.0)
+    found = bootstrap(fitted_of(MARLogisticRegression(link="logit"), data.X, data.y), 4, random_state=0)
+    for term in ("const", "x0", "x1"):
+        own = [i for i, name in enumerate(found.names) if name.startswith(f"{term}[")]
+        np.testing.assert_allclose(found.estimates[:, own].sum(axis=1), 0.0, atol=1e-8)
 
 
 # The statistic.

@@ -180,7 +180,7 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(len(fit.trace) - 1, 1)
         self.n_passes_ = fit.n_passes
         self._total_weight = engine.total_weight
-        self._tempering, self._offset = engine.tempering, offset
+        self._tempering = engine.tempering
 
     def _warn(self, fit: Fit, notes: list[str]) -> None:
         if not fit.converged:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.classifiers.base import MARClassifier, Rows
 from marmix.engines import NumpyEngine
 from marmix.fitting import one_thread
-from marmix.inference import Counts, Fitted, Imputations, Inference, Parameters, mechanism_parameters
+from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
 from marmix.missingness import Mechanism
 from marmix.uncertainty import entropy, posterior
 
@@ -26,7 +26,8 @@ class InferentialClassifier(MARClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            The rows that were fitted; the estimator does not keep them.
+            The rows that were fitted; the estimator does not keep them. Weights count rows: those of a survey, or inverse
+            probabilities, would give standard errors of as many rows as they sum to.
         cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
             Where standard errors come from. "sandwich" holds also where the model is wrong.
 
@@ -38,12 +39,10 @@ class InferentialClassifier(MARClassifier):
         check_is_fitted(self)
         rows = self._validated(X, y, sample_weight, reset=False)
         engine, mechanism = self._engine(rows), self._mechanism_of_fit(rows)
-        sums = engine.sums(self._theta, mechanism)
-        loglik = sums.ignorable + sums.missing + self._offset
-        if not np.isclose(loglik, self.loglik_, rtol=1e-6, atol=1e-6 * engine.total_weight):
+        own = Fingerprint.of(rows.counted, rows.labels, rows.weight, len(self.classes_))
+        if not own.same(self._fingerprint):
             raise ValueError(
-                "X, y and sample_weight are not the rows that this estimator was fitted to (their log-likelihood is "
-                f"{loglik:.6g}, that of the fit {self.loglik_:.6g}): inference is about the rows of the fit."
+                "X, y and sample_weight are not the rows that this estimator was fitted to: inference is about those."
             )
         features = self._column_names()
         about = mechanism_parameters(mechanism, rows.covariates, features)
@@ -73,7 +72,8 @@ class InferentialClassifier(MARClassifier):
     ) -> Imputations:
         """Labels imputed m times to the rows of the fit, for analyses of your own whose results `pool` combines.
 
-        Each time parameters are drawn from their distribution, then labels given them.
+        Each time parameters are drawn from their distribution, then labels given them. Every variable of the analysis must
+        be among the features, its outcome too, or it will find too little of what it seeks.
         """
         return self.inference(X, y, sample_weight).multiple_imputations(m, random_state)
 
@@ -99,8 +99,11 @@ class InferentialClassifier(MARClassifier):
         if known is not None and np.isfinite(known.alpha[0]):
             own = len(known.alpha) + known.free_shape + known.free_share
         size = self._model.chart(self._theta).directions.shape[1]
+        # the likelihood of a logistic regression without mechanism has only the labelled rows in it
+        labelled_only = known is None and not self._model.joint
         if X is None:
-            return Counts(self.loglik_, size + own, self._total_weight, self._entropy)
+            n = self._total_weight - (self._missing_weight if labelled_only else 0.0)
+            return Counts(self.loglik_, size + own, n, self._entropy)
         rows = self._validated(X, y, sample_weight, reset=False)
         engine = self._engine(rows)
         sums = engine.sums(self._theta, self._mechanism_of_fit(rows))
@@ -111,7 +114,10 @@ class InferentialClassifier(MARClassifier):
             with np.errstate(all="ignore"):
                 h = entropy(posterior(self._model.scores(self._theta, engine.x[:, columns]))).value
             entropy_sum += float(h.sum() if engine.weight is None else h @ engine.weight[columns])
-        return Counts(sums.ignorable + sums.missing + offset, size + own, engine.total_weight, entropy_sum)
+        n = engine.total_weight
+        if labelled_only:
+            n = float(engine.labelled if engine.weight is None else engine.weight[: engine.labelled].sum())
+        return Counts(sums.ignorable + sums.missing + offset, size + own, n, entropy_sum)
 
     def _engine(self, rows: Rows) -> NumpyEngine:
         """Rows in the axes of the fit."""

@@ -23,14 +23,23 @@ from scipy.stats import chi2
 
 from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
 from marmix.inference.fitted import Fitted
-from marmix.inference.hypotheses import HypothesisTest, verdict
+from marmix.inference.hypotheses import (
+    HypothesisTest,
+    caution,
+    reference_of,
+    simulated_p,
+    simulated_statistics,
+    verdict,
+)
 from marmix.inference.refits import refit, with_link
+from marmix.inference.simulation import simulate
 from marmix.inference.tables import Table, number
 
 Array = NDArray[np.float64]
 
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
 _WAVES = 4  # smooth functions of the rank
+_EXPECTED = 5.0  # least labels, and least gaps, expected in a bin
 _GRID = 50  # points of the smoothed curve
 
 
@@ -42,11 +51,52 @@ def quadratic_form(vector: Array, covariance: Array, scale: Array) -> tuple[floa
     return float(np.sum(along**2 / values[kept])), int(kept.sum())
 
 
-def hausman(fitted: Fitted) -> HypothesisTest:
+def hausman(
+    fitted: Fitted,
+    bootstrap: bool | None = None,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> HypothesisTest:
     """Whether the full fit agrees with the one that ignores the mechanism."""
-    if fitted.mechanism is None:
-        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
+    fitted.require_mechanism("this test")
     fitted.require_likelihood("the contrast of two fits")
+    statistic, df, covariance = _contrast(fitted)
+    p_chi = float(chi2.sf(statistic, df))
+    simulated, failed = np.empty(0), 0
+    if bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None):
+
+        def one(rng: np.random.Generator) -> float:
+            X, z = simulate(fitted.estimator, fitted.X, rng)
+            again = refit(fitted.estimator, X, z).inference(X, z)
+            return _contrast(again._fitted)[0]
+
+        simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
+    p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
+    contrasts = _contrasts(fitted, covariance)
+    joint = fitted.engine.model.joint
+    other = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"
+    largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
+    if p_value < 0.1:
+        sentence = (
+            f"There is {verdict(p_value)} that the fit with the mechanism and {other} differ by more than chance (most in "
+            f"{largest}): the mechanism, or the model of the classes, is not quite right."
+        )
+    else:
+        sentence = f"The fit with the mechanism and {other} agree within chance."
+    sentence += caution(fitted, p_chi, f"chi-square({df})", simulated)
+    return HypothesisTest(
+        "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?",
+        statistic,
+        reference_of(f"chi-square({df})", simulated, failed),
+        p_value,
+        sentence,
+        {"contrasts": contrasts, "p_chi2": p_chi, "simulated": simulated},
+    )
+
+
+def _contrast(fitted: Fitted) -> tuple[float, int, Array]:
+    """The statistic, its degrees of freedom, and the covariance of the difference of the two fits."""
     engine, theta, information = fitted.engine, fitted.theta, fitted.information
     size = fitted.coordinates.n_theta
     outer = expected_outer(engine, theta, fitted.mechanism, modelled=False)
@@ -56,25 +106,7 @@ def hausman(fitted: Fitted) -> HypothesisTest:
     score = pull @ curvature(engine, theta, None).gradient
     variance = ignorable - ignorable @ V @ ignorable
     statistic, df = quadratic_form(score, variance, np.sqrt(np.diag(ignorable)))
-    p_value = float(chi2.sf(statistic, df))
-    contrasts = _contrasts(fitted, np.linalg.pinv(ignorable, hermitian=True) - V)
-    other = "the fit to the labelled rows alone" if not engine.model.joint else "the fit that ignores the mechanism"
-    largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
-    if p_value < 0.05:
-        sentence = (
-            f"There is {verdict(p_value)} that the fit with the mechanism and {other} differ by more than chance (most in "
-            f"{largest}): the mechanism, or the model of the classes, is not quite right."
-        )
-    else:
-        sentence = f"The fit with the mechanism and {other} agree within chance."
-    return HypothesisTest(
-        "Is the mechanism right (Hausman: does ignoring it change the answer)?",
-        statistic,
-        f"chi-square({df})",
-        p_value,
-        sentence,
-        {"contrasts": contrasts},
-    )
+    return statistic, df, np.linalg.pinv(ignorable, hermitian=True) - V
 
 
 def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, float, float]]:
@@ -116,36 +148,55 @@ class GoodnessOfFit:
 
 def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
     """Does q fit? Along the uncertainty, a feature, the probability of a class, or any variable of the rows."""
-    if fitted.mechanism is None:
-        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
+    fitted.require_mechanism("this test")
     fitted.require_likelihood("the reference distribution of these residuals")
+    if not isinstance(n_bins, int) or n_bins < 2:
+        raise ValueError(f"n_bins={n_bins!r} must be a whole number, at least 2.")
     order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
     variable, name = _variable(fitted, by)
     place = variable[order]
-    ranks = (np.argsort(np.argsort(place, kind="stable"), kind="stable") + 0.5) / len(place)
-    edges = np.unique(np.quantile(place, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
-    bins = np.eye(len(edges) + 1)[np.searchsorted(edges, place, side="right")].T
-    bins = bins[bins.sum(axis=1) > 0.0]
+    w = np.ones(len(place)) if fitted.weight is None else fitted.weight[order]
+    q = fitted.estimator.missing_proba(fitted.X)[order]
+    ranks = _midranks(place, w)
+    bins = _bins(place, ranks, q, w, n_bins)
     waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
     moments = _residual_moments(fitted, np.vstack([bins, waves]))
-    n_cells = len(bins)
-    cells, smooth = (_residual_test(moments, part, name) for part in (slice(0, n_cells), slice(n_cells, None)))
-    q = moments.q
-    missing = np.arange(len(q)) >= fitted.engine.labelled
-    w = np.ones(len(q)) if fitted.weight is None else fitted.weight[order]
-    return GoodnessOfFit(
-        cells,
-        smooth,
-        _bin_table(bins, place, missing, q, w, moments, name),
-        *_smoothed(ranks, place, missing, q, w),
+    cells, smooth = (
+        _residual_test(fitted, moments, part, name) for part in (slice(0, len(bins)), slice(len(bins), None))
     )
+    missing = np.arange(len(q)) >= fitted.engine.labelled
+    table = _bin_table(bins, place, missing, q, w, moments, name)
+    return GoodnessOfFit(cells, smooth, table, *_smoothed(ranks, place, missing, q, w))
+
+
+def _midranks(place: Array, w: Array) -> Array:
+    """Weight below each row and half of that at it, as a share of all: rows that tie are equals, a row of weight two is two."""
+    _, own = np.unique(place, return_inverse=True)
+    sizes = np.bincount(own, weights=w)
+    return ((np.cumsum(sizes) - 0.5 * sizes) / w.sum())[own]
+
+
+def _bins(place: Array, ranks: Array, q: Array, w: Array, n_bins: int) -> Array:
+    """Indicators (b, n) of bins of about equal weight, joined until each expects enough labels and enough gaps."""
+    at = np.minimum((ranks * n_bins).astype(int), n_bins - 1)
+    gaps, labels = (np.bincount(at, weights=w * part, minlength=n_bins) for part in (q, 1.0 - q))
+    join, lost, kept = np.zeros(n_bins, dtype=int), 0.0, 0.0
+    bin_ = 0
+    for i in range(n_bins):
+        join[i] = bin_
+        lost, kept = lost + gaps[i], kept + labels[i]
+        if min(lost, kept) >= _EXPECTED:
+            bin_, lost, kept = bin_ + 1, 0.0, 0.0
+    join = np.minimum(join, max(bin_ - 1, 0))  # what is left over joins the last full one
+    bins = (join[at] == np.arange(join.max() + 1)[:, None]) * 1.0
+    return bins[bins.any(axis=1)]
 
 
 def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
     """The variable to sort by, in the order of the user's rows."""
     estimator = fitted.estimator
     if by is None:
-        return estimator._uncertainty_of(fitted.X), "the uncertainty"
+        return estimator.uncertainty(fitted.X), "the uncertainty"
     if isinstance(by, str) and by in fitted.features:
         return np.asarray(fitted.X[:, fitted.features.index(by)], dtype=float), by
     known = [k for k, name in enumerate(fitted.classes.tolist()) if isinstance(by, str) and str(name) == by]
@@ -154,9 +205,11 @@ def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
     if isinstance(by, str):
         raise ValueError(f"by={by!r} is neither a feature ({', '.join(fitted.features)}) nor a class.")
     values = np.asarray(by, dtype=float)
-    if values.shape != fitted.z.shape:
-        raise ValueError(f"by must have shape {fitted.z.shape}, one value a row; got {values.shape}.")
-    return values, "the given variable"
+    if values.shape != (fitted.n_rows,):
+        raise ValueError(f"by must have shape {(fitted.n_rows,)}, one value a row; got {values.shape}.")
+    if np.isnan(values[fitted.kept]).any():
+        raise ValueError("by has NaN: give every row a value.")
+    return values[fitted.kept], "the given variable"
 
 
 @dataclass(frozen=True)
@@ -164,7 +217,6 @@ class _Moments:
     residual: Array  # (m,)
     variance: Array  # (m, m), of residuals at the true parameters
     left: Array  # (m, m), what remains of it at the estimates
-    q: Array  # (n,)
 
 
 def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
@@ -172,7 +224,7 @@ def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
     model, mechanism, information = fitted.engine.model, fitted.mechanism, fitted.information
     assert mechanism is not None
     count, start = len(functions), 0
-    residual, variance, all_q = np.zeros(count), np.zeros((count, count)), []
+    residual, variance = np.zeros(count), np.zeros((count, count))
     slope = np.zeros((len(information.sums.gradient), count))
     with np.errstate(all="ignore"):
         for rows in rows_of(fitted.engine, fitted.theta):
@@ -183,40 +235,40 @@ def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
             residual += b @ (rows.weight * (m - q))
             variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
             slope += by_coefficients(rows, model, (1.0 - q) * about.gradient) @ (rows.weight * b).T
-            all_q.append(q)
             start += len(q)
     D = information.pull @ slope
     left = variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D
-    return _Moments(residual, variance, left, np.concatenate(all_q))
+    return _Moments(residual, variance, left)
 
 
-def _residual_test(moments: _Moments, part: slice, name: str) -> HypothesisTest:
+def _residual_test(fitted: Fitted, moments: _Moments, part: slice, name: str) -> HypothesisTest:
     scale = np.sqrt(np.maximum(np.diag(moments.variance)[part], 1e-300))
     statistic, df = quadratic_form(moments.residual[part], moments.left[part, part], scale)
     p_value = float(chi2.sf(statistic, df))
     kind = "binned" if part.start == 0 else "smoothed"
-    if p_value < 0.05:
+    if p_value < 0.1:
         sentence = (
             f"There is {verdict(p_value)} that observed and fitted rates of missing labels differ along {name}: the mechanism "
             "misses something there."
         )
     else:
         sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
-    question = f"Does the fitted missingness match the observed one ({kind}, along {name})?"
+    sentence += caution(fitted, p_value, f"chi-square({df})", np.empty(0))
+    question = f"Does q fit (hypothesis: the missing labels along {name} are as fitted; {kind})?"
     return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
 
 
 def _bin_table(
     bins: Array, place: Array, missing: NDArray[np.bool_], q: Array, w: Array, moments: _Moments, name: str
 ) -> Table:
-    rows, index, shown = [], [], {"observed": 3, "fitted": 3, "z": 2}
+    rows, index, shown = [], [], {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
     for i, b in enumerate(bins):
         own = b > 0.0
         weight = w[own]
         spread = np.sqrt(max(moments.left[i, i], 1e-300))
         rows.append(
             [
-                int(own.sum()),
+                float(weight.sum()),
                 float(np.average(missing[own], weights=weight)),
                 float(np.average(q[own], weights=weight)),
                 float(moments.residual[i] / spread),
@@ -230,8 +282,8 @@ def _smoothed(ranks: Array, place: Array, missing: NDArray[np.bool_], q: Array, 
     """Observed and fitted rates, averaged with a normal kernel over ranks."""
     grid = np.linspace(0.0, 1.0, _GRID)
     width = max(0.03, len(ranks) ** -0.2 / 4.0)
-    order = np.argsort(ranks)
-    at = np.interp(grid, ranks[order], place[order])
+    values, first = np.unique(place, return_index=True)
+    at = np.interp(grid, ranks[first], values)
     observed, fitted = np.empty(_GRID), np.empty(_GRID)
     for i, centre in enumerate(grid):
         kernel = w * np.exp(-0.5 * ((ranks - centre) / width) ** 2)

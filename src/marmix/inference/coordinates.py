@@ -16,9 +16,9 @@ from marmix.missingness import Mechanism
 Array = NDArray[np.float64]
 
 _CHART_ROWS = 4096  # rows that suffice to scale the mechanism's coordinates
-# Steps of fourth-order differences, exact to rounding: of theta's coordinates, and of the mechanism's, whose curvature is strong
-# where the shape is large.
-_STEP, _STEP_OF_MECHANISM = 1e-3, 2e-6
+# Steps of central differences, exact to some nine digits: of theta's coordinates, which have unit information, and of the
+# mechanism's, whose curvature is strong where the shape is large.
+_STEP, _STEP_OF_MECHANISM = 3e-5, 2e-6
 
 
 class Coordinates:
@@ -53,6 +53,7 @@ class Coordinates:
             sample = engine.sample(theta, mechanism, _CHART_ROWS)
             self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.held: list[str] = []
+        self.shape_held = False
         upper = self.chart.upper
         directions = self.chart.directions
         own = np.eye(0 if self.about is None else self.about.size)
@@ -75,6 +76,7 @@ class Coordinates:
         if known.free_shape:
             at_limit = known.shape < 1e-6 or known.shape > 0.999 * SHAPE_MAX
             limited.append(at_limit or hold_shape)
+            self.shape_held = limited[-1]
             if at_limit:
                 self.held.append("shape at 0" if known.shape < 1.0 else "shape at infinity")
             elif hold_shape:
@@ -134,32 +136,46 @@ class Coordinates:
     def pulled(self, vector: Array, gradient: Array) -> Array:
         """A gradient in (W, kappa), see `curvature`, as one in the coordinates."""
         part, rest = self._parts(vector)
-        size = 0 if self.about is None else self.about.n_slopes + 3
-        by_component = gradient[: len(gradient) - size].reshape(len(self.engine.model.owner), -1)
-        full = self.chart.gradient(part, self.chart.theta(part), self.engine.model.pooled(by_component))
-        if self.about is not None:
-            kappa = gradient[len(gradient) - size :]
-            full = np.concatenate([full, self.about.gradient(rest, kappa[:-2], float(kappa[-2]), float(kappa[-1]))])
+        cut = len(gradient) - self._size_of_kappa
+        full = np.concatenate([self._by_theta(part, gradient[:cut]), self._by_mechanism(rest, gradient[cut:])])
         return self.basis.T @ full
+
+    @property
+    def _size_of_kappa(self) -> int:
+        return 0 if self.about is None else self.about.n_slopes + 3
+
+    def _by_theta(self, part: Array, gradient: Array) -> Array:
+        moments = self.engine.model.pooled(gradient.reshape(len(self.engine.model.owner), -1))
+        return self.chart.gradient(part, self.chart.theta(part), moments)
+
+    def _by_mechanism(self, rest: Array, kappa: Array) -> Array:
+        if self.about is None:
+            return np.empty(0)
+        return self.about.gradient(rest, kappa[:-2], float(kappa[-2]), float(kappa[-1]))
 
     def pull(self, length: int) -> Array:
         """The Jacobian (P, length) with which gradients in (W, kappa) become gradients in the coordinates, at the fit."""
-        origin, zero = np.zeros(self.size), np.zeros(length)
-        at_zero = self.pulled(origin, zero)  # of the penalty
-        return np.column_stack([self.pulled(origin, unit) - at_zero for unit in np.eye(length)])
+        own, kappa = np.zeros(self.chart.size), np.zeros(0 if self.about is None else self.about.size)
+        by_penalty = self._by_theta(own, np.zeros(length - self._size_of_kappa))
+        theta = [self._by_theta(own, unit) - by_penalty for unit in np.eye(length - self._size_of_kappa)]
+        mechanism = [self._by_mechanism(kappa, unit) for unit in np.eye(self._size_of_kappa)]
+        blocks = [np.column_stack(theta)] + ([np.column_stack(mechanism)] if mechanism else [])
+        return self.basis.T @ block_diag(*blocks)
 
     def bend(self, gradient: Array) -> Array:
-        """Derivatives of `pulled` in the coordinates for a fixed gradient: what the curved coordinates (and the penalty) add."""
-        return self.jacobian(lambda vector: self.pulled(vector, gradient))
+        """Derivatives of `pulled` in the coordinates for a fixed gradient: what the curved coordinates (and the penalty) add.
+
+        Theta's coordinates do not bend the mechanism's, nor the other way round.
+        """
+        cut, size, n = len(gradient) - self._size_of_kappa, self.chart.size, self.n_theta
+        own, rest = self.basis[:size, :n], self.basis[size:, n:]
+        theta = _differences(lambda v: own.T @ self._by_theta(own @ v, gradient[:cut]), self._steps[:n], n)
+        mechanism = _differences(lambda v: rest.T @ self._by_mechanism(rest @ v, gradient[cut:]), self._steps[n:], 0)
+        return block_diag(theta, mechanism)
 
     def jacobian(self, function: Callable[[Array], Array]) -> Array:
-        """Derivatives (m, P) of a function of the coordinates at the fit, by fourth-order central differences."""
-        columns = []
-        for unit, step in zip(np.eye(self.size), self._steps, strict=True):
-            near = function(step * unit) - function(-step * unit)
-            far = function(2.0 * step * unit) - function(-2.0 * step * unit)
-            columns.append((8.0 * near - far) / (12.0 * step))
-        return np.column_stack(columns)
+        """Derivatives (m, P) of a function of the coordinates at the fit."""
+        return _differences(function, self._steps, self.n_theta)
 
     @cached_property
     def _steps(self) -> Array:
@@ -168,3 +184,15 @@ class Coordinates:
                 for low, high in self.bounds]  # fmt: skip
         steps = np.where(np.arange(self.size) < self.n_theta, _STEP, _STEP_OF_MECHANISM)
         return np.minimum(steps, np.maximum(0.25 * np.array(room), 1e-9))
+
+
+def _differences(function: Callable[[Array], Array], steps: Array, plain: int) -> Array:
+    """Derivatives (m, P) at the origin by central differences, of the fourth order after the first `plain` coordinates."""
+    columns = []
+    for i, (unit, h) in enumerate(zip(np.eye(len(steps)), steps, strict=True)):
+        column = (function(h * unit) - function(-h * unit)) / (2.0 * h)
+        if i >= plain:
+            far = (function(2.0 * h * unit) - function(-2.0 * h * unit)) / (4.0 * h)
+            column = (4.0 * column - far) / 3.0
+        columns.append(column)
+    return np.column_stack(columns) if columns else np.empty((0, 0))

@@ -103,6 +103,8 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
         raise ValueError(f"by={by!r} is not one of {', '.join(map(repr, CRITERIA))}.")
     if ignored not in ("refuse", "mcar"):
         raise ValueError(f"ignored={ignored!r} is not one of 'refuse', 'mcar'.")
+    if len(fits) == 1 and isinstance(fits[0], list | tuple):
+        fits = tuple(fits[0])
     if len(fits) < 2:
         raise ValueError("compare needs at least two fitted estimators.")
     for fit in fits:
@@ -147,6 +149,8 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
 
 def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
     first = fits[0]
+    if any(fit._tempering != 1.0 and fit.mechanism_ is not None for fit in fits):
+        raise ValueError("a fit with mechanism_weight below 1 does not maximise its likelihood: criteria do not apply.")
     for fit in fits[1:]:
         if type(fit) is not type(first):
             raise ValueError(
@@ -155,8 +159,6 @@ def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
             )
         if not np.array_equal(fit.classes_, first.classes_) or not fit._fingerprint.same(first._fingerprint):
             raise ValueError("these fits are of different rows, features or labels: likelihoods cannot be compared.")
-        if fit._tempering != first._tempering and fit.mechanism_ is not None and first.mechanism_ is not None:
-            raise ValueError("these fits differ in mechanism_weight: tempered likelihoods cannot be compared.")
         if (fit.mechanism_ is None) != (first.mechanism_ is None) and ignored == "refuse":
             raise ValueError(
                 "some of these fits ignore the mechanism (link=None), so their likelihood leaves the missingness out. "
@@ -166,9 +168,9 @@ def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
 
 def _with_constant(fit: Any) -> Counts:
     """An ignorable fit with labels missing completely at random."""
-    counts, lost = fit._counts(), fit._missing_weight
-    loglik = sum(part * np.log(part / counts.n) for part in (lost, counts.n - lost) if part > 0.0)
-    return counts._replace(loglik=counts.loglik + float(loglik), n_parameters=counts.n_parameters + 1)
+    counts, lost, n = fit._counts(), fit._missing_weight, fit._total_weight
+    loglik = sum(part * np.log(part / n) for part in (lost, n - lost) if part > 0.0)
+    return counts._replace(loglik=counts.loglik + float(loglik), n_parameters=counts.n_parameters + 1, n=n)
 
 
 def _labels(fits: tuple[Any, ...]) -> list[str]:

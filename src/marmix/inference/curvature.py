@@ -196,9 +196,10 @@ def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, igno
     with np.errstate(all="ignore"):
         for rows in rows_of(engine, theta):
             gradient, hessian = row_terms(rows, model, mechanism, engine.tempering, ignorable)
-            scores = by_coefficients(rows, model, gradient)
-            weighted = scores * rows.weight
-            parts.append(Curvature(weighted.sum(axis=1), summed(rows, model, gradient, hessian), weighted @ scores.T))
+            by_component = (gradient[model.owner] * rows.share * rows.weight) @ rows.phi.T
+            total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
+            outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
+            parts.append(Curvature(total, summed(rows, model, gradient, hessian), outer))
     return _added(parts)
 
 

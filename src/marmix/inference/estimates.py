@@ -1,19 +1,24 @@
 """Estimates with their standard errors, by the names that users of statsmodels know."""
 
+from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from marmix.fitting import one_thread
 from marmix.inference.fitted import Fitted
-from marmix.inference.parameters import TESTABLE
+from marmix.inference.information import KINDS
+from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.tables import Table, listed, number, p_text
 
 Array = NDArray[np.float64]
 
-# Standard errors of the two kinds differ when one is so many times the other.
-_DISAGREE = 1.25
+# Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
+# _NOISE / sqrt(n) for the worst of some ten parameters.
+_DISAGREE, _NOISE = 0.25, 8.0
 # Log-likelihood a labelled row from which on the classes are told apart.
 _SEPARATED = 0.01
 
@@ -23,15 +28,16 @@ class Estimates:
 
     Parameters are on the user's scale: weights, means, variances and covariances of a mixture (or the coefficients of a logistic
     regression, const being the intercept), alpha, shape and share. Names, order and conventions are those of statsmodels:
-    normal reference distribution, two-sided p-values, ``params ± 1.96 bse``. Arrays are pandas Series or DataFrames if the
-    features were a DataFrame.
+    normal reference distribution, two-sided p-values, intervals ``params ± 1.96 bse``, except that those of weights and
+    share are formed on the scale of log-odds, those of variances and shape on that of logarithms, so that they stay in
+    their range. Arrays are pandas Series or DataFrames if the features were a DataFrame.
 
     Parameters
     ----------
     fitted : Fitted
     cov_type : {"sandwich", "observed", "expected"}
-        The covariance matrix that standard errors come from. "sandwich" is valid also where the model is wrong (it is then
-        about the parameters that the model would have with endless data); the others trust the model.
+        The covariance matrix that standard errors come from. "sandwich" is valid also where the model is wrong, about the
+        parameters that the model would have with endless data; the others trust the model.
     pandas : bool
         Whether to answer in pandas' types.
 
@@ -40,7 +46,8 @@ class Estimates:
     params, bse, tvalues, pvalues : array of shape (m,)
         Estimates, their standard errors, their ratio, and p-values of the hypothesis that the parameter is zero: NaN for
         weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that the
-        fit left at a limit, has bse NaN; `notes` says which.
+        fit left at a limit, has bse NaN; so has alpha where that is the shape, since it means nothing without it. `notes`
+        says so, and `profile` gives intervals then.
     param_names : list of str
     llf : float
         The maximised log-likelihood.
@@ -52,12 +59,17 @@ class Estimates:
     """
 
     def __init__(self, fitted: Fitted, cov_type: str = "sandwich", pandas: bool = False):
+        check_kind(cov_type, fitted)
         self._fitted, self._pandas, self.cov_type = fitted, pandas, cov_type
         self.param_names = fitted.parameters.names
-        self._cov = self._covariance(cov_type)
         self.llf = fitted.loglik
         self.nobs = fitted.engine.total_weight
-        self.notes = list(self._notes())
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What to know of these numbers, in words."""
+        with one_thread():
+            return list(self._notes())
 
     # What users of statsmodels know.
 
@@ -90,10 +102,16 @@ class Estimates:
 
         return pd.DataFrame(matrix, index=self.param_names, columns=self.param_names)
 
-    def conf_int(self, alpha: float = 0.05) -> Any:
-        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones where the likelihood is not quadratic."""
-        half = norm.isf(check_level(alpha) / 2.0) * self._errors
-        limits = np.column_stack([self._fitted.values - half, self._fitted.values + half])
+    def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Any:
+        """Wald intervals of level 1 - alpha, (m, 2), of this or another type; `profile` gives better ones of slope and shape."""
+        z, values = float(norm.isf(check_level(alpha) / 2.0)), self._fitted.values
+        errors = self._errors if cov_type is None else np.sqrt(np.diag(self._covariance(cov_type)))
+        limits = np.full((len(values), 2), np.nan)
+        for i, kind in enumerate(self._fitted.parameters.kinds):
+            to, back, slope = SCALES.get(kind, PLAIN)
+            if np.isfinite(errors[i]):
+                half = z * errors[i] * slope(values[i])
+                limits[i] = back(to(values[i]) - half), back(to(values[i]) + half)
         if not self._pandas:
             return limits
         import pandas as pd
@@ -112,7 +130,7 @@ class Estimates:
         ]
         missing = float(np.sum(self._row_weights[fitted.z < 0]))
         facts = [
-            ("model", type(fitted.estimator).__name__),
+            ("model", f"{type(fitted.estimator).__name__}, {fitted.described}"),
             ("rows", f"{number_of(self.nobs)}, of which {number_of(missing)} without label"),
             ("log-likelihood", f"{self.llf:.4f}"),
             ("standard errors", self.cov_type),
@@ -123,11 +141,25 @@ class Estimates:
 
     # Behind them.
 
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    @cached_property
+    def _cov(self) -> Array:
+        return self._covariance(self.cov_type)
+
     def _covariance(self, kind: str) -> Array:
-        """NaN where a parameter is held: the coordinates do not move it."""
-        jacobian = self._fitted.jacobian
-        covariance = self._fitted.covariance_of(jacobian, kind)
+        """NaN where a parameter is held, since the coordinates do not move it; and for alpha, where the shape is."""
+        check_kind(kind, self._fitted)
+        with one_thread():
+            jacobian = self._fitted.jacobian
+            covariance = self._fitted.covariance_of(jacobian, kind)
         held = np.all(np.abs(jacobian) <= 1e-9 * np.abs(self._fitted.values)[:, None], axis=1)
+        if self._fitted.coordinates.shape_held:
+            held |= np.array([kind == "alpha" for kind in self._fitted.parameters.kinds])
         covariance[held], covariance[:, held] = np.nan, np.nan
         return covariance
 
@@ -160,6 +192,10 @@ class Estimates:
         held = fitted.coordinates.held
         if held:
             yield f"The fit left {listed(held)}: held there, it has no standard error, and the others take it as known."
+        if fitted.coordinates.shape_held:
+            yield "alpha means nothing without the shape, and has no standard error: see profile('alpha_1') and profile('shape')."
+        elif "shape" in fitted.parameters.kinds:
+            yield "The likelihood is not quadratic in the shape: profile('shape') and profile('alpha_1') give better intervals."
         if fitted.information.inverse.blind.shape[1]:
             lost = [n for n, e in zip(self.param_names, self._errors, strict=True) if np.isnan(e)]
             yield (
@@ -179,21 +215,35 @@ class Estimates:
             )
         if fitted.full_likelihood:
             yield from self._disagreement()
-        rows_a_parameter = self.nobs / max(fitted.coordinates.size, 1)
-        if rows_a_parameter < 10:
-            yield (f"Only {rows_a_parameter:.1f} rows a parameter: these approximations need more. Use `bootstrap`.")
+        if fitted.few_rows is not None:
+            yield f"Only {fitted.few_rows}: these approximations need more. Use `bootstrap`."
 
     def _disagreement(self) -> Any:
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.sqrt(np.diag(self._covariance("sandwich")) / np.diag(self._covariance("observed")))
         apart = np.exp(np.abs(np.log(ratio)))
-        if np.nanmax(apart, initial=1.0) > _DISAGREE:
+        if np.nanmax(apart, initial=1.0) > 1.0 + max(_DISAGREE, _NOISE / np.sqrt(self.nobs)):
             worst = int(np.nanargmax(apart))
             yield (
                 "Robust (sandwich) and model-based (observed) standard errors disagree, most for "
-                f"{self.param_names[worst]} (ratio {number(float(ratio[worst]))}): a sign that the model is not quite right, or "
-                "of few rows. The sandwich is the safer one."
+                f"{self.param_names[worst]} (ratio {number(float(ratio[worst]))}): "
+                + (
+                    "a sign that the model is not quite right. The sandwich is the safer one."
+                    if ratio[worst] > 1.0
+                    else "more often a sign of few rows than of a wrong model. The larger one is the safer one."
+                )
             )
+
+
+def check_kind(kind: str, fitted: Fitted) -> None:
+    """Refuse a covariance matrix that this fit does not have."""
+    if kind not in KINDS:
+        raise ValueError(f"cov_type={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+    if kind != "sandwich" and fitted.tempered:
+        raise ValueError(
+            f"cov_type={kind!r} needs the full likelihood, and this fit has mechanism_weight={fitted.engine.tempering:g}: use "
+            "cov_type='sandwich'."
+        )
 
 
 def number_of(weight: float) -> str:
@@ -203,6 +253,6 @@ def number_of(weight: float) -> str:
 
 def check_level(alpha: float) -> float:
     """The complement of a level of confidence."""
-    if not 0.0 < alpha < 1.0:
+    if not isinstance(alpha, Real) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1: intervals have level 1 - alpha.")
     return float(alpha)

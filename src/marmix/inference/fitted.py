@@ -16,6 +16,9 @@ from marmix.missingness import Mechanism
 
 Array = NDArray[np.float64]
 
+# Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
+_FEW_ROWS, _FEW_LABELS = 10, 10
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -104,6 +107,50 @@ class Fitted:
             out[lost], out[:, lost] = np.nan, np.nan
         return out
 
+    @property
+    def tempered(self) -> bool:
+        """Whether the mechanism entered with another weight than one."""
+        return self.mechanism is not None and self.engine.tempering != 1.0
+
+    @property
+    def described(self) -> str:
+        """The model's settings, in a few words."""
+        params = self.estimator.get_params()
+        parts = [
+            f"{params['covariance_type']} covariance" if "covariance_type" in params else f"degree {params['degree']}"
+        ]
+        if not self.engine.model.joint:
+            several = "coefficients of the classes sum to zero"
+            parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
+        if self.mechanism is None:
+            return ", ".join([*parts, "no mechanism"])
+        measure = self.mechanism.uncertainty
+        parts += [
+            str(params["link"]),
+            measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"),
+        ]
+        return ", ".join(parts)
+
+    @cached_property
+    def few_rows(self) -> str | None:
+        """How few the rows or labels are, where they are too few for large-sample approximations."""
+        w = np.ones(len(self.z)) if self.weight is None else self.weight
+        size = self.coordinates.size
+        if w.sum() < _FEW_ROWS * size:
+            return f"{w.sum():.0f} rows for {size} parameters"
+        labels = np.array([w[self.z == k].sum() for k in range(len(self.classes))])
+        if labels.min() < _FEW_LABELS:
+            return f"{labels.min():.0f} labelled rows of class {self.classes[labels.argmin()]}"
+        if not self.engine.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
+            return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
+        return None
+
+    def require_mechanism(self, what: str) -> Mechanism:
+        """Refuse what is about the mechanism of a fit that has none."""
+        if self.mechanism is None:
+            raise ValueError(f"{what} is about the mechanism: fit with a link, to rows of which some have no label.")
+        return self.mechanism
+
     def require_likelihood(self, what: str) -> None:
         """Refuse what needs a maximised likelihood."""
         if self.information.penalty.any():
@@ -114,4 +161,4 @@ class Fitted:
     @property
     def full_likelihood(self) -> bool:
         """Whether the fit maximised a likelihood, neither tempered nor penalised."""
-        return (self.engine.tempering == 1.0 or self.mechanism is None) and not self.information.penalty.any()
+        return not self.tempered and not self.information.penalty.any()

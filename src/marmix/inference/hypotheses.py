@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from marmix.charts import SHAPE_MAX
 from marmix.inference.fitted import Fitted
 from marmix.inference.refits import refit, with_link
 from marmix.inference.simulation import seed_sequence, simulate
@@ -23,7 +24,7 @@ from marmix.missingness import Mechanism
 Array = NDArray[np.float64]
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
-_FEW_ROWS = 10  # rows a parameter below which a chi-square reference is not trusted alone
+_BETTER = 1e-3  # a gain in log-likelihood that is another maximum, not rounding
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def verdict(p_value: float) -> str:
         return "strong evidence"
     if p_value < 0.05:
         return "evidence"
-    return "no clear evidence" if p_value >= 0.1 else "weak evidence"
+    return "weak evidence" if p_value < 0.1 else "no clear evidence"
 
 
 def informative(
@@ -77,46 +78,45 @@ def informative(
     random_state: Any = None,
 ) -> HypothesisTest:
     """Does the uncertainty drive the missingness? alpha_1 = 0 against the fit, by the likelihood ratio."""
-    known = _mechanism(fitted)
+    known = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
-    null = _without_uncertainty(fitted, fitted.estimator, fitted.X, fitted.z, fitted.weight)
-    statistic = max(2.0 * (fitted.loglik - null.loglik), 0.0)
+    settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
+    rows = fitted.X, fitted.z, fitted.weight
+    null = _without_uncertainty(fitted, fitted.estimator, *rows)
+    full = max(fitted.loglik, float(refit(null.estimator, *rows, **settings).loglik_))
+    statistic = max(2.0 * (full - null.loglik), 0.0)
     p_chi = float(chi2.sf(statistic, 1))
     irregular = known.free_shape or known.free_share
-    size, rows = fitted.coordinates.size, fitted.engine.total_weight
-    few = rows < _FEW_ROWS * size
-    simulated = np.empty(0)
-    if bootstrap or (bootstrap is None and (irregular or few)):
-        _refuse_weights(fitted)
+    simulated, failed = np.empty(0), 0
+    if bootstrap or (bootstrap is None and (irregular or fitted.few_rows is not None)):
 
         def one(rng: np.random.Generator) -> float:
             X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
             z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
             under = _without_uncertainty(fitted, null.estimator, X, z, None)
             fresh = refit(fitted.estimator, X, z, warm=False)
-            settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
             near = refit(under.estimator, X, z, **settings)
             return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
 
-        simulated = _simulated(one, n_resamples, n_jobs, random_state)
-    p_value = _p_value(statistic, simulated) if len(simulated) else p_chi
-    reference = f"parametric bootstrap, {len(simulated)} samples" if len(simulated) else "chi-square(1)"
+        simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
+    p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
     sentence = (
         f"There is {verdict(p_value)} that labels go missing according to how uncertain the classifier is of a row"
         f"{': modelling it uses information that ignoring it would lose' if p_value < 0.05 else ''}."
     )
-    if few and len(simulated):
-        sentence += (
-            f" Caution: {size} parameters on {rows:.0f} rows; the bootstrap p-value counts, the one of chi-square(1) would "
-            f"be {p_text(p_chi)}."
-        )
-    elif few:
-        sentence += f" Caution: {size} parameters on {rows:.0f} rows deserve the bootstrap p-value (bootstrap=True)."
-    elif irregular and not len(simulated):
-        sentence += " Caution: the shape has no meaning under the hypothesis, so the chi-square is only a guide."
-    details = {"p_chi2": p_chi, "loglik": fitted.loglik, "loglik_null": null.loglik, "simulated": simulated}
+    sentence += caution(fitted, p_chi, "chi-square(1)", simulated)
+    if irregular and not len(simulated):
+        unmeant = "shape" if known.free_shape else "share"
+        sentence += f" Caution: the {unmeant} has no meaning under the hypothesis, so the chi-square is only a guide."
+    sentence += _beaten(full - fitted.loglik)
+    details = {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated}
     return HypothesisTest(
-        "Is the missingness informative (alpha_1 = 0)?", statistic, reference, p_value, sentence, details
+        "Is the missingness informative (hypothesis: it is not, alpha_1 = 0)?",
+        statistic,
+        reference_of("chi-square(1)", simulated, failed),
+        p_value,
+        sentence,
+        details,
     )
 
 
@@ -131,38 +131,47 @@ def link(
     """Is the link logit (shape 1) or cloglog (shape 0)? Against a free shape, by the likelihood ratio."""
     if name not in ("logit", "cloglog"):
         raise ValueError(f"link={name!r}: the hypothesis is 'logit' (shape 1) or 'cloglog' (shape 0).")
-    known = _mechanism(fitted)
+    known = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
     at = 1.0 if name == "logit" else 0.0
     rows = fitted.X, fitted.z, fitted.weight
-    # each of the two is looked for from the other, so that neither is stuck in a lower maximum
     given = not known.free_shape and known.shape == at
     null = fitted.estimator if given else refit(fitted.estimator, *rows, **with_link(name))
     free = fitted.estimator if known.free_shape else refit(null, *rows, **with_link("aranda-ordaz"))
+    from_null = refit(null, *rows, **with_link("aranda-ordaz"))  # so that neither is stuck in a lower maximum
+    gain = from_null.loglik_ - free.loglik_
+    free = from_null if gain > 0.0 else free
     statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
-    simulated = np.empty(0)
+    simulated, failed = np.empty(0), 0
     if bootstrap:
-        _refuse_weights(fitted)
 
         def one(rng: np.random.Generator) -> float:
             X, z = simulate(null, fitted.X, rng)
             under = refit(null, X, z, **with_link(name))
             return 2.0 * (refit(under, X, z, **with_link("aranda-ordaz")).loglik_ - under.loglik_)
 
-        simulated = _simulated(one, n_resamples, n_jobs, random_state)
-        p_value, reference = _p_value(statistic, simulated), f"parametric bootstrap, {len(simulated)} samples"
-    elif name == "logit":
-        p_value, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
+        simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
+    if name == "logit":
+        p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
-        p_value = 1.0 if statistic == 0.0 else float(0.5 * chi2.sf(statistic, 1))
-        reference = "half chi-square(0), half chi-square(1): shape 0 is a limit"
-    estimated = f"(estimated shape {number(free.shape_)})"
-    if p_value < 0.05:
-        sentence = f"There is {verdict(p_value)} against the {name} link {estimated}."
+        p_chi = 1.0 if statistic == 0.0 else float(0.5 * chi2.sf(statistic, 1))
+        reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
+    p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
+    shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
+    if p_value < 0.1:
+        sentence = f"There is {verdict(p_value)} against the {name} link (estimated shape {shape})."
     else:
-        sentence = f"These data are content with the {name} link {estimated}."
+        sentence = f"These data are content with the {name} link (estimated shape {shape})."
+    sentence += caution(fitted, p_chi, "the chi-square", simulated) + (_beaten(gain) if known.free_shape else "")
     details = {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated}
-    return HypothesisTest(f"Is the link {name} (shape {at:g})?", statistic, reference, p_value, sentence, details)
+    return HypothesisTest(
+        f"Is the link {name} (hypothesis: it is, shape {at:g})?",
+        statistic,
+        reference_of(reference, simulated, failed),
+        p_value,
+        sentence,
+        details,
+    )
 
 
 def completely_at_random(fitted: Fitted) -> HypothesisTest:
@@ -178,7 +187,8 @@ def completely_at_random(fitted: Fitted) -> HypothesisTest:
     flat = begin.loglik_of(drivers[:, order], labelled, w[order])
     found = begin.profile_of(drivers[:, order], labelled, w[order])
     statistic = max(2.0 * (found.loglik_of(drivers[:, order], labelled, w[order]) - flat), 0.0)
-    p_value = float(chi2.sf(statistic, len(drivers)))
+    df = int(np.linalg.matrix_rank(drivers, tol=1e-8 * np.sqrt(drivers.size)))
+    p_value = float(chi2.sf(statistic, df))
     strongest = fitted.features[int(np.argmax(np.abs(found.alpha[1:])))]
     sentence = (
         f"There is {verdict(p_value)} that missing labels depend on the features"
@@ -187,19 +197,13 @@ def completely_at_random(fitted: Fitted) -> HypothesisTest:
     )
     details = {"slopes_of_standardised_features": dict(zip(fitted.features, found.alpha[1:], strict=True))}
     return HypothesisTest(
-        "Are labels missing completely at random, against missing by the features?",
+        "Do missing labels depend on the features (hypothesis: they are missing completely at random)?",
         statistic,
-        f"chi-square({len(drivers)})",
+        f"chi-square({df})",
         p_value,
         sentence,
         details,
     )
-
-
-def _mechanism(fitted: Fitted) -> Mechanism:
-    if fitted.mechanism is None:
-        raise ValueError("this test is about the mechanism: fit with a link, to rows of which some have no label.")
-    return fitted.mechanism
 
 
 class _Null(NamedTuple):
@@ -214,7 +218,7 @@ def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[
     """That model, fitted to rows; from a fit and from scratch, for it too may have several maxima."""
     tries = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
     best = max(tries, key=lambda estimator: float(estimator.loglik_))
-    known, w = _mechanism(fitted), np.ones(len(z)) if weight is None else weight
+    known, w = fitted.require_mechanism("this test"), np.ones(len(z)) if weight is None else weight
     lost = float(w[z < 0].sum())
     rate = lost / float(w.sum())
     if not 0.0 < rate < 1.0:
@@ -231,32 +235,65 @@ def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[
     return _Null(best, loglik, lambda X: found.missing_proba_of(frame.enter(X[:, columns])))
 
 
-def _refuse_weights(fitted: Fitted) -> None:
+# References that are simulated, and what is said of them.
+
+
+def simulated_statistics(
+    fitted: Fitted,
+    one: Callable[[np.random.Generator], float],
+    n_resamples: int,
+    n_jobs: int | None,
+    random_state: Any,
+) -> tuple[Array, int]:
+    """The statistic in samples from the hypothesis, and how many samples could not be fitted."""
     if fitted.weight is not None:
-        raise ValueError("a parametric bootstrap needs rows without sample_weight: repeat rows instead.")
-
-
-def _simulated(
-    one: Callable[[np.random.Generator], float], n_resamples: int, n_jobs: int | None, random_state: Any
-) -> Array:
-    """The statistic in samples from the hypothesis; samples that cannot be fitted are left out."""
+        raise ValueError(
+            "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."
+        )
 
     def safely(seed: np.random.SeedSequence) -> float:
         try:
             return max(one(np.random.default_rng(seed)), 0.0)
-        except (ValueError, np.linalg.LinAlgError):
+        except ValueError:  # LinAlgError is one
             return np.nan
 
-    values = np.array(
-        Parallel(n_jobs=n_jobs)(delayed(safely)(seed) for seed in seed_sequence(random_state).spawn(n_resamples))
-    )
-    if np.isnan(values).mean() > 0.5:
+    seeds = seed_sequence(random_state).spawn(n_resamples)
+    values = np.array(Parallel(n_jobs=n_jobs)(delayed(safely)(seed) for seed in seeds))
+    failed = int(np.isnan(values).sum())
+    if failed > 0.5 * n_resamples:
         raise ValueError(
-            "more than half of the simulated samples could not be fitted (often: a class without label). Use fewer "
+            f"{failed} of {n_resamples} simulated samples could not be fitted (often: a class without label). Use fewer "
             "parameters (covariance_type='tied'), or bootstrap=False."
         )
-    return values[~np.isnan(values)]
+    return values[~np.isnan(values)], failed
 
 
-def _p_value(statistic: float, simulated: Array) -> float:
+def simulated_p(statistic: float, simulated: Array) -> float:
+    """The p-value among simulated statistics, the observed one counted with them."""
     return float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
+
+
+def reference_of(reference: str, simulated: Array, failed: int) -> str:
+    """The reference distribution in words."""
+    if not len(simulated):
+        return reference
+    return f"parametric bootstrap, {len(simulated)} samples{f' ({failed} more could not be fitted)' if failed else ''}"
+
+
+def caution(fitted: Fitted, p_chi: float, chi_square: str, simulated: Array) -> str:
+    """What to add where rows or labels are few."""
+    if fitted.few_rows is None:
+        return ""
+    if len(simulated):
+        return f" Caution: only {fitted.few_rows}; the bootstrap p-value counts, that of {chi_square} would be {p_text(p_chi)}."
+    return f" Caution: only {fitted.few_rows}; {chi_square} is a rough guide."
+
+
+def _beaten(gain: float) -> str:
+    """What to add where a better fit than the user's was found."""
+    if gain < _BETTER:
+        return ""
+    return (
+        f" A fit whose log-likelihood is higher by {number(gain)} was found on the way, and used here: fit again with a larger "
+        "n_init."
+    )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from marmix.engines import block_rows
-from marmix.inference.estimates import check_level
+from marmix.inference.estimates import check_kind, check_level
 from marmix.inference.fitted import Fitted
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
@@ -138,6 +138,7 @@ def multiple_imputations(
     """
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
         raise ValueError(f"m={m!r} must be a whole number, at least 1 (20 is usual).")
+    check_kind(cov_type, fitted)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
     own = coordinates.n_theta

@@ -99,16 +99,12 @@ class Information:
         return inverse(self.bread, symmetric=self.mechanism is None or self.engine.tempering == 1.0)
 
     def covariance(self, kind: str) -> tuple[Array, Array]:
-        """The covariance matrix of that kind, and the directions (P, m) it says nothing of."""
-        if kind not in KINDS:
-            raise ValueError(f"cov_type={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+        """The covariance matrix of that kind, and the directions (P, m) it says nothing of.
+
+        A tempered fit has only the sandwich.
+        """
         if kind == "sandwich":
             return self.inverse.matrix @ self.meat @ self.inverse.matrix.T, self.inverse.blind
-        if self.engine.tempering != 1.0 and self.mechanism is not None:
-            raise ValueError(
-                f"cov_type={kind!r} needs the full likelihood, and this fit has mechanism_weight="
-                f"{self.engine.tempering:g}: use cov_type='sandwich'."
-            )
         whole = self.bread if kind == "observed" else self.expected
         inverted = self.inverse if kind == "observed" else inverse(whole)
         if not self.penalty.any():

@@ -86,19 +86,25 @@ def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array,
         yield part, scores, slopes
 
 
-def _errors(slopes: Array, covariance: Array) -> Array:
-    """Standard errors of quantities with derivatives (P, n)."""
-    return np.sqrt(np.maximum(np.einsum("pn,pq,qn->n", slopes, covariance, slopes, optimize=True), 0.0))
+def _errors(slopes: Array, covariance: Array, blind: Array) -> Array:
+    """Standard errors of quantities with derivatives (P, n); infinite where the data do not determine them."""
+    errors = np.sqrt(np.maximum(np.einsum("pn,pq,qn->n", slopes, covariance, slopes, optimize=True), 0.0))
+    if blind.shape[1]:
+        lost = np.abs(blind.T @ slopes).max(axis=0) > 1e-4 * np.linalg.norm(slopes, axis=0)
+        errors[lost] = np.inf
+    return errors
 
 
-def _theta_covariance(fitted: Fitted, kind: str) -> Array:
+def _theta_covariance(fitted: Fitted, kind: str) -> tuple[Array, Array]:
+    """The covariance of theta's coordinates, and the directions of them that it says nothing of."""
     size = fitted.coordinates.n_theta
-    return fitted.information.covariance(kind)[0][:size, :size]
+    covariance, blind = fitted.information.covariance(kind)
+    return covariance[:size, :size], blind[:size]
 
 
 def proba_interval(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> tuple[Array, Array]:
     """Limits (n, K) of the posterior probabilities."""
-    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    about, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     lower, upper = (np.empty((len(X), len(fitted.classes))) for _ in range(2))
     for part, scores, slopes in _score_rows(fitted, X):
         for k in range(len(scores)):
@@ -106,21 +112,21 @@ def proba_interval(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> 
             level = logsumexp(rest, axis=0)
             weights = np.exp(rest - level)
             odds = scores[k] - level
-            error = _errors(slopes[k] - np.einsum("kn,kpn->pn", weights, np.delete(slopes, k, axis=0)), covariance)
+            error = _errors(slopes[k] - np.einsum("kn,kpn->pn", weights, np.delete(slopes, k, axis=0)), *about)
             lower[part, k], upper[part, k] = expit(odds - z * error), expit(odds + z * error)
     return lower, upper
 
 
 def credible_labels(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> NDArray[np.bool_]:
     """Which classes (n, K) may be the most probable one, at level 1 - alpha for each pair of classes."""
-    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    about, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     out = np.ones((len(X), len(fitted.classes)), dtype=bool)
     for part, scores, slopes in _score_rows(fitted, X):
         top = scores.argmax(axis=0)
         columns = np.arange(scores.shape[1])
         leading = slopes[top, :, columns].T
         for k in range(len(scores)):
-            error = _errors(leading - slopes[k], covariance)
+            error = _errors(leading - slopes[k], *about)
             out[part, k] = (top == k) | (scores[top, columns] - scores[k] < z * error)
     return out
 
@@ -128,6 +134,9 @@ def credible_labels(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) ->
 def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
     """The imputed labels of the rows without one."""
     rows = np.flatnonzero(fitted.z < 0)
+    if not len(rows):
+        none = np.empty(0)
+        return ImputedLabels(fitted.kept[rows], fitted.classes[:0], none, none, none, np.empty(0, dtype=bool))
     X = fitted.X[rows]
     lower, upper = proba_interval(fitted, X, kind, alpha)
     proba = fitted.estimator.predict_proba(X)
@@ -139,13 +148,12 @@ def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
 
 def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points: int = 100) -> Curve:
     """q against the uncertainty, covariates at their means."""
-    if fitted.mechanism is None:
-        raise ValueError("there is no mechanism in this fit: fit with a link, to rows of which some have no label.")
+    known = fitted.require_mechanism("the missingness curve")
     if u is None:
-        seen = fitted.estimator._uncertainty_of(fitted.X)
+        seen = fitted.estimator.uncertainty(fitted.X)
         u = np.linspace(seen.min(), seen.max(), n_points)
-    grid = np.asarray(u, dtype=float)
-    drivers = np.zeros((len(fitted.mechanism.alpha) - 1, len(grid)))
+    grid = np.atleast_1d(np.asarray(u, dtype=float))
+    drivers = np.zeros((len(known.alpha) - 1, len(grid)))
     drivers[0] = grid
 
     def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
@@ -169,11 +177,11 @@ def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n
         )
     low, high = fitted.X.min(axis=0), fitted.X.max(axis=0)
     across, along = (
-        np.linspace(low[i], high[i], n_points) if given is None else np.asarray(given, dtype=float)
+        np.linspace(low[i], high[i], n_points) if given is None else np.atleast_1d(np.asarray(given, dtype=float))
         for i, given in enumerate((x, y))
     )
     grid = np.column_stack([axis.ravel() for axis in np.meshgrid(across, along)])
-    covariance, shape = _theta_covariance(fitted, kind), (len(along), len(across))
+    about, shape = _theta_covariance(fitted, kind), (len(along), len(across))
     odds, error, top = np.empty(len(grid)), np.empty(len(grid)), np.empty(len(grid), dtype=int)
     for part, scores, slopes in _score_rows(fitted, grid):
         columns = np.arange(scores.shape[1])
@@ -183,7 +191,7 @@ def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n
         if len(scores) == 2:
             first, second = np.ones_like(first), np.zeros_like(second)
         odds[part] = scores[first, columns] - scores[second, columns]
-        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, covariance)
+        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, *about)
     undecided = np.abs(odds) < float(norm.isf(alpha / 2.0)) * error
     return Boundary(
         across,
@@ -216,7 +224,11 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
     mean = float(sum(float(h @ rows.weight) for h, rows in zip(losses, blocks, strict=True)) / total)
     pull = information.pull.copy()
     pull[size:] = 0.0  # the mechanism has no part in the rule
-    direction = information.pull.T @ (information.inverse.matrix.T @ (pull @ gradient))
+    slope = pull @ gradient
+    blind = information.inverse.blind
+    if blind.shape[1] and np.abs(blind.T @ slope).max() > 1e-4 * np.linalg.norm(slope):
+        return Interval(mean, np.nan, 0.0, 1.0)
+    direction = information.pull.T @ (information.inverse.matrix.T @ slope)
     variance = 0.0
     with np.errstate(all="ignore"):
         for h, rows in zip(losses, blocks, strict=True):

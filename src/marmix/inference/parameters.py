@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from marmix.engines import Frame
 from marmix.linear import LinearScores
@@ -15,6 +16,15 @@ Array = NDArray[np.float64]
 
 # Parameters of which "equal to zero" is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha")
+
+
+Scale = tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]]
+
+# Scales on which intervals are formed, with their inverses and slopes, where the parameter has a range.
+PLAIN: Scale = (float, float, lambda value: 1.0)
+_LOG: Scale = (np.log, np.exp, lambda value: 1.0 / value)
+_LOG_ODDS: Scale = (logit, expit, lambda value: 1.0 / (value * (1.0 - value)))
+SCALES: dict[str, Scale] = {"weight": _LOG_ODDS, "share": _LOG_ODDS, "variance": _LOG, "shape": _LOG}
 
 
 class Parameters(NamedTuple):

@@ -198,6 +198,8 @@ class _Surface:
 def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
     """Profile-likelihood interval of a slope, the shape or the share, and the curve at `n_points` values."""
     profiled, kind, unit = _profiled(fitted, name)
+    if not isinstance(n_points, int) or n_points < 0:
+        raise ValueError(f"n_points={n_points!r} must be a whole number, 0 for no curve.")
     fitted.require_likelihood("a profile likelihood")
     with one_thread():
         surface = _Surface(fitted, profiled)
@@ -222,17 +224,16 @@ def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -
 
 def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
     """Which coordinate of the place that name is, its kind, and its unit in the user's axes."""
+    known = fitted.require_mechanism("a profile likelihood")
     names, kinds = fitted.parameters.names, fitted.parameters.kinds
     own = [n for n, kind in zip(names, kinds, strict=True) if kind in ("alpha", "shape", "share") and n != "alpha_0"]
-    if fitted.mechanism is None:
-        raise ValueError("profile likelihoods are of the mechanism's parameters, and this fit has no mechanism.")
     if name not in own:
         fixed = " The shape was fixed, not estimated." if name == "shape" else ""
         raise ValueError(
             f"no profile likelihood of {name!r}: it is for {', '.join(own)}.{fixed} Other parameters have conf_int() and "
             "bootstrap()."
         )
-    slopes = len(fitted.mechanism.alpha) - 1
+    slopes = len(known.alpha) - 1
     if name == "shape":
         return 1 + slopes, "shape", 1.0
     if name == "share":

@@ -67,7 +67,10 @@ class Inference(Estimates):
         return intervals.imputed_labels(self._fitted, self.cov_type, check_level(alpha))
 
     def missingness_curve(self, u: Any = None, alpha: float = 0.05) -> Curve:
-        """P(label missing) at uncertainties u (by default over their range), with a pointwise band; covariates at their means."""
+        """P(label missing) at uncertainties u (by default over their range), with a pointwise band; covariates at their means.
+
+        Where the shape is held (see `notes`) the band takes it as known, and is somewhat too narrow.
+        """
         return intervals.missingness_curve(self._fitted, u, self.cov_type, check_level(alpha))
 
     def decision_boundary(self, x: Any = None, y: Any = None, alpha: float = 0.05) -> Boundary:
@@ -75,7 +78,7 @@ class Inference(Estimates):
         return intervals.decision_boundary(self._fitted, x, y, self.cov_type, check_level(alpha))
 
     def bayes_error(self, alpha: float = 0.05) -> Interval:
-        """Error rate of the fitted rule if its posteriors are right, with an interval."""
+        """Error rate of the fitted rule if its posteriors are right, with an interval (robust, whatever the `cov_type`)."""
         return intervals.bayes_error(self._fitted, check_level(alpha))
 
     def profile(self, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
@@ -114,7 +117,7 @@ class Inference(Estimates):
         n_jobs : int or None, default=None
         random_state : int, Generator, RandomState or None, default=None
         """
-        return hypotheses.informative(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
+        return hypotheses.informative(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
 
     def test_link(
         self,
@@ -128,11 +131,20 @@ class Inference(Estimates):
 
         Shape 0 is a limit: the reference is half a chi-square(1), half a point at 0. `bootstrap` simulates it instead.
         """
-        return hypotheses.link(self._fitted, link, bootstrap, n_resamples, n_jobs, random_state)
+        return hypotheses.link(self._fitted, link, bootstrap, _enough(n_resamples), n_jobs, random_state)
 
-    def test_mechanism(self) -> HypothesisTest:
-        """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit)."""
-        return adequacy.hausman(self._fitted)
+    def test_mechanism(
+        self,
+        bootstrap: bool | None = None,
+        n_resamples: int = 199,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> HypothesisTest:
+        """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
+
+        `bootstrap` simulates the reference distribution from the fit; None does so where rows or labels are few.
+        """
+        return adequacy.hausman(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
 
     def test_mcar(self) -> HypothesisTest:
         """Whether labels are missing completely at random, against missing by the features (a logistic regression on them)."""
@@ -187,9 +199,22 @@ class Inference(Estimates):
         )
 
     def multiple_imputations(self, m: int = 20, random_state: Any = None) -> Imputations:
-        """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`."""
+        """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
+
+        The imputed labels know of the features of this fit only: every variable of an analysis that uses them, its outcome too,
+        must be among the features, or the analysis will find too little of what it seeks.
+        """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
 
     def _rows(self, X: Any) -> NDArray[Any]:
         """Rows as the estimator's predictions take them."""
         return self._fitted.checked(X)
+
+
+def _enough(n_resamples: int) -> int:
+    """As many simulated samples as a p-value below 5 % needs."""
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 19:
+        raise ValueError(
+            f"n_resamples={n_resamples!r} must be a whole number, at least 19: p-values go down to 1 in 20 then."
+        )
+    return int(n_resamples)

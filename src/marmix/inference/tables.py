@@ -49,9 +49,9 @@ class Table:
             "  ".join([name.ljust(first), *(c.rjust(w) for c, w in zip(row, widths, strict=True))]).rstrip()
             for name, row in zip(self.index, cells, strict=True)
         ]
-        rule = "-" * max(len(text) for text in [self.title, line, *body])
         label = max([len(name) for name, _ in self.facts] + [0])
         facts = [f"{name.ljust(label)}  {value}" for name, value in self.facts]
+        rule = "-" * max(len(text) for text in [self.title, line, *facts, *body])
         notes = [fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in self.notes]
         return "\n".join([self.title, rule, *facts, *([rule] if facts else []), line, *body, rule, *notes])
 

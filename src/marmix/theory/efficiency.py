@@ -129,9 +129,9 @@ def excess_risk(
         Why labels are missing. alpha is estimated along, and the shape and the share where `free_shape` and `free_share`
         say so. By default the one that was fitted.
     labels : {"complete", "mcar", "modelled", "ignored", "unlabelled"} or None, default=None
-        None is "modelled" where a mechanism is given, "mcar" where a rate is, else "complete". Every label is known; a
-        share is missing completely at random; labels are missing by the mechanism, which is modelled; or ignored, which is valid
-        but wasteful; no label at all (classes are then known up to their names only).
+        None is "mcar" where a rate is given, "modelled" where a mechanism is given or fitted, else "complete". Every label is
+        known; a share is missing completely at random; labels are missing by the mechanism, which is modelled; or ignored,
+        which is valid but wasteful; no label at all (classes are then known up to their names only).
     rate : float or None, default=None
         The share that is missing if labels="mcar". By default that of the mechanism.
     rtol, random_state
@@ -150,7 +150,8 @@ def excess_risk(
     (0.4839, 0.8793)
     """
     if labels is None:
-        labels = "modelled" if mechanism is not None else "mcar" if rate is not None else "complete"
+        given = mechanism is not None or described(model).mechanism is not None
+        labels = "mcar" if rate is not None else "modelled" if given else "complete"
     if labels not in REGIMES:
         raise ValueError(f"labels={labels!r} is not one of {', '.join(map(repr, REGIMES))}.")
     if rate is not None and labels != "mcar":
