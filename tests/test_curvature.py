@@ -107,7 +107,7 @@ def steps_of(coordinates):
 
 def check(engine, theta, mechanism, rtol=1e-7):
     """Gradient and Hessian of `curvature` are those of the equations that a fit solves."""
-    coordinates = Coordinates(engine, theta, mechanism, hold=False)
+    coordinates = Coordinates(engine, theta, mechanism)
     sums = curvature(engine, theta, mechanism)
     origin, steps = np.zeros(coordinates.size), steps_of(coordinates)
     gradient = equations(coordinates, engine, origin)
@@ -295,7 +295,7 @@ CASES = {
 def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(case, tempering):
     engine, theta, mechanism = CASES[case](tempering)
     weight = np.random.default_rng(0).uniform(0.5, 3.0, size=engine.x.shape[1])
-    coordinates = Coordinates(engine, theta, mechanism, hold=False)
+    coordinates = Coordinates(engine, theta, mechanism)
     origin, n = np.zeros(coordinates.size), len(weight)
     scores = np.array([equations(coordinates, engine_with(engine, slice(j, j + 1)), origin) for j in range(n)])
     found = curvature(engine_with(engine, weight=weight), theta, mechanism)
@@ -365,17 +365,6 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
     for one, other, third in zip(expected, found, blocked, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-12 * np.abs(one).max())
         np.testing.assert_allclose(third, one, atol=1e-12 * np.abs(one).max())
-
-
-@pytest.mark.parametrize("case", sorted(set(CASES) - {"spherical"}))
-def test_without_the_ignorable_part_the_gradient_is_that_of_the_missingness(case):
-    engine, theta, mechanism = CASES[case]()
-    whole, ignorable = curvature(engine, theta, mechanism), curvature(engine, theta, None)
-    found = curvature(engine, theta, mechanism, ignorable=False)
-    size = len(ignorable.gradient)
-    np.testing.assert_allclose(found.gradient[:size], (whole.gradient[:size] - ignorable.gradient), atol=1e-10)
-    np.testing.assert_allclose(found.hessian[:size, :size], whole.hessian[:size, :size] - ignorable.hessian, atol=1e-9)
-    np.testing.assert_array_equal(found.gradient[size:], whole.gradient[size:])
 
 
 # The extremes.

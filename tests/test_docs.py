@@ -42,6 +42,17 @@ def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     assert script.with_suffix(".png").stat().st_size > 10_000
 
 
+def test_the_examples_of_the_readme_run(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    printed = capsys.readouterr().out
+    assert len(blocks) == 2
+    assert names["result"].test_informative().p_value < 0.001
+    assert "Parameters of the fit" in printed
+
+
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 @pytest.mark.parametrize("module", [mixture, logistic, choice, criteria, missingness, results])
 def test_examples_in_docstrings_print_what_they_show(module):

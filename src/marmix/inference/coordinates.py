@@ -24,16 +24,14 @@ _STEP, _STEP_OF_MECHANISM = 3e-5, 2e-6
 class Coordinates:
     """Coordinates of the score model and of the mechanism, one after the other; zero is the fit.
 
-    Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out.
+    Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out. What the
+    fit left at a limit stays there: a shape of 0 or infinity, a share of 0, a variance at its floor; `held` names them.
 
     Parameters
     ----------
     engine : NumpyEngine
     theta, mechanism
         The fit.
-    hold : bool
-        Whether what the fit left at a limit stays there: a shape of 0 or infinity, a share of 0, a variance at its floor. `held`
-        names them.
     hold_shape : bool
         Whether the shape stays where it is.
     """
@@ -43,7 +41,6 @@ class Coordinates:
         engine: NumpyEngine,
         theta: Any,
         mechanism: Mechanism | None,
-        hold: bool = True,
         hold_shape: bool = False,
     ):
         self.engine, self.theta, self.mechanism = engine, theta, mechanism
@@ -57,12 +54,11 @@ class Coordinates:
         upper = self.chart.upper
         directions = self.chart.directions
         own = np.eye(0 if self.about is None else self.about.size)
-        if hold:
-            limited = self.chart.limited(upper < 1e-6)
-            if limited.any():
-                self.held.append("a variance at the limit set by reg_covar")
-                directions = directions[:, ~np.any(directions[limited] != 0.0, axis=0)]
-            own = own[:, ~self._limited_mechanism(hold_shape)]
+        limited = self.chart.limited(upper < 1e-6)
+        if limited.any():
+            self.held.append("a variance at the limit set by reg_covar")
+            directions = directions[:, ~np.any(directions[limited] != 0.0, axis=0)]
+        own = own[:, ~self._limited_mechanism(hold_shape)]
         self.basis: Array = block_diag(directions, own)
         self.n_theta = directions.shape[1]
         self.size = self.basis.shape[1]

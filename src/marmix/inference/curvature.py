@@ -13,6 +13,7 @@ The score of component c is linear in features, ``s_c = W_c . phi(x)``, so the d
 its weight t, its own equations with weight one.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,9 +129,7 @@ def _spread(tau: Array) -> Array:
     return spread
 
 
-def row_terms(
-    rows: Rows, model: ScoreModel, mechanism: Mechanism | None, tempering: float, ignorable: bool = True
-) -> tuple[Array, Array]:
+def row_terms(rows: Rows, model: ScoreModel, mechanism: Mechanism | None, tempering: float) -> tuple[Array, Array]:
     """Gradient (K + R, n) of the equations, and derivatives (K + R, K + R, n) of the equations, of each row."""
     tau, labelled = rows.posterior.tau, rows.labelled
     classes, n = tau.shape
@@ -147,12 +146,11 @@ def row_terms(
         hessian += bend * about.gradient[:, None] * about.gradient[None, :] + slope * about.curvature
         gradient[:classes] *= tempering
         hessian[:classes] *= tempering
-    if ignorable:
-        sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
-        gradient[:classes, these] += sign * tau[:, these]
-        hessian[:classes, :classes, these] += sign * _spread(tau[:, these])
-        for k, (a, b) in enumerate(zip(rows.cuts[:-1], rows.cuts[1:], strict=True)):
-            gradient[k, a:b] += 1.0
+    sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
+    gradient[:classes, these] += sign * tau[:, these]
+    hessian[:classes, :classes, these] += sign * _spread(tau[:, these])
+    for k, (a, b) in enumerate(pairwise(rows.cuts)):
+        gradient[k, a:b] += 1.0
     return gradient, hessian
 
 
@@ -190,12 +188,12 @@ def summed(rows: Rows, model: ScoreModel, gradient: Array, hessian: Array, compl
     return total
 
 
-def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Curvature:
+def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None) -> Curvature:
     """Gradient, its derivatives, and the outer products of the gradients of rows, at these parameters."""
     model, parts = engine.model, []
     with np.errstate(all="ignore"):
         for rows in rows_of(engine, theta):
-            gradient, hessian = row_terms(rows, model, mechanism, engine.tempering, ignorable)
+            gradient, hessian = row_terms(rows, model, mechanism, engine.tempering)
             by_component = (gradient[model.owner] * rows.share * rows.weight) @ rows.phi.T
             total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)

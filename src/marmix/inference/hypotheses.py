@@ -7,6 +7,7 @@ hypothesis, or the mixture of chi-squares that the limit makes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,9 +54,10 @@ class HypothesisTest:
 
     def __str__(self) -> str:
         p = p_text(self.p_value)
+        words = fill(self.sentence, 100, initial_indent="  ", subsequent_indent="  ")
         return (
             f"{self.question}\n  statistic {number(self.statistic)}, reference {self.reference}, "
-            f"p {p if p.startswith('<') else '= ' + p}\n  {self.sentence}"
+            f"p {p if p.startswith('<') else '= ' + p}\n{words}"
         )
 
 
