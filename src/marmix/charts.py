@@ -52,8 +52,8 @@ class MechanismChart:
             h = hazard(reference.eta(self.centre[:, None]), reference.shape)
         n, slope = np.clip(float(h.n[0]), 1e-300, 1e300), float(h.slope[0])
         slopes = np.array(reference.alpha[1:]) * slope / n
-        self._at = np.array([np.log(n), *slopes, reference.shape / (1.0 + reference.shape), reference.share])
-        jacobian = self._jacobian(self._at)
+        self.place = np.array([np.log(n), *slopes, reference.shape / (1.0 + reference.shape), reference.share])
+        jacobian = self.jacobian_at(self.place)
         information = jacobian.T @ (information / w.sum()) @ jacobian
         values, vectors = np.linalg.eigh(information[:level, :level])
         self._to_level = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1] + 1e-12))
@@ -72,14 +72,14 @@ class MechanismChart:
         """Bounds of the coordinates, for scipy."""
         level = 1 + self.n_slopes
         upper = np.array([SHAPE_MAX / (1.0 + SHAPE_MAX), SHARE_MAX])[np.array(self._free, dtype=int) - level]
-        at = self._at[self._free]
+        at = self.place[self._free]
         low, high = -at / self._scale, np.maximum(upper - at, 0.0) / self._scale
         return [(None, None)] * level + list(zip(low.tolist(), high.tolist(), strict=True))
 
     def _place(self, vector: Array) -> Array:
         """(b, shape / (1 + shape), share) at these coordinates."""
         level = 1 + self.n_slopes
-        place = self._at.copy()
+        place = self.place.copy()
         moved = self._scale * vector[level:]
         place[self._free] += moved
         place[:level] += self._to_level @ vector[:level] - self._shear @ moved
@@ -89,15 +89,16 @@ class MechanismChart:
 
     def mechanism(self, vector: Array) -> Mechanism:
         """The mechanism at these coordinates."""
-        return self._mechanism_at(self._place(vector))
+        return self.mechanism_at(self._place(vector))
 
     def with_shape(self, shape: float) -> Mechanism:
         """The reference with another shape, the hazard at the centre and its slope kept."""
-        place = self._at.copy()
+        place = self.place.copy()
         place[1 + self.n_slopes] = shape / (1.0 + shape)
-        return self._mechanism_at(place)
+        return self.mechanism_at(place)
 
-    def _mechanism_at(self, place: Array) -> Mechanism:
+    def mechanism_at(self, place: Array) -> Mechanism:
+        """The mechanism at ``place = (b, shape / (1 + shape), share)``."""
         b_0, *b, rho, share = place
         shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
         n = np.exp(np.clip(b_0, -690.0, 690.0))
@@ -105,7 +106,7 @@ class MechanismChart:
         alpha = (float(eta_at(n, shape) - slopes @ self.centre), *slopes.tolist())
         return replace(self.reference, alpha=alpha, shape=shape, share=float(share))
 
-    def _jacobian(self, place: Array) -> Array:
+    def jacobian_at(self, place: Array) -> Array:
         """d(alpha, shape, share) / d(place)."""
         k = self.n_slopes
         b_0, b, rho = place[0], place[1 : 1 + k], place[1 + k]
@@ -128,7 +129,7 @@ class MechanismChart:
     def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
         """Chain rule from the score in (alpha, shape, share) to the coordinates."""
         level = 1 + self.n_slopes
-        by_place = np.array([*alpha, shape, share]) @ self._jacobian(self._place(vector))
+        by_place = np.array([*alpha, shape, share]) @ self.jacobian_at(self._place(vector))
         own = by_place[self._free] - self._shear.T @ by_place[:level]
         return np.concatenate([self._to_level.T @ by_place[:level], self._scale * own])
 

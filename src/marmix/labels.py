@@ -80,6 +80,20 @@ def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDAr
     return ~missing, _plain(values[~missing])
 
 
+def number_labels(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+    """Integers ``z`` (-1 where the label is missing) of labels among known classes, of which some may have no row."""
+    known, labels = known_labels(y, classes)
+    place = {name: k for k, name in enumerate(classes.tolist())}
+    strangers = [label for label in labels.tolist() if label not in place]
+    if strangers:
+        raise ValueError(
+            f"y has the label {strangers[0]!r}, which is not among the classes of the fit, {classes.tolist()}."
+        )
+    z = np.full(len(known), MISSING)
+    z[known] = [place[label] for label in labels.tolist()]
+    return z
+
+
 def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The labels as a one-dimensional array, and where they are missing."""
     if y is None:

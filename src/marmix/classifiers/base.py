@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marmix.charts import SHAPE_MAX
 from marmix.engines import Frame, NumpyEngine, block_rows
 from marmix.inference import Fingerprint
-from marmix.labels import encode_labels, known_labels
+from marmix.labels import encode_labels, known_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism, drivers_of
 from marmix.notes import BoundaryWarning, mechanism_notes
@@ -107,12 +107,13 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
         names = self._column_names()
         check_finite(X, names)
-        z, classes = encode_labels(y, self.classes if reset else self.classes_)
         if reset:
-            self.classes_ = classes
+            z, self.classes_ = encode_labels(y, self.classes)
+        else:
+            z = number_labels(y, self.classes_)
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
-        counted, labels, weight = weighted_rows(X, z, sample_weight, self.classes_)
+        counted, labels, weight = weighted_rows(X, z, sample_weight, self.classes_ if reset else self.classes_[:0])
         mean, covariance = overall_moments(counted, weight)
         covariates = None
         columns = feature_columns(self.mechanism_features, names) if reset else self._columns
@@ -144,8 +145,11 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     def _previous_mechanism(self) -> dict[str, Any]:
         """Starting values of the mechanism from the previous fit."""
-        if self.alpha_ is None or not np.isfinite(self.alpha_).all():
+        if self.link is None or self.alpha_ is None or not np.isfinite(self.alpha_).all():
             return {}
+        options = Mechanism.from_link(self.link, self.shape)
+        if not options.free_shape and options.shape != self.shape_:
+            return {}  # alpha of one shape means nothing at another
         return {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
 
     # Out of the fit.

@@ -117,7 +117,10 @@ class InferentialClassifier(MARClassifier):
         n = engine.total_weight
         if labelled_only:
             n = float(engine.labelled if engine.weight is None else engine.weight[: engine.labelled].sum())
-        return Counts(sums.ignorable + sums.missing + offset, size + own, n, entropy_sum)
+        loglik = sums.ignorable + sums.missing + offset
+        if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.x.shape[1]:
+            loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
+        return Counts(loglik, size + own, n, entropy_sum)
 
     def _engine(self, rows: Rows) -> NumpyEngine:
         """Rows in the axes of the fit."""

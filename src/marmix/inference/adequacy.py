@@ -43,12 +43,17 @@ _EXPECTED = 5.0  # least labels, and least gaps, expected in a bin
 _GRID = 50  # points of the smoothed curve
 
 
-def quadratic_form(vector: Array, covariance: Array, scale: Array) -> tuple[float, int]:
-    """The form ``v' C^+ v`` and the rank of C, both after division by `scale`."""
-    values, vectors = np.linalg.eigh(covariance / scale[:, None] / scale)
-    kept = values > _RANK * max(values[-1], 1e-300)
-    along = (vectors.T @ (vector / scale))[kept]
+def quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[float, int]:
+    """The form ``v' C^+ v`` and the rank of C: eigenvalues above `least` count."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > least
+    along = (vectors.T @ vector)[kept]
     return float(np.sum(along**2 / values[kept])), int(kept.sum())
+
+
+def p_of(statistic: float, df: int) -> float:
+    """The chi-square p-value; 1 where there was nothing to test."""
+    return float(chi2.sf(statistic, df)) if df else 1.0
 
 
 def hausman(
@@ -62,7 +67,7 @@ def hausman(
     fitted.require_mechanism("this test")
     fitted.require_likelihood("the contrast of two fits")
     statistic, df, covariance = _contrast(fitted)
-    p_chi = float(chi2.sf(statistic, df))
+    p_chi = p_of(statistic, df)
     simulated, failed = np.empty(0), 0
     if bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None):
 
@@ -104,9 +109,15 @@ def _contrast(fitted: Fitted) -> tuple[float, int, Array]:
     ignorable = pull @ outer @ pull.T
     V = np.linalg.pinv(information.expected, hermitian=True)[:size, :size]
     score = pull @ curvature(engine, theta, None).gradient
-    variance = ignorable - ignorable @ V @ ignorable
-    statistic, df = quadratic_form(score, variance, np.sqrt(np.diag(ignorable)))
-    return statistic, df, np.linalg.pinv(ignorable, hermitian=True) - V
+    values, vectors = np.linalg.eigh(ignorable)
+    known = values > 1e-8 * values[-1]
+    root = vectors[:, known] * np.sqrt(values[known])
+    # in units of the ignorable information: shares of it that the mechanism adds, between 0 and 1
+    white = vectors[:, known] / np.sqrt(values[known])
+    added = np.eye(int(known.sum())) - root.T @ V @ root
+    largest = float(np.linalg.eigvalsh(added)[-1]) if len(added) else 0.0
+    statistic, df = quadratic_form(white.T @ score, added, max(_RANK * largest, 1e-8))
+    return statistic, df, white @ white.T - V
 
 
 def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, float, float]]:
@@ -155,6 +166,8 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
     variable, name = _variable(fitted, by)
     place = variable[order]
+    if np.ptp(place) == 0.0:
+        raise ValueError(f"{name} is the same for every row: there is nothing to sort them by.")
     w = np.ones(len(place)) if fitted.weight is None else fitted.weight[order]
     q = fitted.estimator.missing_proba(fitted.X)[order]
     ranks = _midranks(place, w)
@@ -243,8 +256,9 @@ def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
 
 def _residual_test(fitted: Fitted, moments: _Moments, part: slice, name: str) -> HypothesisTest:
     scale = np.sqrt(np.maximum(np.diag(moments.variance)[part], 1e-300))
-    statistic, df = quadratic_form(moments.residual[part], moments.left[part, part], scale)
-    p_value = float(chi2.sf(statistic, df))
+    left = moments.left[part, part] / scale[:, None] / scale
+    statistic, df = quadratic_form(moments.residual[part] / scale, left, _RANK)
+    p_value = p_of(statistic, df)
     kind = "binned" if part.start == 0 else "smoothed"
     if p_value < 0.1:
         sentence = (
@@ -265,13 +279,14 @@ def _bin_table(
     for i, b in enumerate(bins):
         own = b > 0.0
         weight = w[own]
-        spread = np.sqrt(max(moments.left[i, i], 1e-300))
+        left = float(moments.left[i, i])
+        z = moments.residual[i] / np.sqrt(left) if left > _RANK * moments.variance[i, i] else np.nan
         rows.append(
             [
                 float(weight.sum()),
                 float(np.average(missing[own], weights=weight)),
                 float(np.average(q[own], weights=weight)),
-                float(moments.residual[i] / spread),
+                float(z),
             ]
         )
         index.append(f"{number(float(place[own].min()))} to {number(float(place[own].max()))}")

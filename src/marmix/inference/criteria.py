@@ -22,26 +22,33 @@ _CHUNK = 65536  # rows looked at together
 
 
 class Fingerprint(NamedTuple):
-    """What tells one set of rows from another: weights and sums of each class and of the unlabelled, sums of squares."""
+    """What tells one set of rows from another: sums of weights, columns, squares and products of neighbouring columns.
+
+    They are of each class and of the unlabelled; `sizes` are the same of absolute values, against which differences count.
+    """
 
     numbers: Array
+    sizes: Array
 
     @classmethod
     def of(cls, X: NDArray[Any], z: NDArray[Any], weight: Array | None, n_classes: int) -> "Fingerprint":
         """The fingerprint of rows; their order does not matter."""
-        total = np.zeros(1 + (1 + n_classes) * (1 + X.shape[1]) + X.shape[1])
+        numbers, sizes = 0.0, 0.0
         for start in range(0, len(z), _CHUNK):
             rows = slice(start, start + _CHUNK)
             x = np.asarray(X[rows], dtype=float)
             w = np.ones(len(x)) if weight is None else weight[rows]
             own = (z[rows] == np.arange(-1, n_classes)[:, None]) * w
-            squares = np.einsum("n,ni,ni->i", w, x, x)
-            total = total + np.concatenate([[len(x)], own.sum(axis=1), (own @ x).ravel(), squares])
-        return cls(total)
+            parts = np.hstack([np.ones((len(x), 1)), x, x * x, x[:, :-1] * x[:, 1:]])
+            numbers = numbers + own @ parts
+            sizes = sizes + own @ np.abs(parts)
+        return cls(np.asarray(numbers), np.asarray(sizes))
 
     def same(self, other: "Fingerprint") -> bool:
         """Whether the rows are the same, up to rounding."""
-        return len(self.numbers) == len(other.numbers) and bool(np.allclose(self.numbers, other.numbers, rtol=1e-9))
+        if self.numbers.shape != other.numbers.shape:
+            return False
+        return bool(np.all(np.abs(self.numbers - other.numbers) <= 1e-9 * self.sizes))
 
 
 class Counts(NamedTuple):
@@ -169,6 +176,8 @@ def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
 def _with_constant(fit: Any) -> Counts:
     """An ignorable fit with labels missing completely at random."""
     counts, lost, n = fit._counts(), fit._missing_weight, fit._total_weight
+    if not lost:
+        return counts
     loglik = sum(part * np.log(part / n) for part in (lost, n - lost) if part > 0.0)
     return counts._replace(loglik=counts.loglik + float(loglik), n_parameters=counts.n_parameters + 1, n=n)
 
@@ -183,8 +192,12 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
             parts.append(f"{len(fit.weights_)} components")
         parts.append("ignored" if params["link"] is None else str(params["link"]))
         if params["link"] is not None:
+            if params["shape"] is not None:
+                parts[-1] += f" {params['shape']:g}"
             measure = params["uncertainty"]
             parts.append(measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"))
+            parts += ["share"] * bool(params["mcar_share"])
+            parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
         labels.append(", ".join(parts))
     for label in set(labels):
         places = [i for i, other in enumerate(labels) if other == label]

@@ -90,7 +90,8 @@ def informative(
     p_chi = float(chi2.sf(statistic, 1))
     irregular = known.free_shape or known.free_share
     simulated, failed = np.empty(0), 0
-    if bootstrap or (bootstrap is None and (irregular or fitted.few_rows is not None)):
+    few = fitted.few_rows is not None and fitted.weight is None
+    if bootstrap or (bootstrap is None and (irregular or few)):
 
         def one(rng: np.random.Generator) -> float:
             X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
@@ -156,7 +157,8 @@ def link(
     if name == "logit":
         p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
-        p_chi = 1.0 if statistic == 0.0 else float(0.5 * chi2.sf(statistic, 1))
+        at_limit = free.shape_ < 1e-6 or statistic < 1e-6
+        p_chi = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
         reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
     p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
     shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
@@ -185,8 +187,9 @@ def completely_at_random(fitted: Fitted) -> HypothesisTest:
     labelled = int(np.sum(fitted.z >= 0))
     if labelled in (0, len(order)):
         raise ValueError("every label is there: there is no missingness to test.")
-    begin = Mechanism(alpha=(0.0,) * (1 + len(drivers))).starting(float(w[fitted.z < 0].sum() / w.sum()))
-    flat = begin.loglik_of(drivers[:, order], labelled, w[order])
+    rate = float(w[fitted.z < 0].sum() / w.sum())
+    begin = Mechanism(alpha=(float(np.log(rate / (1.0 - rate))), *[0.0] * len(drivers)))
+    flat = float(w.sum()) * (rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
     found = begin.profile_of(drivers[:, order], labelled, w[order])
     statistic = max(2.0 * (found.loglik_of(drivers[:, order], labelled, w[order]) - flat), 0.0)
     df = int(np.linalg.matrix_rank(drivers, tol=1e-8 * np.sqrt(drivers.size)))

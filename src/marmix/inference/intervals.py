@@ -153,6 +153,8 @@ def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points:
         seen = fitted.estimator.uncertainty(fitted.X)
         u = np.linspace(seen.min(), seen.max(), n_points)
     grid = np.atleast_1d(np.asarray(u, dtype=float))
+    if grid.ndim != 1:
+        raise ValueError(f"u must be a number or a list of numbers; got shape {grid.shape}.")
     drivers = np.zeros((len(known.alpha) - 1, len(grid)))
     drivers[0] = grid
 
@@ -229,12 +231,17 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
     if blind.shape[1] and np.abs(blind.T @ slope).max() > 1e-4 * np.linalg.norm(slope):
         return Interval(mean, np.nan, 0.0, 1.0)
     direction = information.pull.T @ (information.inverse.matrix.T @ slope)
-    variance = 0.0
     with np.errstate(all="ignore"):
-        for h, rows in zip(losses, blocks, strict=True):
-            scores = by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, engine.tempering)[0])
-            influence = (h - mean) / total + direction @ scores
-            variance += float(rows.weight @ influence**2)
-    error = float(np.sqrt(variance))
+        influence = np.concatenate(
+            [
+                (h - mean) / total
+                + direction
+                @ by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, engine.tempering)[0])
+                for h, rows in zip(losses, blocks, strict=True)
+            ]
+        )
+    w = np.concatenate([rows.weight for rows in blocks])
+    influence -= w @ influence / total  # a penalty keeps the scores of the rows from summing to zero
+    error = float(np.sqrt(w @ influence**2))
     half = float(norm.isf(alpha / 2.0)) * error / max(mean * (1.0 - mean), 1e-300)
     return Interval(mean, error, float(expit(logit(mean) - half)), float(expit(logit(mean) + half)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from marmix.charts import SHAPE_MAX, SHARE_MAX
+from marmix.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
 from marmix.fitting import one_thread
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
@@ -23,9 +23,10 @@ from marmix.missingness import Mechanism
 
 Array = NDArray[np.float64]
 
+_LARGE = 5.0  # a shape from which on slopes are steep
 _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
 # Solutions along the profile before an end is taken to be out of reach, and the exactness of an end in units of the root.
-_MOST_STEPS, _CLOSE = 40, 1e-3
+_MOST_STEPS, _CLOSE = 80, 1e-3
 # A profile that passes the maximum by so much has found a better fit.
 _BETTER = 1e-3
 
@@ -93,6 +94,23 @@ class _Place:
         return out
 
 
+class _ChartPlace:
+    """A mechanism by the place of its chart: slopes relative to the hazard keep their meaning while the shape moves."""
+
+    def __init__(self, chart: MechanismChart):
+        self.chart, self.reference = chart, chart.reference
+        self.centre, self.origin = chart.centre, chart.place.copy()
+
+    def mechanism(self, place: Array) -> Mechanism:
+        """The mechanism there."""
+        found: Mechanism = self.chart.mechanism_at(place)
+        return found
+
+    def jacobian(self, place: Array) -> Array:
+        """d(alpha, shape, share) / d(place)."""
+        return self.chart.jacobian_at(place)
+
+
 class _Surface:
     """The log-likelihood as a function of theta's coordinates and the mechanism's place.
 
@@ -106,8 +124,9 @@ class _Surface:
         self.engine = engine
         self.coordinates = Coordinates(engine, theta, None)
         sample = engine.sample(theta, mechanism, 4096)
-        w = np.ones(sample.drivers.shape[1]) if sample.weight is None else sample.weight
-        self.place = _Place(mechanism, mechanism.information(sample.drivers, w)[1])
+        chart = MechanismChart(mechanism, sample.drivers, sample.weight)
+        self.of_slope = profiled < len(mechanism.alpha)
+        self.place: _Place | _ChartPlace = _Place(mechanism, chart.centre) if self.of_slope else _ChartPlace(chart)
         self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.place.origin)
         limits = {size - 2: (0.0, _RHO_MAX), size - 1: (0.0, SHARE_MAX)}
         fixed = {size - 2} if not mechanism.free_shape else set()
@@ -128,6 +147,7 @@ class _Surface:
         inverse = np.linalg.pinv(information[np.ix_([*rest, self.profiled], [*rest, self.profiled])], hermitian=True)
         self.error = float(np.sqrt(max(inverse[-1, -1], 1e-300)))
         self.y, self.gain = np.zeros(len(rest)), 0.0
+        self.missing_at_fit = engine.sums(theta, mechanism).missing
         self.base = self.evaluate(self.y, 0.0)[0]
 
     def _information(self, fitted: Fitted) -> Array:
@@ -150,12 +170,12 @@ class _Surface:
     def evaluate(self, y: Array, displacement: float) -> tuple[float, Array]:
         """Log-likelihood and its gradient in y: one pass."""
         vector, place = self.at(y, displacement)
-        theta, _ = self.coordinates.at(vector)
         with np.errstate(all="ignore"):
+            theta, _ = self.coordinates.at(vector)
             sums = self.engine.sums(theta, self.place.mechanism(place))
             by_theta = self.coordinates.gradient(vector, theta, sums)
-        by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.place.jacobian(place)
-        gradient = self.transform.T @ np.concatenate([by_theta, by_place])
+            by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.place.jacobian(place)
+            gradient = self.transform.T @ np.concatenate([by_theta, by_place])
         return sums.ignorable + sums.missing, gradient[:-1]
 
     def highest(self, value: float) -> float:
@@ -163,22 +183,47 @@ class _Surface:
         displacement = value - self.centre
 
         def negative(y: Array) -> tuple[float, Array]:
+            if not np.isfinite(y).all():
+                return 1e10, np.zeros_like(y)
             value, gradient = self.evaluate(y, displacement)
             if not (np.isfinite(value) and np.isfinite(gradient).all()):
                 return 1e10, np.zeros_like(y)
             return self.base - value, -gradient
 
-        found = minimize(
-            negative,
-            self.y,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self.bounds,
-            options={"maxcor": 30, "ftol": 1e-7, "gtol": 5e-3, "maxiter": 200},
-        )
+        options = {"maxcor": 30, "ftol": 1e-7, "gtol": 5e-3, "maxiter": 200}
+        found = min(
+            (minimize(negative, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
+             for start in self._starts(value)),
+            key=lambda result: float(result.fun),
+        )  # fmt: skip
         self.y = found.x
         self.gain = max(self.gain, -float(found.fun))
         return -float(found.fun)
+
+    def _starts(self, value: float) -> list[Array]:
+        """Where the last climb ended; on rough ground also all slopes in proportion, and the shape as steep as the fit's is."""
+        reference = self.place.reference
+        if not (self.of_slope and self.rough and value * self.centre > 0.0):
+            return [self.y]
+        ratio, shape = value / self.centre, reference.shape
+        proportional = replace(reference, alpha=tuple(ratio * a for a in reference.alpha))
+        starts = [self.y, self._start(_Place(proportional, self.place.centre).origin)]
+        if reference.free_shape:
+            n = float(np.exp(np.clip(self.place.origin[0], -300.0, 300.0)))
+            low, high = 0.0, SHAPE_MAX
+            for _ in range(50):
+                shape = 0.5 * (low + high)
+                steeper = stretch(shape * n)[0] < ratio * stretch(reference.shape * n)[0]
+                low, high = (shape, high) if steeper else (low, shape)
+            place = self.place.origin.copy()
+            place[self.profiled - self.coordinates.size], place[-2] = value, low / (1.0 + low)
+            starts.append(self._start(place))
+        return starts
+
+    def _start(self, place: Array) -> Array:
+        """y at the fit's theta and this place."""
+        full = np.concatenate([np.zeros(self.coordinates.size), place - self.place.origin])
+        return np.asarray(np.linalg.lstsq(self.transform, full, rcond=None)[0][:-1], dtype=float)
 
     @property
     def centre(self) -> float:
@@ -188,6 +233,16 @@ class _Surface:
     def root(self, value: float) -> float:
         """``sqrt(2 (L_max - L(value)))``."""
         return float(np.sqrt(max(-2.0 * self.highest(value), 0.0)))
+
+    @property
+    def separated(self) -> bool:
+        """Whether the uncertainty tells missing from given labels without error, so that no slope is steep enough."""
+        return self.missing_at_fit > -1e-3 * self.engine.total_weight
+
+    @property
+    def rough(self) -> bool:
+        """Whether the slope is far from where it is in proportion to its information: a large shape, or no error."""
+        return self.separated or self.place.reference.shape > _LARGE
 
     @property
     def shape_at_limit(self) -> bool:
@@ -213,7 +268,7 @@ def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -
         return np.inf if value > 0.9999 * _RHO_MAX else value / (1.0 - value)
 
     estimate, lower, upper = on_scale(surface.centre), on_scale(low), on_scale(high)
-    words = _sentence(name, kind, estimate, lower, upper, 1.0 - alpha)
+    words = _sentence(name, kind, estimate, lower, upper, 1.0 - alpha, "shape" in fitted.parameters.kinds)
     if surface.gain > _BETTER:
         words += (
             f" The search found a fit whose log-likelihood is higher by {number(surface.gain)}: this one is not the maximum. "
@@ -248,9 +303,14 @@ def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
     """The end of the interval on that side, on the scale of the place."""
     limits = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}[kind]
     limit = limits[0] if sign < 0.0 else limits[1]
+    outer = sign * surface.centre > 0.0
+    if kind == "slope" and outer and surface.separated:
+        return float(sign * np.inf)
     surface.y = np.zeros_like(surface.y)
     inside, inside_root, outside, outside_root = surface.centre, 0.0, None, 0.0
-    value = surface.centre + sign * level * surface.error
+    far = 1.0 + abs(surface.centre)
+    step = level * surface.error
+    value = surface.centre + sign * (step if 1e-9 * far < step < 10.0 * far else 0.5 * far)
     for _ in range(_MOST_STEPS):
         value = min(value, limit) if sign > 0.0 else max(value, limit)
         root = surface.root(value)
@@ -260,15 +320,16 @@ def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
             inside, inside_root = value, root
             if value == limit:
                 return limit
-            if kind == "slope" and surface.shape_at_limit:
+            if kind == "slope" and outer and surface.shape_at_limit:
                 return float(sign * np.inf)  # slopes grow with the shape without limit
         if abs(root - level) < _CLOSE:
             return value
         if outside is None:  # a little beyond where a straight root would pass the level
             stretch_by = np.clip(1.1 * level / max(inside_root, 1e-6), 1.2, 3.0)
-            value = surface.centre + (value - surface.centre) * stretch_by if value != surface.centre else limit
+            value = surface.centre + (value - surface.centre) * stretch_by
         else:
             part = np.clip((level - inside_root) / (outside_root - inside_root), 0.05, 0.95)
+            part = 0.5 if outside_root > 5.0 * level else part  # far out the root is not linear
             value = inside + part * (outside - inside)
             if abs(outside - inside) < 1e-9 * (1.0 + abs(inside)):
                 return inside
@@ -292,10 +353,10 @@ def _curve(surface: _Surface, kind: str, low: float, high: float, n_points: int)
     return values, loglik
 
 
-def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float, level: float) -> str:
+def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float, level: float, shape_free: bool) -> str:
     percent = f"{100 * level:g} % profile-likelihood interval"
     if kind == "shape" and upper == np.inf:
-        which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is"
+        which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is credible"
         return f"{percent} for the shape: {number(lower)} to infinity. These data set no upper limit: {which}."
     if kind == "shape" and lower == 0.0:
         return (
@@ -304,5 +365,8 @@ def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float,
         )
     words = f"{percent} for {name}: {number(lower)} to {number(upper)} (estimate {number(estimate)})."
     if not (np.isfinite(lower) and np.isfinite(upper)):
-        words += " On the infinite side the data set no limit: a steeper slope with a larger shape fits as well."
+        words += " On the infinite side the data set no limit"
+        words += (
+            ": a steeper slope with a larger shape fits as well." if shape_free else ": any steeper slope fits as well."
+        )
     return words

@@ -23,6 +23,8 @@ def refit(
     """
     other = copy(estimator) if warm else clone(estimator)
     other.set_params(warm_start=warm, **settings)
+    if other.random_state is None:  # what is done behind the user's back must not depend on NumPy's global state
+        other.set_params(random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return other.fit(X, z, sample_weight=weight)

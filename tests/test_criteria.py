@@ -1,0 +1,341 @@
+"""AIC, BIC and ICL by hand, and the table that compares fits by them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, compare
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+KINDS = ["full", "tied", "diag", "spherical"]
+
+
+def gaussian(**params):
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit"} | params))
+
+
+def logistic(**params):
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit"} | params))
+
+
+def hand_entropy(fit, X, y, weight=None):
+    tau = fit.predict_proba(X[y == -1])
+    h = -np.sum(np.where(tau > 0, tau * np.log(np.maximum(tau, 1e-300)), 0.0), axis=1)
+    return h.sum() if weight is None else h @ weight[y == -1]
+
+
+def hand_loglik(fit, X, y, weight=None):
+    """The log-likelihood from the fitted attributes, as the paper writes it."""
+    if hasattr(fit, "means_"):
+        cov = fit.covariances_
+        cov = {"full": lambda: cov, "tied": lambda: [cov] * len(fit.weights_), "diag": lambda: [np.diag(c) for c in cov],
+               "spherical": lambda: [c * np.eye(X.shape[1]) for c in cov]}[fit.covariance_type]()  # fmt: skip
+        parts = [w * multivariate_normal(m, c).pdf(X) for w, m, c in zip(fit.weights_, fit.means_, cov, strict=True)]
+        density = np.array([np.sum([p for p, k in zip(parts, fit.component_classes_, strict=True) if k == name], axis=0)
+                            for name in fit.classes_])  # fmt: skip
+        known, unknown = np.log(density), np.log(density.sum(axis=0))
+    else:
+        known, unknown = fit.predict_log_proba(X).T, np.zeros(len(X))
+    rows = np.where(y == -1, unknown, np.take_along_axis(known, np.maximum(y, 0)[None], axis=0)[0])
+    if fit.link is not None:
+        q = fit.missing_proba(X)
+        rows = rows + np.log(np.where(y == -1, q, 1.0 - q))
+    return rows.sum() if weight is None else rows @ weight
+
+
+# Counting.
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("counts", [1, 2, {0: 3}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_of_a_mixture_are_counted_as_by_hand(simulate, kind, counts, classes):
+    X, y, _ = simulate(400, classes, d=3, distance=3.0)
+    components = sum(counts.values()) + classes - len(counts) if isinstance(counts, dict) else counts * classes
+    fit = gaussian(covariance_type=kind, n_components=counts, max_iter=5, random_state=0).fit(X, y)
+    a_matrix = {"full": 6, "tied": 6, "diag": 3, "spherical": 1}[kind]
+    own = components - 1 + 3 * components + a_matrix * (1 if kind == "tied" else components)
+    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(own + 2, abs=1e-6)
+    assert (fit.bic() + 2 * fit.loglik_) / np.log(400) == pytest.approx(own + 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(("classes", "degree", "own"), [(2, 1, 4), (3, 1, 8), (2, 2, 10), (3, 2, 20)])
+def test_coefficients_are_counted_once_for_each_class_but_one(simulate, classes, degree, own):
+    X, y, _ = simulate(400, classes, d=3, distance=3.0)
+    fit = logistic(degree=degree, max_iter=5).fit(X, y)
+    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(own + 2, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("params", "own"),
+    [
+        ({"link": None}, 0),
+        ({"link": "cloglog"}, 2),
+        ({"link": "aranda-ordaz"}, 3),
+        ({"link": "aranda-ordaz", "shape": 0.5}, 2),
+        ({"mcar_share": True}, 3),
+        ({"mechanism_features": [1]}, 3),
+        ({"link": "aranda-ordaz", "mcar_share": True, "mechanism_features": [0, 1]}, 6),
+    ],
+)
+def test_the_mechanism_counts_its_free_parameters(two, params, own):
+    for estimator, rest in ((gaussian(**params), 8), (logistic(**params), 3)):
+        fit = estimator.fit(two.X, two.y)
+        assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(rest + own, abs=1e-6)
+
+
+# Values.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *(gaussian(covariance_type=kind) for kind in KINDS),
+        gaussian(n_components={1: 2}, random_state=0, link="aranda-ordaz", mcar_share=True),
+        logistic(link="cloglog", mechanism_features=[1]),
+        logistic(degree=2, link=None),
+    ],
+    ids=[*KINDS, "components", "covariate", "squares"],
+)
+def test_criteria_of_the_fit_and_of_new_rows_are_those_by_hand(simulate, estimator, weighted):
+    X, y, _ = simulate(300)
+    new, y_new, _ = simulate(200, seed=7)
+    rng = np.random.default_rng(0)
+    weight, w_new = (rng.integers(1, 4, size=len(rows)).astype(float) for rows in (X, new))
+    w, w_new = (weight, w_new) if weighted else (None, None)
+    fit = clone(estimator).fit(X, y, w)
+    p = (fit.aic() + 2 * fit.loglik_) / 2
+    for rows, labels, by in ((X, y, w), (new, y_new, w_new)):
+        # a logistic regression without mechanism is about the labelled rows alone
+        counted = labels >= 0 if hasattr(fit, "coef_") and fit.link is None else labels >= -1
+        n, loglik = (counted if by is None else by[counted]).sum(), hand_loglik(fit, rows, labels, by)
+        assert fit.aic(rows, labels, by) == pytest.approx(2 * p - 2 * loglik, rel=1e-9)
+        assert fit.bic(rows, labels, by) == pytest.approx(p * np.log(n) - 2 * loglik, rel=1e-9)
+        icl = p * np.log(n) - 2 * loglik + 2 * hand_entropy(fit, rows, labels, by)
+        assert fit.icl(rows, labels, by) == pytest.approx(icl, rel=1e-9)
+    for criterion in (fit.aic, fit.bic, fit.icl):
+        assert criterion(X, y, w) == pytest.approx(criterion(), rel=1e-9)
+
+
+def test_of_labelled_rows_they_are_those_of_statsmodels(two):
+    fit = logistic().fit(two.X, two.truth)
+    other = sm.Logit(two.truth, sm.add_constant(two.X)).fit(disp=0)
+    assert fit.aic() == pytest.approx(other.aic, rel=1e-9)
+    assert fit.bic() == fit.icl() == pytest.approx(other.bic, rel=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [gaussian(), logistic()])
+def test_new_rows_may_lack_a_class_or_every_label(simulate, estimator):
+    X, y, _ = simulate(300)
+    new, y_new, _ = simulate(200, seed=7)
+    fit = clone(estimator).fit(X, y)
+    for rows in (y_new != 1, y_new == -1):
+        loglik = hand_loglik(fit, new[rows], y_new[rows])
+        p = (fit.aic() + 2 * fit.loglik_) / 2
+        assert fit.aic(new[rows], y_new[rows]) == pytest.approx(2 * p - 2 * loglik, rel=1e-9)
+
+
+def test_a_missing_label_is_impossible_for_a_fit_that_saw_none(two):
+    assert gaussian().fit(two.X, two.truth).aic(two.X, two.y) == np.inf
+
+
+def test_features_and_labels_come_together(two):
+    fit = gaussian().fit(two.X, two.y)
+    for arguments in ({"X": two.X}, {"y": two.y}):
+        with pytest.raises(ValueError, match="both X and y"):
+            fit.aic(**arguments)
+
+
+@pytest.mark.parametrize("truth", ["full", "tied", "spherical"])
+def test_in_a_large_sample_bic_finds_the_structure(truth):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=4000)
+    roots = {
+        "full": [[[1.0, 0.0], [0.5, 0.8]], [[0.7, 0.0], [-0.4, 1.2]]],
+        "tied": [[[1.0, 0.0], [0.5, 0.8]]] * 2,
+        "spherical": [np.eye(2), 1.3 * np.eye(2)],
+    }[truth]
+    X = np.einsum("nij,nj->ni", np.array(roots)[labels], rng.normal(size=(4000, 2))) + 2.0 * labels[:, None]
+    y = np.where(rng.uniform(size=4000) < 0.5, -1, labels)
+    table = compare(*(gaussian(covariance_type=kind).fit(X, y) for kind in KINDS), names=KINDS)
+    assert table.index[0] == truth
+    assert table.frame().loc[truth, "weight"] > 0.9
+
+
+# The table.
+
+
+@pytest.mark.parametrize("by", ["aic", "bic", "icl"])
+def test_the_table_holds_the_fits_numbers_sorted_by_the_criterion(two, by):
+    fits = {kind: gaussian(covariance_type=kind).fit(two.X, two.y) for kind in KINDS}
+    table = compare(*fits.values(), names=list(fits), by=by).frame()
+    assert sorted(table.index) == sorted(KINDS)
+    for kind, fit in fits.items():
+        row = table.loc[kind]
+        assert row["log-likelihood"] == pytest.approx(fit.loglik_, rel=1e-12)
+        assert [row["AIC"], row["BIC"], row["ICL"]] == pytest.approx([fit.aic(), fit.bic(), fit.icl()], rel=1e-12)
+    assert table[by.upper()].is_monotonic_increasing
+    differences = table[f"{by.upper()} - best"].to_numpy()
+    assert differences[0] == 0.0
+    np.testing.assert_allclose(differences, table[by.upper()] - table[by.upper()].min(), atol=1e-9)
+    weights = np.exp(-differences / 2) / np.exp(-differences / 2).sum()
+    np.testing.assert_allclose(table["weight"], weights, rtol=1e-9)
+    assert table["weight"].sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_neither_order_nor_weights_of_one_nor_labels_type_nor_spelling_of_weights_matters(two):
+    X, y, _ = two
+    order = np.random.default_rng(0).permutation(len(y))
+    repeats = np.random.default_rng(1).integers(1, 3, size=len(y))
+    first = gaussian().fit(X, y)
+    for rows, labels, weight in ((X[order], y[order], None), (X, y, np.ones(len(y))),
+                                 (X, np.where(y < 0, np.nan, y), None)):  # fmt: skip
+        assert compare(first, gaussian().fit(rows, labels, weight)).rows[0][5] == 0.0
+    twice = gaussian().fit(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))
+    with pytest.raises(ValueError, match="different rows"):
+        compare(first, twice)
+
+
+def changed(X, y, how):
+    rng = np.random.default_rng(0)
+    X, y = X.copy(), y.copy()
+    if how == "another row":
+        X[5] += 1e-3
+    elif how == "a feature more":
+        X = np.column_stack([X, rng.normal(size=len(X))])
+    elif how == "another unit":
+        X = X * [1.0, 2.0]
+    elif how == "a label less":
+        y[np.flatnonzero(y >= 0)[3]] = -1
+    elif how == "another label":
+        i = np.flatnonzero(y >= 0)[3]
+        y[i] = 1 - y[i]
+    elif how == "a row less":
+        X, y = X[:-1], y[:-1]
+    elif how == "a column shuffled within classes":
+        for k in (-1, 0, 1):
+            own = np.flatnonzero(y == k)
+            X[own, 1] = X[rng.permutation(own), 1]
+    return X, y
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize(
+    "how",
+    ["another row", "a feature more", "another unit", "a label less", "another label", "a row less",
+     "a column shuffled within classes"],
+)  # fmt: skip
+def test_fits_of_other_rows_are_refused_in_any_unit(two, how, unit):
+    X, y = unit * (two.X - two.X.mean(axis=0)), two.y
+    order = np.random.default_rng(0).permutation(len(y))
+    first = gaussian().fit(X, y)
+    compare(first, gaussian().fit(X[order], y[order]))
+    other, labels = changed(X / unit, y, how)
+    with pytest.raises(ValueError, match="different rows, features or labels"):
+        compare(first, gaussian().fit(unit * other, labels))
+
+
+def test_other_classes_and_weights_are_refused(two):
+    first = gaussian().fit(two.X, two.y)
+    named = np.array(["a", "b", None], dtype=object)[two.y]
+    with pytest.raises(ValueError, match="different rows, features or labels"):
+        compare(first, gaussian().fit(two.X, named))
+    with pytest.raises(ValueError, match="different rows, features or labels"):
+        compare(first, gaussian().fit(two.X, two.y, np.linspace(1.0, 2.0, len(two.y))))
+
+
+def test_what_cannot_be_compared_is_refused_in_words(two):
+    fit = gaussian().fit(two.X, two.y)
+    with pytest.raises(ValueError, match="likelihoods of different kinds"):
+        compare(fit, logistic().fit(two.X, two.y))
+    with pytest.raises(ValueError, match="at least two"):
+        compare(fit)
+    with pytest.raises(ValueError, match="compare takes fitted"):
+        compare(fit, gaussian())
+    with pytest.raises(ValueError, match="compare takes fitted"):
+        compare(fit, MARClassifierCV())
+    with pytest.raises(ValueError, match="by='loglik' is not one of"):
+        compare(fit, fit, by="loglik")
+    with pytest.raises(ValueError, match="ignored='drop' is not one of"):
+        compare(fit, fit, ignored="drop")
+    with pytest.raises(ValueError, match="names has 1 entries for 2 fits"):
+        compare(fit, fit, names=["one"])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_tempered_fit_is_refused_wherever_it_stands(two, place):
+    fits = [gaussian(link=None).fit(two.X, two.y), gaussian().fit(two.X, two.y)]
+    fits.insert(place, gaussian(mechanism_weight=0.3).fit(two.X, two.y))
+    with pytest.raises(ValueError, match="mechanism_weight"):
+        compare(*fits, ignored="mcar")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_ignored_mechanism_is_refused_or_completed_by_a_constant_rate(two, weighted):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(two.y)) if weighted else np.ones(len(two.y))
+    ignoring, fit = (gaussian(link=link).fit(two.X, two.y, weight) for link in (None, "logit"))
+    for fits in ((fit, ignoring), (ignoring, fit)):
+        with pytest.raises(ValueError, match="ignored='mcar'"):
+            compare(*fits)
+        table = compare(*fits, names=["1", "2"], ignored="mcar").frame()
+    lost, total = weight[two.missing].sum(), weight.sum()
+    loglik = ignoring.loglik_ + lost * np.log(lost / total) + (total - lost) * np.log(1 - lost / total)
+    assert table.loc["1", "log-likelihood"] == pytest.approx(loglik, rel=1e-10)
+    assert table.loc["1", "parameters"] == 9
+    assert table.loc["1", "BIC"] == pytest.approx(9 * np.log(total) - 2 * loglik, rel=1e-10)
+    # two fits that ignore it need no completing
+    both = compare(ignoring, gaussian(link=None, covariance_type="full").fit(two.X, two.y, weight), names="ab").frame()
+    assert both.loc["a", "log-likelihood"] == pytest.approx(ignoring.loglik_, rel=1e-12)
+
+
+def test_where_every_label_is_there_a_link_changes_nothing(two):
+    fits = [gaussian(link=link).fit(two.X, two.truth) for link in (None, "logit")]
+    table = compare(*fits, names=["none", "logit"], ignored="mcar").frame()
+    assert table.loc["none", "parameters"] == table.loc["logit", "parameters"] == 8
+    assert table.loc["none", "BIC"] == pytest.approx(table.loc["logit", "BIC"], rel=1e-12)
+
+
+def test_default_names_tell_the_fits_apart(two):
+    variants = [
+        {},
+        {"covariance_type": "full"},
+        {"n_components": {0: 2}, "random_state": 0},
+        {"link": "cloglog"},
+        {"link": "aranda-ordaz"},
+        {"link": "aranda-ordaz", "shape": 2.0},
+        {"link": "aranda-ordaz", "shape": 5.0},
+        {"mcar_share": True},
+        {"mechanism_features": [0]},
+        {"mechanism_features": [1]},
+        {"uncertainty": "entropy"},
+    ]
+    table = compare(*(gaussian(**params).fit(two.X, two.y) for params in variants))
+    assert len(set(table.index)) == len(variants)
+    assert not any(name.endswith((" (2)", " (3)")) for name in table.index)
+    twins = [gaussian().fit(two.X, two.y) for _ in range(2)]
+    assert len(set(compare(*twins).index)) == 2
+
+
+def test_what_makes_the_numbers_doubtful_is_noted(two):
+    assert not compare(*(logistic(link=link).fit(two.X, two.y) for link in ("logit", "cloglog"))).notes
+    penalised = compare(*(logistic(C=1.0, link=link).fit(two.X, two.y) for link in ("logit", "cloglog")))
+    assert any("Penalised" in note for note in penalised.notes)
+    stopped = compare(*(gaussian(max_iter=n).fit(two.X, two.y) for n in (1, 1000)))
+    assert any("did not converge" in note for note in stopped.notes)
+
+
+def test_criteria_take_what_fit_takes(two):
+    frame = pd.DataFrame(two.X, columns=["a", "b"])
+    labels = pd.Series(np.array(["no", "yes", None], dtype=object)[two.y])
+    fit = gaussian(mechanism_features=["b"]).fit(frame, labels)
+    plain = gaussian(mechanism_features=[1]).fit(two.X, two.y)
+    assert fit.aic(frame, labels) == pytest.approx(plain.aic(), rel=1e-9)
+    assert fit.icl(frame, labels) == pytest.approx(plain.icl(), rel=1e-9)

@@ -1,0 +1,397 @@
+"""Intervals of probabilities, labels, the missingness curve, the boundary and the Bayes error."""
+
+from copy import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from problems import central_differences
+from scipy.special import expit, logit, logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+Z = norm.isf(0.025)
+
+
+def gaussian(**params):
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit"} | params))
+
+
+def logistic(**params):
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit"} | params))
+
+
+ESTIMATORS = {
+    "full": gaussian(covariance_type="full"),
+    "tied": gaussian(link="cloglog"),
+    "diag": gaussian(covariance_type="diag", mechanism_features=[1]),
+    "spherical": gaussian(covariance_type="spherical", link="aranda-ordaz"),
+    "components": gaussian(covariance_type="diag", n_components=2, random_state=0),
+    "share": gaussian(mcar_share=True),
+    "logistic": logistic(),
+    "squares": logistic(degree=2, link="cloglog"),
+    "ignored": logistic(link=None),
+}
+EVERY = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def fitted(name, rows, **settings):
+    fit = clone(ESTIMATORS[name]).set_params(**settings).fit(*rows)
+    return fit, fit.inference(*rows)
+
+
+def grid(n=60):
+    return np.random.default_rng(5).normal(size=(n, 2)) * 3.0
+
+
+def odds_of(inference, X):
+    """Log-odds of each class against the others as a function of the coordinates, (K n,)."""
+    about, engine = inference._fitted, inference._fitted.engine
+
+    def odds(vector):
+        scores = engine.model.scores(about.coordinates.at(vector)[0], engine.frame.enter(X))
+        return np.array([s - logsumexp(np.delete(scores, k, axis=0), axis=0) for k, s in enumerate(scores)])
+
+    return odds
+
+
+def numerical_errors(inference, X, function):
+    """Standard errors of a function of the coordinates, its derivatives by differences."""
+    size = inference._fitted.coordinates.size
+    covariance = inference._fitted.information.covariance(inference.cov_type)[0]
+    shape = function(np.zeros(size)).shape
+    step = 2e-4
+    slopes = np.array(
+        [
+            (8 * (function(e) - function(-e)) - function(2 * e) + function(-2 * e)) / (12 * step)
+            for e in step * np.eye(size)
+        ]
+    )
+    slopes = slopes.reshape(size, -1)
+    return np.sqrt(np.einsum("pn,pq,qn->n", slopes, covariance, slopes)).reshape(shape)
+
+
+# Probabilities.
+
+
+@pytest.mark.parametrize("cov_type", ["sandwich", "observed", "expected"])
+@pytest.mark.parametrize("classes", [2, 3])
+@EVERY
+def test_intervals_are_those_of_the_delta_method_by_differences(simulate, name, classes, cov_type):
+    rows = simulate(300, classes, distance=3.0)[:2]
+    fit = clone(ESTIMATORS[name]).fit(*rows)
+    inference, X = fit.inference(*rows, cov_type=cov_type), grid(20)
+    lower, upper = inference.predict_proba_interval(X, alpha=0.1)
+    odds = odds_of(inference, X)
+    error = numerical_errors(inference, X, odds)
+    at, half = odds(np.zeros(inference._fitted.coordinates.size)), norm.isf(0.05) * error
+    np.testing.assert_allclose(lower.T, expit(at - half), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(upper.T, expit(at + half), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("observed", "nonrobust"), ("sandwich", "HC0")])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_of_labelled_rows_they_are_those_of_statsmodels(two, ours, theirs, degree):
+    def features(X):
+        products = [X[:, :1] ** 2, X[:, :1] * X[:, 1:], X[:, 1:] ** 2] if degree == 2 else []
+        return np.column_stack([np.ones(len(X)), X, *products])
+
+    fit = logistic(degree=degree).fit(two.X, two.truth)
+    lower, upper = fit.inference(two.X, two.truth, cov_type=ours).predict_proba_interval(grid())
+    other = sm.Logit(two.truth, features(two.X)).fit(disp=0, tol=1e-14, cov_type=theirs)
+    new = features(grid())
+    error = np.sqrt(np.einsum("ni,ij,nj->n", new, other.cov_params(), new))
+    np.testing.assert_allclose(lower[:, 1], expit(new @ other.params - Z * error), rtol=1e-6)
+    np.testing.assert_allclose(upper[:, 1], expit(new @ other.params + Z * error), rtol=1e-6)
+
+
+def test_of_three_labelled_classes_they_are_those_of_statsmodels(three):
+    lower, upper = logistic().fit(three.X, three.truth).inference(three.X, three.truth).predict_proba_interval(grid())
+    other = sm.MNLogit(three.truth, sm.add_constant(three.X)).fit(disp=0, tol=1e-14, cov_type="HC0")
+    new = sm.add_constant(grid())
+    scores = np.column_stack([np.zeros(len(new)), new @ other.params])
+    for k in range(3):
+        rest = np.delete(scores, k, axis=1)
+        weights = np.insert(-np.exp(rest - logsumexp(rest, axis=1, keepdims=True)), k, 1.0, axis=1)
+        slopes = np.einsum("nk,ni->nki", weights[:, 1:], new).reshape(len(new), -1)
+        error = np.sqrt(np.einsum("ni,ij,nj->n", slopes, other.cov_params(), slopes))
+        odds = scores[:, k] - logsumexp(rest, axis=1)
+        np.testing.assert_allclose(lower[:, k], expit(odds - Z * error), rtol=1e-6)
+        np.testing.assert_allclose(upper[:, k], expit(odds + Z * error), rtol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@EVERY
+def test_they_hold_the_estimate_also_far_away_where_posteriors_are_1e_200(simulate, name, classes):
+    rows = simulate(300, classes, distance=3.0)[:2]
+    fit, inference = fitted(name, rows)
+    angle = np.linspace(0.0, 2 * np.pi, 16)
+    X = np.vstack([r * np.column_stack([np.cos(angle), np.sin(angle)]) for r in (0.1, 2.0, 20.0, 200.0, 1e5)])
+    assert fit.predict_log_proba(X).min() < np.log(1e-200)
+    proba = fit.predict_proba(X)
+    for alpha in (0.5, 0.05, 1e-6):
+        lower, upper = inference.predict_proba_interval(X, alpha)
+        assert ((lower >= 0.0) & (lower <= proba * (1 + 1e-12)) & (proba <= upper * (1 + 1e-12)) & (upper <= 1.0)).all()
+    if classes == 2:
+        np.testing.assert_allclose(lower[:, 0], 1.0 - upper[:, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tied", "diag", "logistic", "squares"])
+def test_a_row_four_times_halves_the_width_and_weights_are_repeats(two, name):
+    rows, X = (two.X, two.y), grid(20)
+    widths = []
+    for times in (1, 4):
+        many = tuple(np.repeat(part, times, axis=0) for part in rows)
+        lower, upper = fitted(name, many, tol=1e-13)[1].predict_proba_interval(X)
+        widths.append(logit(upper) - logit(lower))
+        weighted = (*rows, np.full(len(two.y), float(times)))
+        again = fitted(name, weighted, tol=1e-13)[1].predict_proba_interval(X)
+        np.testing.assert_allclose(again, (lower, upper), rtol=1e-5, atol=1e-12)
+    inside = np.abs(logit(lower)) < 30.0
+    np.testing.assert_allclose(widths[0][inside], 2.0 * widths[1][inside], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["full", "tied", "logistic", "squares"])
+def test_names_of_classes_permute_and_affine_maps_of_features_leave_them(three, name):
+    X, y, _ = three
+    settings = {"tol": 1e-12, "uncertainty": "entropy", "n_init": 1}
+    lower, upper = fitted(name, (X, y), **settings)[1].predict_proba_interval(grid())
+    named = np.array(["b", "c", "a", None], dtype=object)[y]  # sorted: class 2, 0, 1
+    turn, shift = np.array([[1.0, 20.0], [-3.0, 4.0]]), np.array([5.0, -1.0])
+    frame, new = (pd.DataFrame(rows @ turn + shift, columns=["p", "q"]) for rows in (X, grid()))
+    fit, inference = fitted(name, (frame, pd.Series(named)), **settings)
+    there = inference.predict_proba_interval(new)
+    assert fit.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(there[0], lower[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(there[1], upper[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
+
+
+def test_where_the_data_say_nothing_the_interval_does_not_pretend(two):
+    # the third column repeats the first: what it would do alone nobody knows
+    X = np.column_stack([two.X, two.X[:, 0]])
+    inference = logistic(tol=1e-12).fit(X, two.y).inference(X, two.y)
+    alone = logistic(tol=1e-12).fit(two.X, two.y).inference(two.X, two.y)
+    lower, upper = inference.predict_proba_interval(X)
+    np.testing.assert_allclose((lower, upper), alone.predict_proba_interval(two.X), rtol=1e-4)
+    np.testing.assert_array_equal(inference.credible_labels(X), alone.credible_labels(two.X))
+    alien = np.array([[0.0, 0.0, 5.0]])
+    lower, upper = inference.predict_proba_interval(alien)
+    assert not (upper - lower < 1.0).any()  # all of [0, 1], or NaN
+    assert inference.credible_labels(alien).all()
+
+
+def test_levels_and_rows_are_checked_in_words(two):
+    inference = gaussian().fit(two.X, two.y).inference(two.X, two.y)
+    for call in (inference.predict_proba_interval, inference.credible_labels):
+        with pytest.raises(ValueError, match="must lie between 0 and 1"):
+            call(two.X, alpha=1.5)
+        with pytest.raises(ValueError, match="has 3 features"):
+            call(np.zeros((2, 3)))
+        with pytest.raises(ValueError, match="NaN"):
+            call(np.full((2, 2), np.nan))
+
+
+# Labels.
+
+
+@EVERY
+def test_of_two_classes_a_label_is_settled_where_the_interval_leaves_out_one_half(two, name):
+    fit, inference = fitted(name, (two.X, two.y))
+    X = grid(400)
+    lower, upper = inference.predict_proba_interval(X)
+    credible = inference.credible_labels(X)
+    np.testing.assert_array_equal(credible.sum(axis=1) == 1, (lower[:, 1] > 0.5) | (upper[:, 1] < 0.5))
+    assert 0 < (credible.sum(axis=1) == 1).sum() < len(X)
+    assert credible[np.arange(len(X)), fit.predict_proba(X).argmax(axis=1)].all()
+
+
+@EVERY
+def test_a_class_is_credible_where_its_score_may_be_the_leading_one(three, name):
+    fit, inference = fitted(name, (three.X, three.y))
+    X = grid(200)
+    about, engine = inference._fitted, inference._fitted.engine
+    top = fit.predict_proba(X).argmax(axis=1)
+
+    def behind(vector):
+        scores = engine.model.scores(about.coordinates.at(vector)[0], engine.frame.enter(X))
+        return scores[top, np.arange(len(X))] - scores
+
+    gap = behind(np.zeros(about.coordinates.size)) / np.maximum(numerical_errors(inference, X, behind), 1e-300)
+    sure = np.abs(gap - Z) > 1e-4
+    credible = inference.credible_labels(X)
+    np.testing.assert_array_equal(credible[sure.T], (gap < Z).T[sure.T])
+    assert {1, 2} <= set(credible.sum(axis=1))
+    assert (credible <= inference.credible_labels(X, alpha=0.001)).all()
+
+
+@pytest.mark.parametrize("name", ["tied", "components", "logistic"])
+def test_imputed_labels_are_the_rows_of_the_user_without_label(two, name):
+    names = np.array(["no", "yes", None], dtype=object)
+    weight = np.random.default_rng(0).integers(0, 3, size=len(two.y)).astype(float)
+    rows = (two.X, names[two.y], weight)
+    fit, inference = fitted(name, rows)
+    imputed = inference.imputed_labels(alpha=0.2)
+    np.testing.assert_array_equal(imputed.row, np.flatnonzero(two.missing & (weight > 0)))
+    np.testing.assert_array_equal(imputed.label, fit.transduction_[imputed.row])
+    there = two.X[imputed.row]
+    np.testing.assert_allclose(imputed.probability, fit.predict_proba(there).max(axis=1), rtol=1e-12)
+    at = np.arange(len(there)), fit.predict_proba(there).argmax(axis=1)
+    lower, upper = inference.predict_proba_interval(there, alpha=0.2)
+    np.testing.assert_allclose((imputed.lower, imputed.upper), (lower[at], upper[at]), rtol=1e-12)
+    np.testing.assert_array_equal(imputed.settled, inference.credible_labels(there, 0.2).sum(axis=1) == 1)
+
+
+def test_where_no_label_is_missing_none_is_imputed(two):
+    imputed = gaussian().fit(two.X, two.truth).inference(two.X, two.truth).imputed_labels()
+    assert all(len(part) == 0 for part in imputed)
+
+
+# The curve of the missingness.
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"link": "cloglog"},
+        {"link": "aranda-ordaz"},
+        {"mcar_share": True},
+        {"mechanism_features": [1]},
+        {"link": "aranda-ordaz", "shape": 3.0, "mechanism_features": [1, 0], "uncertainty": "entropy"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [gaussian, logistic])
+def test_the_curve_and_its_band_are_those_of_the_parameters_by_hand(simulate, make, params):
+    X, y, _ = simulate(3000, alpha=(2.0, -5.0), shape=2.0)
+    rng = np.random.default_rng(1)
+    weight = rng.integers(1, 3, size=len(y)).astype(float)
+    if "mcar_share" in params:
+        y = np.where(rng.uniform(size=len(y)) < 0.2, -1, y)
+    fit = make(**params).fit(X, y, weight)
+    inference = fit.inference(X, y, weight)
+    grid_of_u = np.linspace(0.05, 0.65, 7)
+    curve = inference.missingness_curve(grid_of_u, alpha=0.1)
+    names = inference.param_names
+    first = names.index("alpha_0")
+    covariates = [X[:, i] @ weight / weight.sum() for i in params.get("mechanism_features") or []]
+    assert np.isfinite(inference.bse[first:]).all()
+
+    def log_hazard(values, u):
+        known = dict(zip(names[first:], values, strict=True))
+        shape = known.get("shape", fit.shape_)
+        eta = values[0] + values[1] * u + np.dot(values[2 : 2 + len(covariates)], covariates)
+        n = np.exp(eta) if shape == 0 else np.logaddexp(0.0, eta + np.log(shape)) / shape
+        return np.log(n - np.log1p(-known.get("share", 0.0)))
+
+    for u, q, lower, upper in zip(*curve, strict=True):
+        values = inference.params[first:]
+        slope = central_differences(lambda v, u=u: log_hazard(v, u), values, 1e-3 * np.abs(values))
+        half = norm.isf(0.05) * np.sqrt(slope @ inference.cov_params()[first:, first:] @ slope)
+        expected = [-np.expm1(-np.exp(log_hazard(values, u) + side * half)) for side in (0.0, -1.0, 1.0)]
+        np.testing.assert_allclose([q, lower, upper], expected, rtol=1e-4)
+        assert lower < q < upper
+
+
+@pytest.mark.parametrize("name", ["tied", "spherical", "share", "logistic"])
+def test_the_curve_passes_through_the_fitted_rows_and_covers_their_range(two, name):
+    fit, inference = fitted(name, (two.X, two.y))
+    u = fit.uncertainty(two.X)
+    np.testing.assert_allclose(inference.missingness_curve(u).q, fit.missing_proba(two.X), rtol=1e-9)
+    curve = inference.missingness_curve()
+    assert (curve.u[0], curve.u[-1]) == pytest.approx((u.min(), u.max()))
+    assert ((curve.lower >= 0.0) & (curve.lower <= curve.q) & (curve.q <= curve.upper) & (curve.upper <= 1.0)).all()
+
+
+def test_a_curve_needs_a_mechanism_and_one_number_or_several(two):
+    for fit, y in ((gaussian(link=None).fit(two.X, two.y), two.y), (gaussian().fit(two.X, two.truth), two.truth)):
+        with pytest.raises(ValueError, match="about the mechanism"):
+            fit.inference(two.X, y).missingness_curve()
+    inference = gaussian().fit(two.X, two.y).inference(two.X, two.y)
+    assert inference.missingness_curve(0.5).q == pytest.approx(inference.missingness_curve([0.5]).q)
+    with pytest.raises(ValueError, match="u must"):
+        inference.missingness_curve([[0.1, 0.2]])
+
+
+# The boundary.
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@EVERY
+def test_the_boundary_is_that_of_predict_and_undecided_where_log_odds_may_be_zero(simulate, name, classes):
+    X, y, _ = simulate(300, classes, distance=3.0)
+    names = np.array([*["left", "right", "up"][:classes], None], dtype=object)
+    fit, inference = fitted(name, (X, names[y]))
+    x, along = np.linspace(-4.0, 4.0, 30), np.linspace(-3.0, 3.0, 20)
+    found = inference.decision_boundary(x, along)
+    points = np.array([[a, b] for b in along for a in x])
+    np.testing.assert_array_equal(found.label, fit.predict(points).reshape(20, 30))
+    log_proba = np.sort(fit.predict_log_proba(points), axis=1)
+    odds = fit.decision_function(points) if classes == 2 else log_proba[:, -1] - log_proba[:, -2]
+    np.testing.assert_allclose(found.log_odds, odds.reshape(20, 30), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.undecided, np.abs(found.log_odds) < Z * found.error)
+    credible = inference.credible_labels(points).sum(axis=1).reshape(20, 30)
+    assert (credible[found.undecided] > 1).all()
+    if classes == 2:
+        assert (credible[~found.undecided] == 1).all()
+        error = numerical_errors(inference, points, odds_of(inference, points))[1]
+        np.testing.assert_allclose(found.error, error.reshape(20, 30), rtol=1e-6)
+    assert found.undecided.any()
+    assert not found.undecided.all()
+
+
+def test_the_boundary_is_drawn_over_the_rows_and_for_two_features_only(simulate):
+    X, y, _ = simulate(200)
+    found = gaussian().fit(X, y).inference(X, y).decision_boundary()
+    ends = (found.x[0], found.y[0]), (found.x[-1], found.y[-1])
+    np.testing.assert_allclose(ends, (X.min(axis=0), X.max(axis=0)), rtol=1e-12)
+    for d in (1, 3):
+        X, y, _ = simulate(200, d=d)
+        with pytest.raises(ValueError, match=rf"two features, and this fit has {d}"):
+            gaussian().fit(X, y).inference(X, y).decision_boundary()
+
+
+# The Bayes error.
+
+
+def mean_loss(fit, X, weight):
+    return np.average(1.0 - fit.predict_proba(X).max(axis=1), weights=weight)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes"),
+    [
+        (gaussian(), 2),
+        (gaussian(covariance_type="spherical", link="cloglog", uncertainty="entropy"), 3),
+        (gaussian(covariance_type="diag", mechanism_weight=0.3), 2),
+        (gaussian(link=None), 2),
+        (logistic(mechanism_features=[1]), 2),
+        (logistic(C=0.05), 2),
+    ],
+    ids=["tied", "three", "tempered", "ignored", "logistic", "penalised"],
+)
+def test_the_error_of_the_bayes_error_is_the_infinitesimal_jackknife(simulate, estimator, classes):
+    X, y, _ = simulate(50, classes, seed=1, alpha=(0.5, -1.5))
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
+    fit = clone(estimator).set_params(tol=1e-13).fit(X, y, weight)
+    found = fit.inference(X, y, weight).bayes_error(alpha=0.1)
+    influence = []
+    for row in 0.002 * np.eye(len(y)):
+        up, down = (
+            mean_loss(copy(fit).set_params(warm_start=True, n_init=1).fit(X, y, weight + side * row), X, weight + side * row)
+            for side in (1, -1)
+        )  # fmt: skip
+        influence.append((up - down) / 0.004)
+    influence = np.array(influence) - np.average(influence, weights=weight)
+    assert found.estimate == pytest.approx(mean_loss(fit, X, weight), rel=1e-9)
+    assert found.error == pytest.approx(np.sqrt(weight @ influence**2), rel=2e-3)
+    half = norm.isf(0.05) * found.error / (found.estimate * (1 - found.estimate))
+    assert (found.lower, found.upper) == pytest.approx(tuple(expit(logit(found.estimate) + np.array([-half, half]))))

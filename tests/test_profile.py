@@ -1,0 +1,349 @@
+"""Profile-likelihood intervals: against refits, other optimisers, tests, and in words."""
+
+from copy import copy
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.stats import chi2, norm
+from test_oracles import PAPER, SHARED, read
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+
+DROP = chi2.isf(0.05, 1) / 2  # 1.92
+CLOSE = 0.01  # of the log-likelihood: a quarter of a percent of the root
+
+
+def gaussian(**params):
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "tol": 1e-11} | params))
+
+
+def logistic(**params):
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "tol": 1e-11} | params))
+
+
+BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
+free = partial(gaussian, link="aranda-ordaz")
+
+
+# The ends of a slope, by an optimiser and a likelihood written for these tests: two normals on a line, a common variance.
+
+
+def line(n, seed, alpha, shape):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n)
+    x = rng.normal(size=n) + 2.0 * truth
+    growth = np.exp(alpha[0] + alpha[1] * np.tanh(x - 1.0) ** 2)
+    q = 1 - np.exp(-growth) if shape == 0 else 1 - (1 + shape * growth) ** (-1 / shape)
+    return x, np.where(rng.uniform(size=n) < q, -1, truth)
+
+
+def negative_loglik(v, x, y, slope, shape):
+    log_odds, first, second, log_sd, level = v[:5]
+    shape = np.exp(v[5]) if shape is None else shape
+    scores = np.array(
+        [
+            norm.logpdf(x, first, np.exp(log_sd)) - np.logaddexp(0.0, log_odds),
+            norm.logpdf(x, second, np.exp(log_sd)) - np.logaddexp(0.0, -log_odds),
+        ]
+    )
+    eta = level + slope * np.tanh((scores[1] - scores[0]) / 2) ** 2
+    n = np.exp(eta) if shape == 0 else np.logaddexp(0.0, eta + np.log(shape)) / shape
+    missing = logsumexp(scores, axis=0) + np.log(-np.expm1(-n))
+    return -np.sum(np.where(y < 0, missing, np.where(y == 1, scores[1], scores[0]) - n))
+
+
+def highest(fit, x, y, slope, shape):
+    start = [np.log(fit.weights_[1] / fit.weights_[0]), *fit.means_.ravel(), 0.5 * np.log(fit.covariances_[0, 0])]
+    best = np.inf
+    steeper = slope / fit.alpha_[1]
+    level = fit.alpha_[0] * steeper
+    for extra in ([0.0], [np.log(max(fit.shape_, 1.0) * steeper)]) if shape is None else ([],):
+        found = minimize(negative_loglik, [*start, level, *extra], args=(x, y, slope, shape), method="BFGS")
+        best = min(best, found.fun)
+    return -best
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("link", "shape"), [("logit", 1.0), ("cloglog", 0.0), ("aranda-ordaz", None)])
+def test_the_ends_of_a_slope_lie_where_another_optimiser_finds_them(link, shape, seed):
+    x, y = line(250, seed, (1.0, -3.0), 1.0)
+    fit = gaussian(link=link).fit(x[:, None], y)
+    found = fit.inference(x[:, None], y).profile("alpha_1")
+    assert found.estimate == pytest.approx(fit.alpha_[1])
+    assert found.lower < found.estimate < found.upper < 0.0
+    for end in (found.lower, found.upper):
+        # where a steeper slope with a larger shape fits as well, any slope lies inside
+        slope = end if np.isfinite(end) else 4.0 * found.estimate
+        drop = fit.loglik_ - highest(fit, x, y, slope, shape)
+        assert drop == pytest.approx(DROP, abs=CLOSE) if np.isfinite(end) else drop < DROP
+
+
+# Whatever the parameter: at the level of a hypothesis' p-value the interval ends at the hypothesis.
+
+
+@pytest.mark.parametrize(
+    ("params", "name", "null", "value"),
+    [
+        ({}, "alpha_1", None, 0.0),
+        ({"link": "cloglog"}, "alpha_1", None, 0.0),
+        ({"mechanism_features": [1]}, "alpha_1", None, 0.0),
+        ({"mechanism_features": [1]}, "alpha[x1]", {"mechanism_features": None}, 0.0),
+        ({"mechanism_features": [1, 0]}, "alpha[x0]", {"mechanism_features": [1]}, 0.0),
+        ({"link": "aranda-ordaz"}, "shape", {"link": "logit"}, 1.0),
+        ({"link": "aranda-ordaz", "mechanism_features": [0]}, "shape", {"link": "logit"}, 1.0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@BOTH
+def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
+    simulate, make, classes, params, name, null, value
+):
+    X, y, _ = simulate(400, classes, distance=3.0, alpha=(0.5, -1.5), seed=3)
+    X = X * [1.0, 50.0]
+    weight = np.random.default_rng(0).integers(1, 3, size=len(y)).astype(float)
+    settings = {"uncertainty": "entropy", **({} if make is logistic else {"covariance_type": "diag"})}
+    fit = make(**settings, **params).fit(X, y, weight)
+    inference = fit.inference(X, y, weight)
+    if null is None:
+        statistic = inference.test_informative(bootstrap=False).statistic
+    else:
+        statistic = 2 * (fit.loglik_ - make(**settings, **(params | null)).fit(X, y, weight).loglik_)
+    found = inference.profile(name, alpha=float(chi2.sf(statistic, 1)))
+    end = found.lower if value < found.estimate else found.upper
+    assert np.sqrt(statistic) > 0.1
+    slack = 2e-3 * abs(found.estimate - value) / np.sqrt(statistic)  # ends are found to 1e-3 of the root
+    assert end == pytest.approx(value, abs=2.0 * slack + (0.01 if name == "shape" else 1e-4 * abs(found.estimate)))
+
+
+# The shape, against fits whose shape is fixed.
+
+
+def check_shape(fit, rows, found, level=DROP):
+    for end in (found.lower, found.upper):
+        shape = min(float(end), 100.0)
+        tries = [
+            copy(fit).set_params(warm_start=True, shape=shape).fit(*rows),
+            copy(fit).set_params(warm_start=False, shape=shape).fit(*rows),
+        ]
+        drop = fit.loglik_ - max(other.loglik_ for other in tries)
+        if 0.0 < end < np.inf:
+            assert drop == pytest.approx(level, abs=CLOSE)
+        else:
+            assert drop < level + CLOSE
+
+
+@pytest.mark.parametrize("seed", [3, 9, 13, 18, 29])
+@BOTH
+def test_the_ends_of_the_shape_lie_where_refits_find_them(simulate, make, seed):
+    # truly cloglog: some of these fits have their maximum at large shapes, and cloglog is hardly worse
+    rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
+    fit = make(link="aranda-ordaz").fit(*rows)
+    check_shape(fit, rows, fit.inference(*rows).profile("shape"))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"covariance_type": "full"},
+        {"covariance_type": "spherical"},
+        {"mechanism_features": [1]},
+        {"uncertainty": "entropy"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_whatever_the_structure_the_ends_of_the_shape_are_those_of_refits(simulate, params, classes):
+    rows = simulate(600, classes, distance=2.5, alpha=(1.0, -4.0), shape=2.0, seed=1)[:2]
+    fit = free(**params).fit(*rows)
+    check_shape(fit, rows, fit.inference(*rows).profile("shape", alpha=0.3), chi2.isf(0.3, 1) / 2)
+
+
+@pytest.mark.parametrize("seed", [0, 9, 13, 29, 38])
+@BOTH
+def test_zero_is_a_credible_slope_exactly_where_the_likelihood_ratio_says_so(simulate, make, seed):
+    rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
+    inference = make(link="aranda-ordaz").fit(*rows).inference(*rows)
+    found = inference.profile("alpha_1")
+    assert inference.test_informative(bootstrap=False).statistic > 2 * DROP + 1.0
+    assert not found.lower <= 0.0 <= found.upper
+
+
+@pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the oracles' data are not here")
+def test_where_the_supremum_is_at_shape_zero_the_interval_starts_there_and_says_so():
+    X, y = read(PAPER, "label")
+    fit = gaussian(covariance_type="full", link="aranda-ordaz").fit(X, y)
+    found = fit.inference(X, y).profile("shape")
+    assert found.estimate == pytest.approx(0.0, abs=1e-6)
+    assert found.lower == 0.0
+    assert found.upper > 1.0  # logit is worse by 0.22 only
+    check_shape(fit, (X, y), found)
+    if np.isfinite(found.upper):
+        assert all(words in str(found) for words in ("0 to", "complementary log-log", "nor logit"))
+    else:
+        assert "every shape is credible" in str(found)
+
+
+def test_a_shape_bounded_from_below_only_is_said_in_a_whole_sentence(simulate):
+    rows = simulate(600, alpha=(60.0, -100.0), shape=30.0)[:2]
+    found = free().fit(*rows).inference(*rows).profile("shape")
+    assert 0.0 < found.lower < found.upper == np.inf
+    assert "to infinity" in found.sentence
+    assert str(found).endswith("is credible.")
+
+
+# The share.
+
+
+def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simulate):
+    X, y, _ = simulate(1000, alpha=(2.0, -8.0))
+    rng = np.random.default_rng(0)
+    y = np.where(rng.uniform(size=len(y)) < 0.15, -1, y)
+    fit = gaussian(mcar_share=True).fit(X, y)
+    found = fit.inference(X, y).profile("share")
+    assert 0.0 < found.lower < found.estimate < found.upper < 1.0
+    inference = fit.inference(X, y)._fitted
+    coordinates, engine = inference.coordinates, inference.engine
+    for end in (found.lower, found.upper):
+
+        def negative(vector, end=end):
+            theta, mechanism = coordinates.at(vector)
+            at = type(mechanism)(mechanism.uncertainty, mechanism.alpha, mechanism.shape, end)
+            sums = engine.sums(theta, at)
+            return -(sums.ignorable + sums.missing)
+
+        start = np.zeros(coordinates.size)
+        drop = minimize(negative, start, method="BFGS").fun + engine.objective(
+            inference.theta, engine.sums(inference.theta, inference.mechanism)
+        )
+        assert drop == pytest.approx(DROP, abs=CLOSE)
+    none = gaussian().fit(X, y)
+    assert 2 * (fit.loglik_ - none.loglik_) > 2 * DROP  # as the interval says, which leaves out 0
+
+
+def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
+    rows = simulate(600, seed=1)[:2]
+    found = gaussian(mcar_share=True).fit(*rows).inference(*rows).profile("share")
+    assert found.lower == 0.0
+    assert 0.0 < found.upper < 1.0
+
+
+# Limits and invariances.
+
+
+@BOTH
+def test_in_a_large_sample_the_interval_is_wald_s(simulate, make):
+    X, y, _ = simulate(40_000, spreads=[1.0, 1.0])
+    fit = make(link="aranda-ordaz", mechanism_features=[1]).fit(X, y)
+    inference = fit.inference(X, y, cov_type="observed")
+    for name in ("alpha_1", "alpha[x1]", "shape"):
+        found, i = inference.profile(name), inference.param_names.index(name)
+        half = norm.isf(0.025) * inference.bse[i]
+        np.testing.assert_allclose((found.lower, found.upper), inference.params[i] + [-half, half], atol=0.08 * half)
+
+
+@pytest.mark.parametrize("name", ["alpha_1", "alpha[x1]", "shape"])
+def test_units_origin_and_names_of_the_classes_do_not_matter(simulate, name):
+    X, y, _ = simulate(500, alpha=(1.0, -4.0), shape=2.0, seed=8)
+    there = X * [1e-6, 300.0] + [5.0, -2.0]
+    swapped = np.where(y < 0, None, np.array(["z", "a"], dtype=object)[np.maximum(y, 0)])
+    settings = {"link": "aranda-ordaz", "mechanism_features": [1]}
+    here = gaussian(**settings).fit(X, y).inference(X, y).profile(name, alpha=0.3)
+    other = gaussian(**settings).fit(there, swapped).inference(there, swapped).profile(name, alpha=0.3)
+    unit = 300.0 if name == "alpha[x1]" else 1.0
+    width = here.upper - here.lower
+    assert np.isfinite(width)
+    np.testing.assert_allclose(
+        np.array([other.estimate, other.lower, other.upper]) * unit,
+        [here.estimate, here.lower, here.upper],
+        atol=0.003 * width,
+    )
+
+
+def test_weights_are_repeated_rows(two):
+    repeats = np.random.default_rng(0).integers(0, 3, size=len(two.y))
+    many = np.repeat(two.X, repeats, axis=0), np.repeat(two.y, repeats)
+    weighted = gaussian().fit(two.X, two.y, repeats).inference(two.X, two.y, repeats).profile("alpha_1")
+    found = gaussian().fit(*many).inference(*many).profile("alpha_1")
+    np.testing.assert_allclose((weighted.lower, weighted.upper), (found.lower, found.upper), rtol=2e-3)
+
+
+# The curve.
+
+
+@pytest.mark.parametrize("name", ["alpha_1", "shape"])
+@BOTH
+def test_the_curve_tops_at_the_estimate_and_passes_the_ends_of_the_interval(simulate, make, name):
+    rows = simulate(600, alpha=(1.0, -4.0), shape=2.0, seed=8)[:2]
+    fit = make(link="aranda-ordaz").fit(*rows)
+    found = fit.inference(*rows).profile(name, alpha=0.3, n_points=41)
+    assert len(found.values) == len(found.loglik) == 41
+    assert (np.diff(found.values) > 0).all()
+    assert found.loglik.max() <= 1e-3
+    assert found.loglik.max() > -0.01
+    left, right = found.values < found.estimate, found.values > found.estimate
+    assert (np.diff(found.loglik[left]) > -1e-3).all()
+    assert (np.diff(found.loglik[right]) < 1e-3).all()
+    for end in (found.lower, found.upper):
+        assert np.interp(end, found.values, found.loglik) == pytest.approx(-chi2.isf(0.3, 1) / 2, abs=0.02)
+    if name == "shape":
+        for shape, loglik in zip(found.values[::8], found.loglik[::8], strict=True):
+            other = copy(fit).set_params(warm_start=True, shape=float(shape)).fit(*rows)
+            assert loglik == pytest.approx(other.loglik_ - fit.loglik_, abs=CLOSE)
+    assert len(fit.inference(*rows).profile(name).values) == 0
+
+
+# What cannot be profiled.
+
+
+def test_what_has_no_profile_is_refused_in_words(two):
+    X, y, truth = two
+
+    def profile(estimator, name="alpha_1", labels=y, **kwargs):
+        return estimator.fit(X, labels).inference(X, labels).profile(name, **kwargs)
+
+    for name in ("alpha_0", "mean[0, x0]", "nonsense", 3):
+        with pytest.raises(ValueError, match="no profile likelihood of"):
+            profile(gaussian(), name)
+    with pytest.raises(ValueError, match="The shape was fixed"):
+        profile(free(shape=2.0), "shape")
+    with pytest.raises(ValueError, match="no profile likelihood of 'share'"):
+        profile(gaussian(), "share")
+    with pytest.raises(ValueError, match=r"C=np\.inf"):
+        profile(logistic(C=1.0))
+    for weight in (0.0, 0.5):
+        with pytest.raises(ValueError, match="mechanism_weight=1"):
+            profile(gaussian(mechanism_weight=weight))
+    for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
+        with pytest.raises(ValueError, match="about the mechanism"):
+            profile(estimator, labels=labels)
+    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        profile(gaussian(), alpha=95)
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz"])
+def test_where_the_uncertainty_tells_all_the_slope_has_no_lower_limit(two, link):
+    u = gaussian(link=None).fit(two.X, two.truth).uncertainty(two.X)
+    y = np.where(u < np.median(u), -1, two.truth)
+    found = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
+    assert found.lower == -np.inf
+    assert -np.inf < found.upper < 0.0
+    assert ("shape" in found.sentence) == (link == "aranda-ordaz")  # no shape is to blame where it is fixed
+
+
+@pytest.mark.parametrize("seed", [0, 4, 12, 20, 36])
+def test_no_sample_breaks_it_and_a_better_fit_is_reported(simulate, seed):
+    rows = simulate(300, alpha=(0.4, -1.0), shape=0.0, seed=seed)[:2]
+    inference = logistic(link="aranda-ordaz").fit(*rows).inference(*rows)
+    for name in ("alpha_1", "shape"):
+        found = inference.profile(name)
+        assert found.lower <= found.estimate <= found.upper
+        assert not np.isnan([found.lower, found.upper]).any()
