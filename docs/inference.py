@@ -4,11 +4,12 @@
 """
 
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
 
-from marmix import MARGaussianMixture, compare, demo
+from marmix import MARGaussianMixture, compare, demo, theory
 
 FEATURES = ["log radius", "log texture"]
 
@@ -49,7 +50,9 @@ def printed(X, y, truth):
     low, high = malignant.conf_int()[0]
     print(f"Share of malignant rows, by multiple imputation: {malignant.params[0]:.3f} ({low:.3f} to {high:.3f})")
     among = np.mean([label == "malignant" for label in y if label is not None])
-    print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}")
+    print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}\n")
+    print(theory.relative_efficiency(clf), "\n")
+    print(fill(theory.label_budget(clf, n=len(y)).sentence, 100))
     return result, shape
 
 

@@ -137,7 +137,7 @@ def test_wrong_arguments_give_exit_code_2_and_a_short_message(arguments, word):
 
 
 def test_the_example_of_the_readme_runs_as_it_is():
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    example = re.findall(r"```python\n(.*?)```", README, re.S)[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
     done = run("-W", "error", "-c", example)
     assert done.returncode == 0, done.stderr

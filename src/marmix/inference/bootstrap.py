@@ -125,6 +125,12 @@ class Bootstrap:
             low, high = 2.0 * self.params - high, 2.0 * self.params - low
         return np.column_stack([low, high])
 
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
     def summary(self, alpha: float = 0.05, method: str = "percentile") -> Table:
         """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
         limits = self.conf_int(alpha, method)

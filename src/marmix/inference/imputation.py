@@ -334,6 +334,12 @@ class Pooled:
         half = student.isf(check_level(alpha) / 2.0, self.df) * self.bse
         return np.column_stack([self.params - half, self.params + half])
 
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
     def summary(self, alpha: float = 0.05) -> Table:
         """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
         limits = self.conf_int(alpha)

@@ -186,13 +186,18 @@ class Efficiencies:
     def table(self) -> Table:
         """The numbers as a table."""
         both = [(self.coefficients[name], self.efficiencies[name]) for name in self.coefficients]
+        finite = [number for pair in both for number in pair if np.isfinite(number.value) and number.value > 0.0]
+        error = max((number.error / number.value for number in finite), default=0.0)
         return Table(
             "Excess risk of the plug-in rule from n rows, 2 n (E R - R*)",
-            ["coefficient", "error", "efficiency", "its error"],
+            ["coefficient", "efficiency"],
             [f"{name}: {_MEANING[name]}" for name in self.coefficients],
-            [[*coefficient, *efficiency] for coefficient, efficiency in both],
+            [[coefficient.value, efficiency.value] for coefficient, efficiency in both],
             [("missing labels", f"{100 * self.rate.value:.2f} %")],
-            ["efficiency: completely labelled rows that a row is worth", "error: numerical, of the number before it"],
+            [
+                "efficiency: completely labelled rows that a row is worth",
+                f"numerical error of these numbers: at most {error:.1g}, relative",
+            ],
         )
 
     def __str__(self) -> str:
