@@ -126,10 +126,15 @@ class Bootstrap:
         return np.column_stack([low, high])
 
     def __str__(self) -> str:
-        return self.summary().as_text()
+        return self._shown.as_text()
 
     def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        return self._shown.as_html()
+
+    @property
+    def _shown(self) -> Table:
+        """The summary, with percentiles where there are enough resamples for them."""
+        return self.summary(method="percentile" if len(self.estimates) >= 39 else "normal")
 
     def summary(self, alpha: float = 0.05, method: str = "percentile") -> Table:
         """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
