@@ -230,7 +230,7 @@ def figure(path, curves):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, len(POWER), figsize=(11, 3.4), sharey=True, layout="constrained")
+    fig, axes = plt.subplots(1, len(POWER), figsize=(11, 4.3), sharey=True, layout="constrained")
     colours, styles = {"mixture": "#0072B2", "logistic": "#D55E00"}, ["-", "--", ":"]
     for axis, curve in zip(axes, POWER, strict=True):
         tests = list(dict.fromkeys(test for model in MODELS for test in curves[model, curve][0]))
@@ -242,7 +242,7 @@ def figure(path, curves):
         axis.axhline(100 * LEVEL, color="0.6", lw=0.8)
         axis.set_xlabel(curve)
         axis.set_ylim(0, 102)
-        axis.legend(fontsize=6.5, frameon=False, loc="best")
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
     axes[0].set_ylabel(f"rejected at 5 %, % (n = {N})")
     axes[0].invert_xaxis()
     fig.savefig(path, dpi=150)
