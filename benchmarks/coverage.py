@@ -168,8 +168,8 @@ def power(model, curve, strength, seed):
         X, z = normal_rows(2, rng, one_sided=strength)
         result = fitted(model, 2, X, z).inference(X, z)
         p = {"Hausman": result.test_mechanism().p_value}
-        p["smoothed, by uncertainty"] = result.goodness_of_fit().smooth.p_value
-        p["smoothed, by class probability"] = result.goodness_of_fit(by="1").smooth.p_value
+        p["by uncertainty"] = result.goodness_of_fit().smooth.p_value
+        p["by class probability"] = result.goodness_of_fit(by="1").smooth.p_value
     return {name: value < LEVEL for name, value in p.items()}
 
 
@@ -242,7 +242,15 @@ def figure(path, curves):
         axis.axhline(100 * LEVEL, color="0.6", lw=0.8)
         axis.set_xlabel(curve)
         axis.set_ylim(0, 102)
-        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+        axis.legend(
+            fontsize=6.5,
+            frameon=False,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.17),
+            ncols=2,
+            handlelength=2.5,
+            columnspacing=1.0,
+        )
     axes[0].set_ylabel(f"rejected at 5 %, % (n = {N})")
     axes[0].invert_xaxis()
     fig.savefig(path, dpi=150)
