@@ -18,37 +18,43 @@ from marmix.inference.tables import Table
 Array = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "icl")
-_CHUNK = 65536  # rows looked at together
+_CHUNK = 8192  # rows looked at together
 
 
 class Fingerprint(NamedTuple):
     """What tells one set of rows from another: sums of weights, columns, squares and products of neighbouring columns.
 
-    They are of each class and of the unlabelled; `sizes` are the same of absolute values, against which differences count.
+    One row of each for the unlabelled and for every class.
     """
 
-    numbers: Array
-    sizes: Array
+    numbers: Array  # (1 + K, 3 d)
 
     @classmethod
     def of(cls, X: NDArray[Any], z: NDArray[Any], weight: Array | None, n_classes: int) -> "Fingerprint":
         """The fingerprint of rows; their order does not matter."""
-        numbers, sizes = 0.0, 0.0
+        d = X.shape[1]
+        numbers = np.zeros((1 + n_classes, 3 * d))
         for start in range(0, len(z), _CHUNK):
             rows = slice(start, start + _CHUNK)
             x = np.asarray(X[rows], dtype=float)
             w = np.ones(len(x)) if weight is None else weight[rows]
             own = (z[rows] == np.arange(-1, n_classes)[:, None]) * w
-            parts = np.hstack([np.ones((len(x), 1)), x, x * x, x[:, :-1] * x[:, 1:]])
-            numbers = numbers + own @ parts
-            sizes = sizes + own @ np.abs(parts)
-        return cls(np.asarray(numbers), np.asarray(sizes))
+            numbers[:, 0] += own.sum(axis=1)
+            numbers[:, 1 : 1 + d] += own @ x
+            numbers[:, 1 + d : 1 + 2 * d] += own @ (x * x)
+            numbers[:, 1 + 2 * d :] += own @ (x[:, :-1] * x[:, 1:])
+        return cls(numbers)
 
     def same(self, other: "Fingerprint") -> bool:
         """Whether the rows are the same, up to rounding."""
         if self.numbers.shape != other.numbers.shape:
             return False
-        return bool(np.all(np.abs(self.numbers - other.numbers) <= 1e-9 * self.sizes))
+        # what sums of such absolute values can be at most, by the inequality of Cauchy and Schwarz
+        d = self.numbers.shape[1] // 3
+        weight, squares = self.numbers[:, :1], self.numbers[:, 1 + d : 1 + 2 * d]
+        products = np.sqrt(squares[:, :-1] * squares[:, 1:])
+        sizes = np.hstack([weight, np.sqrt(weight * squares), squares, products])
+        return bool(np.all(np.abs(self.numbers - other.numbers) <= 1e-9 * sizes))
 
 
 class Counts(NamedTuple):
