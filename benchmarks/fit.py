@@ -42,17 +42,22 @@ def simulated(n, d, seed=0):
     return X, hide(y, 1.0 / (1.0 + np.exp(-2.0 * X[:, 0])), 0.7, rng)
 
 
-def magic():
-    """fAlpha, fLength, fM3Long, fSize of the MAGIC telescope, or None where the file is not at hand."""
+def data_file(name):
+    """Where that file is: in `MARMIX_SHARED`'s data folder or `MARMIX_DATA`; None where it is in neither."""
     folders = [Path(os.environ["MARMIX_SHARED"]) / "data"] if "MARMIX_SHARED" in os.environ else []
     folders += [Path(os.environ["MARMIX_DATA"])] if "MARMIX_DATA" in os.environ else []
-    for folder in folders:
-        if (folder / "magic04.data").exists():
-            table = np.loadtxt(folder / "magic04.data", delimiter=",", dtype=str)
-            X, y = table[:, [8, 0, 6, 2]].astype(float), (table[:, 10] == "g").astype(int)
-            posterior = cross_val_predict(HistGradientBoostingClassifier(random_state=0), X, y, method="predict_proba")
-            return X, hide(y, posterior[:, 1], 0.7, np.random.default_rng(0))
-    return None
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
+
+
+def magic(columns=(8, 0, 6, 2)):
+    """Rows of the MAGIC telescope (fAlpha, fLength, fM3Long, fSize), or None where the file is not at hand."""
+    file = data_file("magic04.data")
+    if file is None:
+        return None
+    table = np.loadtxt(file, delimiter=",", dtype=str)
+    X, y = table[:, list(columns)].astype(float), (table[:, 10] == "g").astype(int)
+    posterior = cross_val_predict(HistGradientBoostingClassifier(random_state=0), X, y, method="predict_proba")
+    return X, hide(y, posterior[:, 1], 0.7, np.random.default_rng(0))
 
 
 def compare(name, X, y, repeats):

@@ -141,7 +141,7 @@ class GoodnessOfFit:
     binned, smooth : HypothesisTest
         By bins of about equal size, and by smooth functions of the rank, which see slow trends better.
     table : Table
-        A row a bin: range and mean of the variable, rows, observed and fitted rates, standardised difference.
+        A row a bin: range of the variable, rows, observed and fitted rates, standardised difference.
     at, observed, fitted : arrays
         The smoothed rates at values of the variable.
     """
@@ -171,7 +171,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     w = np.ones(len(place)) if fitted.weight is None else fitted.weight[order]
     q = fitted.estimator.missing_proba(fitted.X)[order]
     ranks = _midranks(place, w)
-    bins = _bins(place, ranks, q, w, n_bins)
+    bins = _bins(ranks, q, w, n_bins)
     waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
     moments = _residual_moments(fitted, np.vstack([bins, waves]))
     cells, smooth = (
@@ -189,7 +189,7 @@ def _midranks(place: Array, w: Array) -> Array:
     return ((np.cumsum(sizes) - 0.5 * sizes) / w.sum())[own]
 
 
-def _bins(place: Array, ranks: Array, q: Array, w: Array, n_bins: int) -> Array:
+def _bins(ranks: Array, q: Array, w: Array, n_bins: int) -> Array:
     """Indicators (b, n) of bins of about equal weight, joined until each expects enough labels and enough gaps."""
     at = np.minimum((ranks * n_bins).astype(int), n_bins - 1)
     gaps, labels = (np.bincount(at, weights=w * part, minlength=n_bins) for part in (q, 1.0 - q))

@@ -115,12 +115,6 @@ class Coordinates:
                     bounds[where[0]] = self.about.bounds[i]
         return bounds
 
-    def value_and_gradient(self, vector: Array) -> tuple[float, Array]:
-        """The objective and its gradient at these coordinates: one pass."""
-        theta, mechanism = self.at(vector)
-        sums = self.engine.sums(theta, mechanism)
-        return self.engine.objective(theta, sums), self.gradient(vector, theta, sums)
-
     def gradient(self, vector: Array, theta: Any, sums: Sums) -> Array:
         """Gradient of the objective from the sums of a pass."""
         part, rest = self._parts(vector)
@@ -129,22 +123,17 @@ class Coordinates:
             full = np.concatenate([full, self.about.gradient(rest, sums.alpha, sums.shape, sums.share)])
         return self.basis.T @ full
 
-    def pulled(self, vector: Array, gradient: Array) -> Array:
-        """A gradient in (W, kappa), see `curvature`, as one in the coordinates."""
-        part, rest = self._parts(vector)
-        cut = len(gradient) - self._size_of_kappa
-        full = np.concatenate([self._by_theta(part, gradient[:cut]), self._by_mechanism(rest, gradient[cut:])])
-        return self.basis.T @ full
-
     @property
     def _size_of_kappa(self) -> int:
         return 0 if self.about is None else self.about.n_slopes + 3
 
     def _by_theta(self, part: Array, gradient: Array) -> Array:
+        """A gradient in W as one in the chart's coordinates."""
         moments = self.engine.model.pooled(gradient.reshape(len(self.engine.model.owner), -1))
         return self.chart.gradient(part, self.chart.theta(part), moments)
 
     def _by_mechanism(self, rest: Array, kappa: Array) -> Array:
+        """A gradient in kappa as one in the chart's coordinates."""
         if self.about is None:
             return np.empty(0)
         return self.about.gradient(rest, kappa[:-2], float(kappa[-2]), float(kappa[-1]))
@@ -159,7 +148,7 @@ class Coordinates:
         return self.basis.T @ block_diag(*blocks)
 
     def bend(self, gradient: Array) -> Array:
-        """Derivatives of `pulled` in the coordinates for a fixed gradient: what the curved coordinates (and the penalty) add.
+        """Derivatives of a fixed gradient in (W, kappa), pulled to the coordinates: what their curvature (and the penalty) adds.
 
         Theta's coordinates do not bend the mechanism's, nor the other way round.
         """

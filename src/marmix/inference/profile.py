@@ -205,7 +205,7 @@ class _Surface:
         reference = self.place.reference
         if not (self.of_slope and self.rough and value * self.centre > 0.0):
             return [self.y]
-        ratio, shape = value / self.centre, reference.shape
+        ratio = value / self.centre
         proportional = replace(reference, alpha=tuple(ratio * a for a in reference.alpha))
         starts = [self.y, self._start(_Place(proportional, self.place.centre).origin)]
         if reference.free_shape:
@@ -213,8 +213,8 @@ class _Surface:
             low, high = 0.0, SHAPE_MAX
             for _ in range(50):
                 shape = 0.5 * (low + high)
-                steeper = stretch(shape * n)[0] < ratio * stretch(reference.shape * n)[0]
-                low, high = (shape, high) if steeper else (low, shape)
+                too_flat = stretch(shape * n)[0] < ratio * stretch(reference.shape * n)[0]
+                low, high = (shape, high) if too_flat else (low, shape)
             place = self.place.origin.copy()
             place[self.profiled - self.coordinates.size], place[-2] = value, low / (1.0 + low)
             starts.append(self._start(place))
