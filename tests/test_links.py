@@ -11,8 +11,8 @@ from marmix.links import eta_at, hazard, log_missing, stretch
 mp.mp.dps = 50
 LARGEST = np.finfo(float).max
 SMALLEST = np.finfo(float).tiny
-SHAPES = [0.0, 1e-12, 1e-6, 1e-3, 0.0099, 0.0101, 0.3, 1.0, 2.0, 50.0, 1e6]
-ETAS = [-800.0, -745.5, -700.0, -400.0, -37.5, -5.0, -1e-3, 0.0, 0.7, 4.0, 30.0, 300.0, 700.0, 800.0]
+SHAPES = [0.0, 1e-12, 1e-6, 1e-3, 0.0099, 0.0101, 0.3, 1.0, 2.0, 50.0, 1e6, 1e12]
+ETAS = [-800.0, -745.5, -700.0, -400.0, -37.5, -5.0, -1e-3, 0.0, 0.7, 4.0, 30.0, 300.0, 690.0, 700.0, 800.0]
 
 
 def exact(eta, shape):

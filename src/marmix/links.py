@@ -53,7 +53,7 @@ def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
     far = eta < _FAR_DOWN / 2
     if far.any():
         n[far] = growth[far]  # where the product would underflow
-    far = eta > _FAR_UP
+    far = eta > (_FAR_UP if shape <= 1.0 else _FAR_UP - np.log(shape))
     if far.any():
         if shape > 0:
             log1p_product[far] = np.logaddexp(0.0, eta[far] + np.log(shape))
