@@ -1,7 +1,7 @@
 """A whole fit of the Aranda-Ordaz model (shape estimated, full covariances) against GaussianMixture(2).fit.
 
-The same rows, scikit-learn's defaults, interleaved, medians. The MAGIC rows are used where `MARMIX_SHARED` (its `data` folder)
-or `MARMIX_DATA` holds `magic04.data`; their labels are hidden by the cross-fitted posterior of gradient boosting.
+The same rows, scikit-learn's defaults, interleaved, medians. The MAGIC rows are used where `MARMIX_SHARED` (its `data` folder),
+`MARMIX_DATA` or the cache holds `magic04.data`; their labels are hidden by the cross-fitted posterior of gradient boosting.
 
     python benchmarks/fit.py [--repeats 15] [--threads N]
 """
@@ -13,24 +13,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture
-
-
-def hide(y, posterior, rate, rng):
-    """Labels without those lost: the closer the two posteriors, the likelier (logit in the squared margin, slope -6)."""
-    margin = (2.0 * posterior - 1.0) ** 2
-
-    def q(level):
-        return 1.0 / (1.0 + np.exp(6.0 * margin - level))
-
-    level = brentq(lambda at: q(at).mean() - rate, -50.0, 50.0)
-    return np.where(rng.uniform(size=len(y)) < q(level), -1, y)
+from marmix.datasets import hide_labels, load_magic
 
 
 def simulated(n, d, seed=0):
@@ -39,25 +29,35 @@ def simulated(n, d, seed=0):
     y = rng.integers(2, size=n)
     X = rng.normal(size=(n, d))
     X[:, 0] += 2.0 * y - 1.0
-    return X, hide(y, 1.0 / (1.0 + np.exp(-2.0 * X[:, 0])), 0.7, rng)
+    tau = expit(np.outer(X[:, 0], [-2.0, 2.0]))
+    return X, hide_labels(y, tau, rate=0.7, random_state=rng, return_y=True)
 
 
-def data_file(name):
-    """Where that file is: in `MARMIX_SHARED`'s data folder or `MARMIX_DATA`; None where it is in neither."""
-    folders = [Path(os.environ["MARMIX_SHARED"]) / "data"] if "MARMIX_SHARED" in os.environ else []
-    folders += [Path(os.environ["MARMIX_DATA"])] if "MARMIX_DATA" in os.environ else []
-    return next((folder / name for folder in folders if (folder / name).exists()), None)
+def data_home(name):
+    """`MARMIX_SHARED`'s data folder if that file is there; else None, the loaders' own choice."""
+    folder = Path(os.environ.get("MARMIX_SHARED", "/nowhere")) / "data"
+    return folder if (folder / name).exists() else None
 
 
-def magic(columns=(8, 0, 6, 2)):
-    """Rows of the MAGIC telescope (fAlpha, fLength, fM3Long, fSize), or None where the file is not at hand."""
-    file = data_file("magic04.data")
-    if file is None:
+def telescope(columns=None):
+    """Features and classes (1 = gamma) of MAGIC, or None where the file is not at hand."""
+    try:
+        X, y = load_magic(
+            columns=columns, data_home=data_home("magic04.data"), download_if_missing=False, return_X_y=True
+        )
+    except OSError:
         return None
-    table = np.loadtxt(file, delimiter=",", dtype=str)
-    X, y = table[:, list(columns)].astype(float), (table[:, 10] == "g").astype(int)
-    posterior = cross_val_predict(HistGradientBoostingClassifier(random_state=0), X, y, method="predict_proba")
-    return X, hide(y, posterior[:, 1], 0.7, np.random.default_rng(0))
+    return X, 1 - y
+
+
+def magic(columns=("fAlpha", "fLength", "fM3Long", "fSize")):
+    """Rows of MAGIC with 70 % of the labels hidden, or None where the file is not at hand."""
+    rows = telescope(columns)
+    if rows is None:
+        return None
+    X, y = rows
+    tau = cross_val_predict(HistGradientBoostingClassifier(random_state=0), X, y, method="predict_proba")
+    return X, hide_labels(y, tau, rate=0.7, random_state=0, return_y=True)
 
 
 def compare(name, X, y, repeats):

@@ -3,20 +3,20 @@
     python benchmarks/inference.py [--repeats 15] [--resamples 199] [--jobs 2]
 
 The first table is the time of a fit alone and of a fit with inference (sandwich standard errors of all parameters), interleaved,
-medians. MAGIC and gastro are used where `MARMIX_SHARED` (its `data` folder) or `MARMIX_DATA` holds `magic04.data` and
-`gastro.csv`.
+medians. MAGIC and gastro are used where `MARMIX_SHARED` (its `data` folder), `MARMIX_DATA` or the cache holds `magic04.data`
+and `gastro.csv`.
 """
 
 import argparse
-import csv
 import time
 import warnings
 
 import numpy as np
-from fit import data_file, magic, simulated
+from fit import data_home, magic, simulated
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.datasets import load_gastro
 
 
 def cost(name, estimator, X, y, repeats):
@@ -36,14 +36,10 @@ def cost(name, estimator, X, y, repeats):
 
 def gastro():
     """Features and labels of the gastroenterology data, None where the file is not at hand."""
-    path = data_file("gastro.csv")
-    if path is None:
+    try:
+        return load_gastro(data_home=data_home("gastro.csv"), return_X_y=True)
+    except OSError:
         return None
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
-    features = [key for key in rows[0] if key.startswith(("x", "feature"))]
-    X = np.array([[float(row[key]) for key in features] for row in rows])
-    return X, np.array([row["label"] or None for row in rows], dtype=object)
 
 
 def main():
@@ -58,7 +54,7 @@ def main():
         telescope = magic()
         if telescope is not None:
             cost("mixture, MAGIC", MARGaussianMixture(), *telescope, args.repeats)
-            cost("mixture, MAGIC, all features", MARGaussianMixture(), *magic(range(10)), args.repeats)
+            cost("mixture, MAGIC, all features", MARGaussianMixture(), *magic(None), args.repeats)
             standard = (telescope[0] - telescope[0].mean(axis=0)) / telescope[0].std(axis=0)
             cost("logistic, MAGIC standardised", MARLogisticRegression(), standard, telescope[1], args.repeats)
         for n, d in ((200, 2), (19_020, 4), (100_000, 10)):

@@ -8,8 +8,8 @@ labels" are references that no method can have.
     python benchmarks/quality.py [--size small|full] [--jobs 2] [--out DIR]
 
 writes quality.md, quality.csv and quality.png (the figure needs the extra `plot`). MAGIC is used where `MARMIX_SHARED` (its
-`data` folder) or `MARMIX_DATA` holds `magic04.data`. The default grid and prior of `MARClassifierCV` were chosen on other
-seeds (0 to 9) of these settings; the seeds here begin at 1000.
+`data` folder), `MARMIX_DATA` or the cache holds `magic04.data`. The default grid and prior of `MARClassifierCV` were chosen on
+other seeds (0 to 9) of these settings; the seeds here begin at 1000.
 """
 
 import argparse
@@ -20,9 +20,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from fit import telescope
 from joblib import Parallel, delayed
 from scipy import stats
-from scipy.optimize import brentq
 from sklearn.calibration import calibration_curve
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -35,7 +35,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, Mechanism
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.datasets import hide_labels
 
 FIRST_SEED = 1000
 OURS, PICKING = "MARClassifierCV", "MARClassifierCV, picking"
@@ -78,16 +79,7 @@ def draw_four(n, rng):
 
 def hide(rng, y, tau, rate, shape):
     """Labels with about `rate` of them lost, hard rows first; at least three of each class are left."""
-    u = Mechanism("margin").measure(np.log(np.maximum(tau, 1e-300)))
-
-    def q(level):
-        return Mechanism(alpha=(level, -6.0), shape=shape).missing_proba_of(u[None])
-
-    level = brentq(lambda at: q(at).mean() - rate, -60.0, 60.0)
-    while True:
-        partial = np.where(rng.uniform(size=len(y)) < q(level), -1, y)
-        if all(np.sum(partial == k) >= 3 for k in np.unique(y)):
-            return partial
+    return hide_labels(y, tau, "aranda-ordaz", shape, rate=rate, at_least=3, random_state=rng, return_y=True)
 
 
 def simulated(name, truncated, seed):
@@ -101,9 +93,7 @@ def simulated(name, truncated, seed):
 def real_rows(name):
     """Features, labels and the forest's cross-fitted posteriors."""
     if name.startswith("MAGIC"):
-        table = np.loadtxt(magic_file(), delimiter=",", dtype=str)
-        X, y = table[:, :10].astype(float), (table[:, 10] == "g").astype(int)
-        X = X[:, [8, 0, 6, 2]] if name.startswith("MAGIC 4") else X
+        X, y = telescope(["fAlpha", "fLength", "fM3Long", "fSize"] if name.startswith("MAGIC 4") else None)
     elif name == "breast cancer":
         X, y = load_breast_cancer(return_X_y=True)
         X = np.log(X[:, [0, 1, 4, 5, 8, 9]])  # six measurements that do not repeat each other, all positive and skewed
@@ -124,14 +114,6 @@ def real(rows, n, rate, seed):
     return X[train], y[train], hide(rng, y[train], tau[train], rate, 1.0), X[test], y[test], None
 
 
-def magic_file():
-    for variable, folder in (("MARMIX_SHARED", "data"), ("MARMIX_DATA", ".")):
-        path = Path(os.environ.get(variable, "/nowhere")) / folder / "magic04.data"
-        if path.exists():
-            return path
-    return None
-
-
 def settings(size):
     """Name -> function of a seed, and how many replicates."""
     out = {}
@@ -141,7 +123,7 @@ def settings(size):
             out[label] = (lambda seed, name=name, truncated=truncated: simulated(name, truncated, seed), 1)
     out["Gaussian, 4 classes"] = (lambda seed: simulated("Gaussian, 4 classes", False, seed), 1)
     sets = [("breast cancer", 284, (0.7,)), ("wine", 89, (0.7,)), ("digits", 900, (0.7,))]
-    if magic_file() is not None:
+    if telescope() is not None:
         sets += [(f"MAGIC {f} features", n, (0.5, 0.7, 0.9)) for f in (4, 10) for n in (600, 12680)]
     cache = {}
     for name, n, rates in sets:

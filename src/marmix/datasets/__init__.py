@@ -1,0 +1,7 @@
+"""Data to try things on: simulated mixtures with known posteriors, labels hidden by a known mechanism, two real data sets."""
+
+from marmix.datasets.files import load_gastro, load_magic
+from marmix.datasets.hiding import hide_labels
+from marmix.datasets.simulation import make_mar_mixture
+
+__all__ = ["hide_labels", "load_gastro", "load_magic", "make_mar_mixture"]
