@@ -4,15 +4,21 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+from joblib import cpu_count
 
 from marmix import __version__
 from marmix.demo import report
+from marmix.study import ITEMS, SIZES, run
 
 EXAMPLES = """\
 examples:
   marmix demo                 hide labels of real data, hard cases first, and compare classifiers
   marmix demo --splits 50     the same over more random splits
-  python -m marmix demo       the same without the script
+  marmix study list           the tables and figures of the paper, and what else there is
+  marmix study table-1        one of them: as published, corrected, and on fresh rows
+  python -m marmix demo       without the script
 """
 
 
@@ -41,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"marmix {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     _add_demo(commands)
+    _add_study(commands)
     return parser
 
 
@@ -56,9 +63,55 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.set_defaults(run=_demo)
 
 
+def _add_study(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "study",
+        help="the paper's tables and figures: as published, corrected, and on fresh rows with intervals",
+        description="Compute tables and figures of the paper, and studies beyond it. Finished pieces are kept in the folder and "
+        "not computed again, so a run that was stopped goes on where it was. The results do not depend on --jobs.",
+        epilog="examples:\n"
+        "  marmix study list\n"
+        "  marmix study table-1 fig-roc --out results\n"
+        "  marmix study all --size full --out results --jobs 8\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="items, or 'all', or 'list' to see them")
+    parser.add_argument(
+        "--size", choices=SIZES, default="small", help="a few replicates in minutes, or all of them (default small)"
+    )
+    parser.add_argument("--out", default="marmix-study", help="folder to write to (default marmix-study)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed (default 0)")
+    parser.add_argument(
+        "--jobs", type=_at_least_one, default=cpu_count(), help="processes (default: one for each core)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar, and only the path of the page")
+    parser.set_defaults(run=_study)
+
+
+def _study(options: argparse.Namespace) -> int:
+    if options.names == ["list"]:
+        width = max(map(len, ITEMS))
+        print("\n".join(f"{name:{width}}  {item.title}" for name, item in ITEMS.items()))
+        return 0
+    pages, left_out = run(
+        options.names, options.out, size=options.size, seed=options.seed, jobs=options.jobs, quiet=options.quiet
+    )
+    if not options.quiet:
+        for claim in (claim for page in pages for claim in page.claims):
+            print(f"{claim.verdict}: {claim.sentence}")
+    for name, reason in left_out.items():
+        print(f"marmix study: {name} is left out. {reason}", file=sys.stderr)
+    print(Path(options.out) / "index.html", flush=True)
+    return 1 if left_out else 0
+
+
 def _demo(options: argparse.Namespace) -> int:
     print("\n".join(report(options.splits, options.seed)), flush=True)
     return 0
+
+
+def _at_least_one(text: str) -> int:
+    return _whole(text, 1)
 
 
 def _at_least_two(text: str) -> int:

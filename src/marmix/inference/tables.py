@@ -1,4 +1,4 @@
-"""A table that people read: as text, as HTML, as a DataFrame."""
+"""A table that people read: as text, Markdown or HTML, as a DataFrame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -73,6 +73,16 @@ class Table:
             + (f"<ul>{notes}</ul>" if notes else "")
             + "</div>"
         )
+
+    def as_markdown(self) -> str:
+        """The table in Markdown, its title and notes around it."""
+        body = [[name, *row] for name, row in zip(self.index, self._written(), strict=True)]
+        lines = [["", *self.columns], ["---", *["---:"] * len(self.columns)], *body]
+        table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+        facts = [f"- {name}: {value}" for name, value in self.facts]
+        notes = [f"- {note}" for note in self.notes]
+        parts = [[f"**{self.title}**"], facts, table, notes]
+        return "\n\n".join("\n".join(part) for part in parts if part)
 
     def _written(self) -> list[list[str]]:
         return [

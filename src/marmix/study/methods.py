@@ -1,0 +1,105 @@
+"""The classifiers that are compared: the paper's, its baseline, stronger baselines, and ours."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+BAYES, EVERY_LABEL = "Bayes rule", "logistic, every label"
+REFERENCES = (BAYES, EVERY_LABEL)
+ECM_AO, ECM_LOGIT, IGNORED = "ECM-AO, the paper's", "ECM-logit", "mixture, mechanism ignored"
+LOGISTIC, LOGISTIC_CV = "logistic", "logistic, C by CV"
+LDA, QDA, SELF_TRAINING, BOOSTING = "LDA", "QDA", "self-training", "gradient boosting"
+MAR_LOGISTIC, MAR_QUADRATIC = "MARLogisticRegression", "MARLogisticRegression, degree 2"
+MAR_TIED, MAR_EIGHT, IGNORED_EIGHT = (
+    "MARGaussianMixture, tied",
+    "MARGaussianMixture, 8 a class",
+    "8 a class, mechanism ignored",
+)
+AVERAGE = "MARClassifierCV"
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a classifier is made, and which rows it sees: every row with the labels left, the labelled rows, or all labels."""
+
+    make: Callable[[Labels, int], Any]
+    rows: str = "partial"
+
+
+def _scaled(estimator: Any) -> Any:
+    return make_pipeline(StandardScaler(), estimator)
+
+
+def _plain_logistic(y: Labels, seed: int) -> Any:
+    return LogisticRegression(C=np.inf, max_iter=10_000)
+
+
+def _logistic_cv(y: Labels, seed: int) -> Any:
+    folds = StratifiedKFold(max(2, min(5, int(np.bincount(y).min()))), shuffle=True, random_state=seed)
+    grid = {"logisticregression__C": np.logspace(-2, 2, 9)}
+    return GridSearchCV(_scaled(LogisticRegression(max_iter=2000)), grid, cv=folds, scoring="neg_log_loss")
+
+
+METHODS: dict[str, Method] = {
+    EVERY_LABEL: Method(lambda y, seed: _scaled(LogisticRegression(max_iter=2000)), "complete"),
+    LOGISTIC: Method(_plain_logistic, "labelled"),
+    LOGISTIC_CV: Method(_logistic_cv, "labelled"),
+    LDA: Method(lambda y, seed: LinearDiscriminantAnalysis(), "labelled"),
+    QDA: Method(lambda y, seed: QuadraticDiscriminantAnalysis(reg_param=0.01), "labelled"),
+    BOOSTING: Method(lambda y, seed: HistGradientBoostingClassifier(random_state=seed), "labelled"),
+    SELF_TRAINING: Method(lambda y, seed: _scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000)))),
+    IGNORED: Method(lambda y, seed: MARGaussianMixture(link=None, init="kmeans", random_state=seed)),
+    ECM_AO: Method(lambda y, seed: MARGaussianMixture(init="kmeans", random_state=seed)),
+    ECM_LOGIT: Method(lambda y, seed: MARGaussianMixture(link="logit", init="kmeans", random_state=seed)),
+    MAR_TIED: Method(lambda y, seed: MARGaussianMixture(covariance_type="tied", link="logit")),
+    MAR_LOGISTIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit"))),
+    MAR_QUADRATIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", degree=2))),
+    MAR_EIGHT: Method(lambda y, seed: MARGaussianMixture(link="logit", n_components=8, random_state=seed)),
+    IGNORED_EIGHT: Method(lambda y, seed: MARGaussianMixture(link=None, n_components=8, random_state=seed)),
+    AVERAGE: Method(lambda y, seed: MARClassifierCV(random_state=seed)),
+}
+
+
+def fitted(
+    names: Iterable[str], X: Array, partial: Labels, truth: Labels, seed: int
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Fit the named methods.
+
+    Returns
+    -------
+    estimators : dict
+    failed : list of str
+        Methods that could not be fitted, QDA with too few rows of a class for instance.
+    unfinished : list of str
+        Methods whose solver did not converge.
+    """
+    known = partial >= 0
+    rows = {"partial": (X, partial), "labelled": (X[known], partial[known]), "complete": (X, truth)}
+    estimators, failed, unfinished = {}, [], []
+    for name in names:
+        method = METHODS[name]
+        features, labels = rows[method.rows]
+        try:
+            estimator = method.make(partial[known], seed).fit(features, labels)
+        except np.linalg.LinAlgError:
+            failed.append(name)
+            continue
+        estimators[name] = estimator
+        if not getattr(estimator, "converged_", True):
+            unfinished.append(name)
+    return estimators, failed, unfinished

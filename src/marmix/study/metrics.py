@@ -1,0 +1,101 @@
+"""Scores of class probabilities: as the paper computed them, and as they are computed here."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+    roc_curve,
+)
+
+Array = NDArray[np.float64]
+Labels = NDArray[Any]
+
+METRICS = {  # name -> (heading, whether smaller is better)
+    "auc": ("AUC", False),
+    "log_loss": ("LogLoss", True),
+    "brier": ("Brier", True),
+    "calibration": ("calibration error", True),
+    "accuracy": ("accuracy", False),
+}
+PUBLISHED = {
+    "auc": "AUC",
+    "log_loss": "LogLoss",
+    "brier": "Brier",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+}
+FALSE_POSITIVES = np.linspace(0.0, 1.0, 51)
+SMALLEST = 1e-6  # of a probability in a log-loss: one row of probability 0 would make it infinite
+
+
+def scores(truth: Labels, proba: Array) -> dict[str, float]:
+    """Scores of probabilities (n, K) for labels 0, ..., K - 1.
+
+    The calibration error is the mean distance, over ten groups of rows by their largest probability, of the share of right
+    labels from the mean probability.
+    """
+    p = np.clip(proba, SMALLEST, None)
+    p /= p.sum(axis=1, keepdims=True)
+    classes = np.arange(p.shape[1])
+    hot = (truth[:, None] == classes).astype(float)
+    binary = len(classes) == 2
+    best = p.argmax(axis=1)
+    right, expected = calibration_curve((best == truth).astype(int), p.max(axis=1), n_bins=10, strategy="quantile")
+    return {
+        "auc": float(roc_auc_score(truth, p[:, 1]) if binary else roc_auc_score(truth, p, multi_class="ovr")),
+        "log_loss": float(log_loss(truth, p, labels=classes)),
+        "brier": float(np.mean(((p - hot) ** 2).sum(axis=1))) / (2.0 if binary else 1.0),
+        "calibration": float(np.mean(np.abs(right - expected))),
+        "accuracy": float(accuracy_score(truth, best)),
+    }
+
+
+def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
+    """The scores of the paper's tables, computed as its scripts do.
+
+    The ROC routine takes whichever direction gives an AUC above one half, and a threshold by Youden's index in that
+    direction; a row then counts as positive where p is *above* the threshold, whatever the direction was. With classes swapped
+    the AUC therefore looks right, and precision, recall, log-loss and Brier score do not.
+    """
+    turned = roc_auc_score(positive, p) < 0.5
+    ranked = -p if turned else p
+    false, true, thresholds = roc_curve(positive, ranked, drop_intermediate=False)
+    found = ranked >= thresholds[np.argmax(true - false)]
+    said = ~found if turned else found
+    return {
+        "auc": float(roc_auc_score(positive, ranked)),
+        "log_loss": float(log_loss(positive, p)),
+        "brier": float(brier_score_loss(positive, p)),
+        "precision": float(precision_score(positive, said, zero_division=0.0)),
+        "recall": float(recall_score(positive, said)),
+        "f1": float(f1_score(positive, said)),
+    }
+
+
+def roc(positive: NDArray[np.bool_], p: Array) -> list[float]:
+    """Rates of true positives at `FALSE_POSITIVES`."""
+    false, true, _ = roc_curve(positive, p)
+    return [float(rate) for rate in np.interp(FALSE_POSITIVES, false, true)]
+
+
+def at_thresholds(positive: NDArray[np.bool_], p: Array, thresholds: Array) -> dict[str, list[float]]:
+    """Precision, recall and accuracy where rows with p above each threshold count as positive."""
+    said = p[None, :] >= thresholds[:, None]
+    hits = (said & positive).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = hits / said.sum(axis=1)
+    return {
+        "precision": [float(v) for v in precision],
+        "recall": [float(v) for v in hits / positive.sum()],
+        "accuracy": [float(v) for v in (said == positive).mean(axis=1)],
+    }
