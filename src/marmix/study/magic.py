@@ -23,11 +23,11 @@ from marmix.inference.tables import Table
 from marmix.study import methods
 from marmix.study.blocks import Block, Claim, Item, Page, Picture, Sheet
 from marmix.study.comparison import SLOPE
-from marmix.study.drawing import BLUE, ORANGE, canvas
+from marmix.study.drawing import BLUE, LINES, ORANGE, canvas
 from marmix.study.metrics import at_thresholds, scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
-from marmix.study.summaries import FAILS, HOLDS
+from marmix.study.summaries import FAILS, HOLDS, Mean, difference
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -37,11 +37,14 @@ CLASSES = ("gamma", "hadron")
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
 HIDERS = {"boosting": "gradient boosting", "gaussian": "one Gaussian a class"}
 SHAPE, TRAINING = 0.7, 2 / 3
+ENOUGH = 3  # splits for a method to be ranked
 THRESHOLDS = np.round(np.arange(0.30, 0.701, 0.05), 2)
 SCRIPT, DEFINED = "ECM-AO, as its script computes", "ECM-AO, as the paper defines it"
 SWAPPED = "logistic, classes swapped"
 BASELINES = (methods.LOGISTIC, methods.LOGISTIC_CV, methods.LDA, methods.QDA, methods.SELF_TRAINING, methods.BOOSTING)
 OURS = (methods.MAR_LOGISTIC, methods.MAR_QUADRATIC, methods.IGNORED_EIGHT, methods.MAR_EIGHT)
+WHERE = {"training": "training rows (as published)", "held": "rows held out (honest)"}
+STYLES = LINES | {DEFINED: LINES[methods.ECM_AO], SCRIPT: LINES[methods.IGNORED]}
 SHOWN = (SCRIPT, DEFINED, SWAPPED, *BASELINES, *OURS, methods.AVERAGE)
 
 
@@ -114,6 +117,7 @@ def replicate(rng: np.random.Generator, hider: str, rate: float, average: bool) 
 
 
 def _scores(y: Labels, p: Array) -> dict[str, Any]:
+    """Scores of probabilities; accuracy, precision and recall at every threshold."""
     return scores(y, p) | at_thresholds(y == 0, p[:, 0], THRESHOLDS)
 
 
@@ -125,32 +129,59 @@ class MagicRuns:
         self._found = found
 
     def of(self, hider: str, rate: float, method: str, metric: str, where: str = "held") -> Array:
-        """A score of every replicate (a row of scores where the metric is taken at thresholds); NaN where there is none."""
-        values = []
-        for i in range(self.n):
-            key = _key(hider, rate, i)
-            piece = self._found.get(f"{key}/average" if method == methods.AVERAGE else key, {})
-            values.append(piece.get(where, {}).get(method, {}).get(metric, np.nan))
-        wide = any(isinstance(value, list) for value in values)
+        """A score of every split; NaN where there is none."""
         return np.array(
-            [np.full(len(THRESHOLDS), np.nan) if wide and not isinstance(v, list) else v for v in values], dtype=float
+            [np.nan if value is None else value for value in self._values(hider, rate, method, metric, where)]
         )
+
+    def at_thresholds(self, hider: str, rate: float, method: str, metric: str, where: str = "held") -> Array:
+        """A score (splits, thresholds); NaN where there is none."""
+        none = [np.nan] * len(THRESHOLDS)
+        values = self._values(hider, rate, method, metric, where)
+        return np.array([none if value is None else value for value in values], dtype=float)
+
+    def accuracy(self, hider: str, rate: float, method: str, where: str = "held") -> Array:
+        """Accuracy of every split at the threshold one half."""
+        return self.at_thresholds(hider, rate, method, "accuracy", where)[:, THRESHOLDS == 0.5].ravel()
+
+    def _values(self, hider: str, rate: float, method: str, metric: str, where: str) -> list[Any]:
+        ending = "/average" if method == methods.AVERAGE else ""
+        split = [self._found.get(_key(hider, rate, i) + ending, {}) for i in range(self.n)]
+        return [value.get(where, {}).get(method, {}).get(metric) for value in split]
 
     def methods(self, hider: str, rate: float) -> list[str]:
         """Those that were fitted at least once."""
         return [m for m in SHOWN if np.isfinite(self.of(hider, rate, m, "auc")).any()]
 
-    def troubles(self) -> list[str]:
+    def best(self, hider: str, rate: float) -> dict[str, Mean]:
+        """Methods by AUC, on the splits that all of them saw: paired differences to the highest mean, itself first.
+
+        Methods that saw very few are left out.
+        """
+        names = [m for m in self.methods(hider, rate) if m != SWAPPED]
+        auc = {name: self.of(hider, rate, name, "auc") for name in names}
+        few = min(ENOUGH, self.n)
+        auc = {name: values for name, values in auc.items() if np.isfinite(values).sum() >= few}
+        common = np.all([np.isfinite(values) for values in auc.values()], axis=0)
+        auc = {name: values[common] for name, values in auc.items()}
+        order = sorted(auc, key=lambda name: -float(np.mean(auc[name])))
+        return {name: difference(auc[name], auc[order[0]]) for name in order}
+
+    def troubles(self, hider: str) -> list[str]:
         """How often fits failed or did not converge."""
+        pieces = [value for key, value in self._found.items() if key.startswith(f"magic/{hider}/")]
         out = []
         for what, words in (("failed", "could not be fitted"), ("unfinished", "did not converge")):
             for name in SHOWN:
-                count = sum(
-                    name in value.get(what, ()) for key, value in self._found.items() if key.startswith("magic/")
-                )
+                count = sum(name in value[what] for value in pieces)
                 if count:
-                    out.append(f"{name} {words} in {count} runs.")
+                    out.append(f"{name} {words} in {count} runs at any proportion.")
         return out
+
+
+def by_hider(differences: dict[str, Mean]) -> str:
+    """Differences, each with what hid the labels."""
+    return ", ".join(f"{d.sentence()} (labels hidden by {HIDERS[h]})" for h, d in differences.items())
 
 
 def pairs_pieces(plan: Plan) -> list[Piece]:

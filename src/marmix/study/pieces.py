@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 import marmix
 
 Found = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,14 @@ class Store:
         self.path = path
         libraries = {"marmix": marmix, "numpy": np, "scipy": scipy, "scikit-learn": sklearn}
         self.made_with = ", ".join(f"{name} {library.__version__}" for name, library in libraries.items())
-        try:
-            self._database = sqlite3.connect(path, timeout=60.0)
-            with self._database as database:
-                database.execute(
-                    "create table if not exists pieces (key text, seed integer, made_with text, value text, "
-                    "primary key (key, seed, made_with))"
-                )
-                database.execute(
-                    "create table if not exists items (name text, size text, seed integer, primary key (name, size, seed))"
-                )
-        except sqlite3.DatabaseError as error:
-            raise OSError(f"{path} cannot be read ({error}): delete it, or give another --out.") from None
+        self._database = self._asked(lambda: sqlite3.connect(path, timeout=60.0))
+        self._change(
+            "create table if not exists pieces (key text, seed integer, made_with text, value text, "
+            "primary key (key, seed, made_with))"
+        )
+        self._change(
+            "create table if not exists items (name text, size text, seed integer, primary key (name, size, seed))"
+        )
 
     def __enter__(self) -> "Store":
         return self
@@ -81,32 +78,41 @@ class Store:
 
     def keys(self, seed: int) -> set[str]:
         """Which pieces are here."""
-        rows = self._database.execute("select key from pieces where seed = ? and made_with = ?", (seed, self.made_with))
+        rows = self._rows("select key from pieces where seed = ? and made_with = ?", seed, self.made_with)
         return {key for (key,) in rows}
 
     def get(self, key: str, seed: int) -> Any:
         """The value of a piece that is here."""
-        found = self._database.execute(
-            "select value from pieces where key = ? and seed = ? and made_with = ?", (key, seed, self.made_with)
-        ).fetchone()
-        return json.loads(found[0])
+        question = "select value from pieces where key = ? and seed = ? and made_with = ?"
+        return json.loads(self._rows(question, key, seed, self.made_with)[0][0])
 
     def put(self, key: str, seed: int, value: Any) -> None:
         """Keep a value."""
-        with self._database as database:
-            database.execute(
-                "insert or replace into pieces values (?, ?, ?, ?)", (key, seed, self.made_with, json.dumps(value))
-            )
+        self._change("insert or replace into pieces values (?, ?, ?, ?)", key, seed, self.made_with, json.dumps(value))
 
     def remember(self, item: str, size: str, seed: int) -> None:
         """Note that an item was asked for, so that later pages show it too."""
-        with self._database as database:
-            database.execute("insert or ignore into items values (?, ?, ?)", (item, size, seed))
+        self._change("insert or ignore into items values (?, ?, ?)", item, size, seed)
 
     def items(self, size: str, seed: int) -> set[str]:
         """Items asked for before."""
-        rows = self._database.execute("select name from items where size = ? and seed = ?", (size, seed))
-        return {name for (name,) in rows}
+        return {name for (name,) in self._rows("select name from items where size = ? and seed = ?", size, seed)}
+
+    def _rows(self, question: str, *values: object) -> list[Any]:
+        return self._asked(lambda: self._database.execute(question, values).fetchall())
+
+    def _change(self, statement: str, *values: object) -> None:
+        def change() -> None:
+            with self._database as database:
+                database.execute(statement, values)
+
+        self._asked(change)
+
+    def _asked(self, act: Callable[[], T]) -> T:
+        try:
+            return act()
+        except sqlite3.Error as error:
+            raise OSError(f"{self.path} cannot be used ({error}): delete it, or give another --out.") from None
 
 
 def compute(pieces: Iterable[Piece], store: Store, seed: int, jobs: int, quiet: bool) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 REPLICATES = {
     "comparison": {"small": 8, "full": 200},  # samples of 200 rows, every distribution, truncated or not
     "proportion": {"small": 5, "full": 100},  # samples of 500 rows at each missing proportion
-    "magic": {"small": 3, "full": 30},  # random halves of MAGIC at each missing proportion
+    "magic": {"small": 3, "full": 30},  # random splits of MAGIC, two thirds for training, at each missing proportion
     "magic-average": {"small": 1, "full": 10},  # of these, how many `MARClassifierCV` is fitted to: it takes longest
     "measures": {"small": 10, "full": 200},  # samples of 200 rows fitted with every measure
     "measures-truncated": {"small": 10, "full": 200},  # the same, truncated
@@ -29,6 +29,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.size not in SIZES:
             raise ValueError(f"size={self.size!r} is not one of {', '.join(SIZES)}.")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed={self.seed!r} must be a whole number from 0 to 2^63 - 1.")
 
     def replicates(self, what: str) -> int:
         """How many replicates of this kind."""

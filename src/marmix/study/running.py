@@ -5,7 +5,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from marmix.datasets import load_magic
-from marmix.study import approximation, magic, magic_runs, measures, proportion, scatter, shape, table_1, table_2
+from marmix.study import (
+    approximation,
+    magic,
+    magic_proportion,
+    magic_thresholds,
+    measures,
+    proportion,
+    scatter,
+    shape,
+    table_1,
+    table_2,
+)
 from marmix.study.blocks import Item, Page
 from marmix.study.drawing import styled
 from marmix.study.page import index_html
@@ -23,8 +34,8 @@ ITEMS: dict[str, Item] = {
         proportion.ITEM,
         table_2.ITEM,
         magic.PAIRS_ITEM,
-        magic_runs.THRESHOLDS_ITEM,
-        magic_runs.PROPORTION_ITEM,
+        magic_thresholds.ITEM,
+        magic_proportion.ITEM,
         measures.TWO_ITEM,
         measures.FOUR_ITEM,
         shape.ITEM,
@@ -70,21 +81,22 @@ def run(
         raise OSError(f"{folder} is a file: give a folder to write to.")
     folder.mkdir(parents=True, exist_ok=True)
     with styled(), Store(folder / "pieces.sqlite") as store:
-        left_out = _without_data(asked)
+        earlier = store.items(size, seed)
+        absent = _without_data([name for name in ITEMS if name in asked or name in earlier])
+        left_out = {name: reason for name, reason in absent.items() if name in asked}
         chosen = [ITEMS[name] for name in asked if name not in left_out]
         compute([piece for item in chosen for piece in item.pieces(plan)], store, seed, jobs, quiet)
         for item in chosen:
             store.remember(item.name, size, seed)
-        shown = [
-            item for item in ITEMS.values() if item.name in store.items(size, seed) and not _absent(item, plan, store)
-        ]
+        known = store.items(size, seed) - set(absent)
+        shown = [item for item in ITEMS.values() if item.name in known and _computed(item, plan, store)]
         pages = [_page(item, plan, store) for item in shown]
         for page in pages:
             write_item(page, _command(page.name, plan, out), folder)
         command = _command("all" if "all" in names else " ".join(asked), plan, out)
         facts = f"Size {size}, seed {seed}; {store.made_with}."
-        write_text(folder / "index.md", index_markdown(pages, left_out, command, facts))
-        write_text(folder / "index.html", index_html(pages, left_out, command, facts))
+        write_text(folder / "index.md", index_markdown(pages, absent, command, facts))
+        write_text(folder / "index.html", index_html(pages, absent, command, facts))
     return pages, left_out
 
 
@@ -96,10 +108,10 @@ def _page(item: Item, plan: Plan, store: Store) -> Page:
     return item.page(plan, {piece.key: store.get(piece.key, plan.seed) for piece in item.pieces(plan)})
 
 
-def _absent(item: Item, plan: Plan, store: Store) -> bool:
-    """Whether an item asked for earlier can no longer be shown: another version of a library has come since."""
+def _computed(item: Item, plan: Plan, store: Store) -> bool:
+    """Whether an item asked for earlier can still be shown: with another version of a library its pieces do not count."""
     here = store.keys(plan.seed)
-    return any(piece.key not in here for piece in item.pieces(plan))
+    return all(piece.key in here for piece in item.pieces(plan))
 
 
 def _without_data(names: Sequence[str]) -> dict[str, str]:
@@ -108,6 +120,6 @@ def _without_data(names: Sequence[str]) -> dict[str, str]:
         return {}
     try:
         load_magic()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return {name: str(error) for name in wanting}
     return {}

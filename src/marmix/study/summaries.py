@@ -41,8 +41,10 @@ class Mean(NamedTuple):
 
 
 def mean_of(values: ArrayLike) -> Mean:
-    """Mean and interval of values, those that are NaN left out."""
+    """Mean and interval of the values of replicates, those that are not finite left out."""
     x = np.asarray(values, dtype=float)
+    if x.ndim != 1:
+        raise ValueError(f"one value a replicate is needed, not an array of shape {x.shape}.")
     x = x[np.isfinite(x)]
     if not len(x):
         return Mean(np.nan, np.nan, np.nan, 0)
@@ -60,7 +62,7 @@ def difference(values: ArrayLike, others: ArrayLike) -> Mean:
 
 def percent(share: float, decimals: int = 0) -> str:
     """A share as it is printed."""
-    return f"{100.0 * share:.{decimals}f} %"
+    return f"{100.0 * share:.{decimals}f} %" if np.isfinite(share) else "(not defined)"
 
 
 def verdict(signs: Sequence[int]) -> str:
