@@ -6,6 +6,7 @@ import http.server
 import io
 import itertools
 import os
+import re
 import threading
 import zipfile
 from pathlib import Path
@@ -17,7 +18,9 @@ from scipy import stats
 
 from marmix import MARGaussianMixture
 from marmix.datasets import files, hide_labels, hiding, load_gastro, load_magic, make_mar_mixture, simulation
-from marmix.datasets.families import places
+from marmix.datasets.families import FAMILIES, OTHER_NAMES, places
+from marmix.datasets.hiding import SLOPES
+from marmix.uncertainty import MEASURES
 
 try:
     import pandas as pd
@@ -26,6 +29,15 @@ except ImportError:
 
 needs_pandas = pytest.mark.skipif(pd is None, reason="pandas is not installed")
 DISTRIBUTIONS = ("gaussian", "student", "laplace", "gamma", "beta")
+
+
+BAD_STATES = [
+    (
+        {"random_state": given},
+        rf"random_state={re.escape(repr(given))} must be an integer >= 0, a numpy Generator or Random",
+    )
+    for given in (-1, np.int64(-7), "seed", 1.5, [1, 2])
+]
 
 
 def posteriors(n=2000, classes=2, seed=0):
@@ -60,8 +72,7 @@ def test_labels_are_lost_by_the_textbook_s_link_at_the_rate_asked_for(link, shap
 
 
 @pytest.mark.parametrize(
-    ("uncertainty", "slope"),
-    [("margin", -6.0), ("entropy", 4.0), ("log-entropy", 2.0), ("gini", 8.0), ("discriminant", -0.5)],
+    ("uncertainty", "slope"), [(name, slope) for name, slope in SLOPES.items() if name != "signed-margin"]
 )
 def test_with_the_sign_that_fits_the_measure_hard_rows_lose_their_labels_first(uncertainty, slope):
     y, tau = posteriors()  # of two classes, all measures put rows in the same order
@@ -72,6 +83,77 @@ def test_with_the_sign_that_fits_the_measure_hard_rows_lose_their_labels_first(u
     assert (np.diff(back) >= 0.0).all()
     assert there[0] > 0.7 > there[-1]
     assert back[0] < 0.7 < back[-1]
+
+
+@pytest.mark.parametrize("uncertainty", [name for name in MEASURES if name != "signed-margin"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_without_a_slope_hard_rows_clearly_lose_their_labels_first(uncertainty, classes):
+    y, tau = posteriors(classes=classes)
+    hidden = hide_labels(y, tau, uncertainty=uncertainty, random_state=0)
+    made = make_mar_mixture(2000, n_classes=classes, n_features=3, uncertainty=uncertainty, random_state=0)
+    for missing, of_class in ((hidden.missing, tau), (made.missing, made.posterior)):
+        largest = of_class.max(axis=1)
+        assert stats.ttest_ind(largest[missing], largest[~missing], equal_var=False).statistic < -4
+
+
+def test_without_a_slope_the_signed_margin_loses_labels_towards_the_second_class():
+    y, tau = posteriors()
+    hidden = hide_labels(y, tau, uncertainty="signed-margin", rate=0.5, random_state=0)
+    made = make_mar_mixture(2000, uncertainty="signed-margin", rate=0.5, random_state=0)
+    for missing, of_class in ((hidden.missing, tau), (made.missing, made.posterior)):
+        towards = of_class[:, 1] > 0.5
+        assert missing[towards].mean() > missing[~towards].mean() + 0.3
+
+
+def test_the_slopes_documented_are_those_in_force():
+    y, tau = posteriors(100)
+    table = dict(re.findall(r'^ +``"([a-z-]+)"`` +(-?[\d.]+)', hide_labels.__doc__, re.M))
+    assert {name: float(slope) for name, slope in table.items()} == SLOPES
+    assert SLOPES.keys() == MEASURES.keys()
+    for uncertainty, slope in SLOPES.items():
+        assert hide_labels(y, tau, uncertainty=uncertainty).mechanism.alpha[1] == slope
+        assert make_mar_mixture(100, uncertainty=uncertainty, random_state=0).mechanism.alpha[1] == slope
+        # a number is taken as given, also of the other sign
+        assert make_mar_mixture(100, uncertainty=uncertainty, slope=-slope, random_state=0).mechanism.alpha[1] == -slope
+
+
+def test_a_callable_needs_a_slope_unless_none_is_used():
+    y, tau = posteriors(100)
+
+    def margin(log_tau):
+        return (np.exp(log_tau[:, 0]) - np.exp(log_tau[:, 1])) ** 2
+
+    for call in (lambda **o: hide_labels(y, tau, **o), lambda **o: make_mar_mixture(50, **o)):
+        with pytest.raises(ValueError, match="slope is needed with a callable"):
+            call(uncertainty=margin)
+        assert call(uncertainty=margin, link=None).mechanism is None
+    q = hide_labels(y, tau, uncertainty=margin, slope=-6.0).missing_proba
+    np.testing.assert_allclose(q, hide_labels(y, tau).missing_proba, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0, 0.0, np.float64(0.0)])
+@pytest.mark.parametrize("link", ["logit", None])
+def test_at_a_rate_of_zero_no_label_is_lost(rate, link):
+    y, tau = posteriors(60)
+    before = np.arange(60) < 20
+    y = np.where(before, -1, y)
+    for of_class in (tau, None):
+        hidden = hide_labels(y, of_class, link, rate=rate, random_state=0)
+        np.testing.assert_array_equal(hidden.target, y)
+        np.testing.assert_array_equal(hidden.missing, before)
+        np.testing.assert_array_equal(hidden.missing_proba, np.zeros(60))
+        assert hidden.mechanism is None
+        assert hidden.DESCR == "No label was lost."
+
+
+def test_generators_move_on_alike_at_every_rate():
+    y, tau = posteriors(60)
+    after = []
+    for rate in (0.0, 0.3, 0.9):
+        rng = np.random.default_rng(0)
+        hide_labels(y, tau, rate=rate, random_state=rng)
+        after.append(rng.random())
+    assert after[0] == after[1] == after[2]
 
 
 def test_the_mechanism_returned_gives_the_probabilities_returned():
@@ -279,8 +361,11 @@ def test_the_description_counts_the_labels_lost():
         ({"posterior": np.full((10, 2), 0.6)}, "sum to one"),
         ({"posterior": np.tile([1.5, -0.5], (10, 1))}, "negative"),
         ({"posterior": np.full((10, 2), np.nan)}, "NaN"),
-        ({"rate": 0.0}, "rate=0.0"),
-        ({"rate": 1.0}, "rate=1.0"),
+        ({"rate": -0.1}, "rate=-0.1 must be at least 0"),
+        ({"rate": 1.0}, "rate=1.0 .* less than 1"),
+        ({"rate": 0.0, "side": 2}, "side=2"),
+        ({"rate": 0.0, "link": "probit"}, "'probit'"),
+        ({"rate": 0.0, "posterior": np.full((9, 2), 0.5)}, r"shape \(9, 2\)"),
         ({"rate": "half"}, "rate='half'"),
         ({"slope": np.inf}, "slope"),
         ({"link": "probit"}, "'probit'"),
@@ -299,7 +384,7 @@ def test_the_description_counts_the_labels_lost():
         ({"at_least": -1}, "at_least=-1"),
         ({"at_least": 5, "rate": 0.99}, "Lower rate or at_least"),
         ({"link": "aranda-ordaz", "shape": 1e300}, "too extreme"),
-        ({"random_state": "seed"}, "seed"),
+        *BAD_STATES,
     ],
 )
 def test_what_cannot_be_hidden_is_refused_in_words(options, telling):
@@ -492,19 +577,37 @@ def test_the_labels_of_a_mixture_are_lost_by_its_posterior():
     alpha, shape = data.mechanism.alpha, data.mechanism.shape
     np.testing.assert_allclose(data.missing_proba, textbook_missing_proba(data.margin**2, alpha, shape), rtol=1e-8)
     assert abs(data.missing_proba.mean() - 0.6) < 1e-9
-    missing = data.target == -1
+    missing = data.missing
+    np.testing.assert_array_equal(missing, data.target == -1)
     assert abs(np.sum(missing - data.missing_proba)) < 4 * np.sqrt(
         np.sum(data.missing_proba * (1 - data.missing_proba))
     )
     np.testing.assert_array_equal(data.target[~missing], data.target_true[~missing])
 
 
-def test_a_rate_of_none_hides_nothing():
-    data = make_mar_mixture(50, rate=None, random_state=0)
+@pytest.mark.parametrize("rate", [None, 0, 0.0])
+def test_a_rate_of_none_or_zero_hides_nothing(rate):
+    data = make_mar_mixture(50, rate=rate, random_state=0)
     np.testing.assert_array_equal(data.target, data.target_true)
-    np.testing.assert_array_equal(data.missing_proba, 0.0)
+    np.testing.assert_array_equal(data.missing, np.full(50, False))
+    np.testing.assert_array_equal(data.missing_proba, np.zeros(50))
     assert data.mechanism is None
     assert "No label is missing" in data.DESCR
+    assert make_mar_mixture(50, rate=rate, uncertainty=lambda log_tau: log_tau[:, 0]).mechanism is None
+
+
+@pytest.mark.parametrize(("other", "name"), [("normal", "gaussian"), ("t", "student")])
+def test_distributions_go_by_their_other_names_too(other, name):
+    one, two = (make_mar_mixture(50, distribution=given, random_state=0) for given in (other, name))
+    np.testing.assert_array_equal(one.data, two.data)
+    np.testing.assert_array_equal(one.target, two.target)
+    assert one.DESCR == two.DESCR
+
+
+def test_an_unknown_distribution_is_told_all_names():
+    with pytest.raises(ValueError, match="distribution='cauchy'") as caught:
+        make_mar_mixture(distribution="cauchy")
+    assert all(repr(name) in str(caught.value) for name in (*FAMILIES, *OTHER_NAMES))
 
 
 def test_few_rows_may_lack_a_class():
@@ -539,6 +642,20 @@ def test_frames_hold_the_same_rows():
     np.testing.assert_array_equal(framed.data.to_numpy(), plain.data)
     np.testing.assert_array_equal(framed.frame["target"], plain.target)
     assert framed.target.name == "target"
+    assert framed.posterior.columns.tolist() == plain.target_names == ["class 0", "class 1"]
+    np.testing.assert_array_equal(framed.posterior.to_numpy(), plain.posterior)
+    for name in ("target_true", "margin", "missing", "missing_proba"):
+        assert isinstance(framed[name], pd.Series)
+        assert framed[name].name == name
+        assert framed[name].dtype == plain[name].dtype
+        np.testing.assert_array_equal(framed[name].to_numpy(), plain[name])
+    for name in ("data", "target", "target_true", "posterior", "margin", "missing", "missing_proba"):
+        assert framed[name].index.equals(framed.frame.index)
+        assert isinstance(plain[name], np.ndarray)
+    again = hide_labels(framed.target_true, framed.posterior, rate=0.5, random_state=0)
+    np.testing.assert_array_equal(
+        again.missing, hide_labels(plain.target_true, plain.posterior, rate=0.5, random_state=0).missing
+    )
     X, y = make_mar_mixture(30, random_state=0, as_frame=True, return_X_y=True)
     assert X.equals(framed.data)
     assert y.equals(framed.target)
@@ -548,7 +665,8 @@ def test_frames_hold_the_same_rows():
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"distribution": "cauchy"}, "'cauchy' is not one of 'gaussian'"),
+        ({"distribution": ["t"]}, r"distribution=\['t'\] is not one of 'gaussian' \(or 'normal'\)"),
+        *BAD_STATES,
         ({"n_samples": 0}, "n_samples=0"),
         ({"n_samples": 10.5}, "n_samples=10.5"),
         ({"n_classes": 1}, "n_classes=1"),
@@ -571,6 +689,7 @@ def test_frames_hold_the_same_rows():
         ({"separation": -1.0}, "separation=-1.0"),
         ({"max_margin": 0.0}, "max_margin=0.0"),
         ({"max_margin": 2.0}, "max_margin=2.0"),
+        ({"rate": 1.0}, "rate=1.0"),
         ({"rate": 2.0}, "rate=2.0"),
         ({"side": 2}, "side=2"),
         ({"link": "aranda-ordaz"}, "shape=2.0"),
@@ -691,7 +810,10 @@ def test_gastro_has_labels_where_endoscopists_agree_and_they_are_right():
     assert np.bincount(data.target[known]).tolist() == [4, 31]
     np.testing.assert_array_equal(data.target[known], data.target_true[known])
     assert np.bincount(data.target_true).tolist() == [21, 55]
-    np.testing.assert_allclose(data.data.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(data.data.mean(axis=0), 0.0, atol=1e-15)
+    np.testing.assert_allclose((data.data**2).sum(axis=0), 1.0, rtol=1e-14)
+    lines = (Path(os.environ["MARMIX_DATA"]) / "gastro.csv").read_text().splitlines()[1:]
+    assert all(f"{float(x):.15g}" == x for line in lines for x in line.split(",")[:4])
     X, y = load_gastro(return_X_y=True)
     np.testing.assert_array_equal(X, data.data)
     np.testing.assert_array_equal(y, data.target)
@@ -703,6 +825,9 @@ def test_real_data_come_as_frames_too():
     data = load_gastro(as_frame=True)
     assert data.frame.columns.tolist() == [*data.feature_names, "target"]
     assert (data.target == -1).sum() == 41
+    assert isinstance(data.target_true, pd.Series)
+    assert data.target_true.index.equals(data.frame.index)
+    assert data.target_true.tolist() == load_gastro().target_true.tolist()
     X, y = load_magic(columns=["fSize"], as_frame=True, return_X_y=True)
     assert X.columns.tolist() == ["fSize"]
     assert y.name == "target"
@@ -764,9 +889,12 @@ def test_without_file_and_network_the_error_says_what_to_do(monkeypatch, tmp_pat
 def test_gastro_is_never_downloaded_and_its_error_says_what_it_is(tmp_path):
     with pytest.raises(OSError, match="no public address") as caught:
         load_gastro(data_home=tmp_path / "folder")
-    for telling in ("feature_294", "truth", files.GASTRO.sha256, "dataset/408", "MARMIX_DATA"):
+    rebuilt = "features 294, 441, 472 and 486 of that set, each centred, scaled to unit sum of squares"
+    for telling in ("feature_294", "truth", rebuilt, files.GASTRO.sha256, "dataset/408", "MARMIX_DATA"):
         assert telling in str(caught.value)
     assert not (tmp_path / "folder").exists()
+    assert "features 294, 441, 472 and 486" in " ".join(files.GASTRO_DESCRIPTION.split())
+    assert "sum of squares 1" in " ".join(files.GASTRO_DESCRIPTION.split())
 
 
 @pytest.mark.parametrize("way", ["zip", "plain", "second source", "zip without the member", "broken zip"])

@@ -56,12 +56,20 @@ class Family(NamedTuple):
     places: str | None  # the parameter that the separation decides
 
 
+def family_name(distribution: str) -> str:
+    """The family's name in `FAMILIES`, of that or another name that it has."""
+    name = OTHER_NAMES.get(distribution, distribution) if isinstance(distribution, str) else ""
+    if name not in FAMILIES:
+        also = {name: f" (or {other!r})" for other, name in OTHER_NAMES.items()}
+        known = ", ".join(f"{name!r}{also.get(name, '')}" for name in FAMILIES)
+        raise ValueError(f"distribution={distribution!r} is not one of {known}.")
+    return name
+
+
 def laws_of(
     distribution: str, classes: int, features: int, parameters: Mapping[str, Any] | None, separation: float
 ) -> list[Law]:
-    """The law of each class; `parameters` stand in for the defaults that they name."""
-    if distribution not in FAMILIES:
-        raise ValueError(f"distribution={distribution!r} is not one of {', '.join(map(repr, FAMILIES))}.")
+    """The law of each class, by the family's name in `FAMILIES`; `parameters` stand in for the defaults that they name."""
     family = FAMILIES[distribution]
     if not (np.isfinite(separation) and separation > 0.0):
         raise ValueError(f"separation={separation!r} must be a positive number.")
@@ -171,6 +179,7 @@ FAMILIES = {
     "gamma": Family(_gamma_defaults, _gamma, None),
     "beta": Family(_beta_defaults, _beta, None),
 }
+OTHER_NAMES = {"normal": "gaussian", "t": "student"}
 
 
 # Checks of parameters.

@@ -61,13 +61,16 @@ GASTRO_CLASSES = ("no-resection", "resection")
 GASTRO = DataFile(
     "gastro.csv",
     "79290e12c8a6a26ddb5f3b071be54e5b5e029d029609c63207f0cad99152ec4f",
-    f"It is a table prepared from {GASTRO_PAGE}, with the columns {', '.join(GASTRO_FEATURES)}, label and truth",
+    f"It is a table prepared from {GASTRO_PAGE}, with the columns {', '.join(GASTRO_FEATURES)}, label and truth: the four are "
+    "features 294, 441, 472 and 486 of that set, each centred, scaled to unit sum of squares and written with 15 digits",
 )
 GASTRO_DESCRIPTION = f"""Gastrointestinal lesions in colonoscopy videos: 76 lesions, labelled by endoscopists.
 
 The class is whether the lesion should be resected (1, "resection") or not (0, "no-resection"). `target` is what the
-endoscopists say, -1 where they did not agree (41 lesions); `target_true` is histology. Four features of the video, centred
-and scaled: feature_294, feature_441, feature_472 and feature_486 of the UCI set {GASTRO_PAGE}
+endoscopists say, -1 where they did not agree (41 lesions); `target_true` is histology. Four features of the video: feature_294,
+feature_441, feature_472 and feature_486 are features 294, 441, 472 and 486 of the UCI set, each centred and scaled: its mean is
+0, and its sum of squares 1.
+Source: UCI, {GASTRO_PAGE}
 """
 
 
@@ -137,7 +140,7 @@ def load_gastro(
     Parameters
     ----------
     data_home, as_frame, return_X_y
-        As in `load_magic`.
+        As in `load_magic`; with `as_frame`, `target_true` is a Series too.
 
     Returns
     -------

@@ -15,6 +15,16 @@ from marmix.missingness import Mechanism
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
+# Slopes with which hard rows clearly lose their labels first; of the signed margin, rows on the second class's side.
+SLOPES = {
+    "margin": -6.0,
+    "entropy": 4.0,
+    "log-entropy": 2.0,
+    "gini": 8.0,
+    "discriminant": -0.5,
+    "signed-margin": 3.0,
+}
+
 _DRAWS = 1000  # of which one must leave `at_least` labels in every class
 _FARTHEST = 1e15  # no intercept beyond this is tried: its last digit would be worth a tenth
 _CERTAIN = {"log-entropy": -np.inf, "discriminant": np.inf}  # measures without a finite value where one class has all
@@ -25,7 +35,7 @@ def hide_labels(
     posterior: Any = None,
     link: str | None = "logit",
     shape: float | None = None,
-    slope: float = -6.0,
+    slope: float | None = None,
     rate: float = 0.7,
     *,
     uncertainty: str | Callable[..., object] = "margin",
@@ -50,18 +60,29 @@ def hide_labels(
         their rows do not count in `rate`.
     posterior : array-like of shape (n, K), or None
         Class probabilities of every row, the true ones or those of any classifier, best cross-fitted. Columns are in
-        the order of the sorted labels, or of `classes`. None is enough if `link` is None.
+        the order of the sorted labels, or of `classes`. None is enough if `link` is None or `rate` is 0.
     link : {"logit", "cloglog", "aranda-ordaz"} or None, default="logit"
         Shape 1, shape 0, or the `shape` that is given. None loses labels completely at random: q = rate in every row,
         whatever `slope` and `uncertainty`.
     shape : float or None, default=None
         Shape lambda >= 0 of link="aranda-ordaz".
-    slope : float, default=-6.0
-        Slope of eta in the uncertainty. Hard rows lose their labels first if it is *negative* with a measure that is large
-        where the class is clear (margin, discriminant), and if it is *positive* with one that is large where the class
-        is unclear (entropy, log-entropy, gini). The sign is taken as given.
+    slope : float or None, default=None
+        Slope of eta in the uncertainty. A number is taken as given, sign included. None stands for a slope with which hard
+        rows clearly lose their labels first: *negative* for measures that are large where the class is clear, *positive* for
+        those that are large where it is unclear.
+
+        ===================  ==============================
+        ``"margin"``         -6
+        ``"entropy"``        4
+        ``"log-entropy"``    2
+        ``"gini"``           8
+        ``"discriminant"``   -0.5
+        ``"signed-margin"``  3, towards the second class
+        a callable           none: give a number
+        ===================  ==============================
+
     rate : float, default=0.7
-        Mean of q, between 0 and 1; the share that is really lost varies about it.
+        Mean of q, at least 0 and less than 1; the share that is really lost varies about it. With 0 no label is lost.
     uncertainty : str or callable, default="margin"
         The measure u, see `Mechanism`. "signed-margin" loses labels towards one of two classes.
     side : label or None, default=None
@@ -72,7 +93,7 @@ def hide_labels(
         occurs in `y`.
     at_least : int, default=0
         Labels that every class must keep. The draw is repeated until it is so, up to 1000 times.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int >= 0, Generator, RandomState or None, default=None
         One uniform number is drawn for each row, in order, and the label is lost where it is below q: with the same int a
         higher rate loses the same labels and more (unless `at_least` had draws repeated).
     return_y : bool, default=False
@@ -85,7 +106,8 @@ def hide_labels(
         - `target_true`: all labels that y has, written likewise.
         - `missing`: where `target` is missing, (n,).
         - `missing_proba`: q, (n,); of rows that had no label, the q they would have had.
-        - `mechanism`: the `Mechanism` behind q (on the `side` that loses labels, if one was named); None if link=None.
+        - `mechanism`: the `Mechanism` behind q (on the `side` that loses labels, if one was named); None if link=None or
+          rate=0.
         - `rate`: as asked for.
         - `DESCR`: a sentence.
 
@@ -106,27 +128,26 @@ def hide_labels(
     >>> hidden.missing_proba.round(2)
     array([0.02, 0.24, 0.67, 0.86, 0.9 , 0.86, 0.67, 0.24, 0.02])
     """
-    if not (isinstance(rate, numbers.Real) and 0.0 < rate < 1.0):
-        raise ValueError(f"rate={rate!r} must lie between 0 and 1, both excluded.")
-    if not (isinstance(slope, numbers.Real) and np.isfinite(float(slope))):
-        raise ValueError(f"slope={slope!r} must be a finite number.")
+    if not (isinstance(rate, numbers.Real) and 0.0 <= rate < 1.0):
+        raise ValueError(f"rate={rate!r} must be at least 0 and less than 1.")
+    if slope is not None and not (isinstance(slope, numbers.Real) and np.isfinite(float(slope))):
+        raise ValueError(f"slope={slope!r} must be a finite number, or None for the measure's default.")
     if not (isinstance(at_least, numbers.Integral) and at_least >= 0):
         raise ValueError(f"at_least={at_least!r} must be an integer >= 0.")
     z, named = _encoded(y, classes)
-    mechanism = None
-    if link is None:
-        if shape is not None or side is not None:
-            raise ValueError("link=None loses labels everywhere alike: it takes neither shape nor side.")
-        if posterior is not None:
-            _checked_posterior(posterior, len(z), named)
-        q = np.full(len(z), float(rate))
-    else:
-        options = _options(link, shape, uncertainty)
+    mechanism, q = None, np.full(len(z), float(rate))
+    if link is None and (shape is not None or side is not None):
+        raise ValueError("link=None loses labels everywhere alike: it takes neither shape nor side.")
+    if posterior is not None or (link is not None and rate > 0.0):
         tau = _checked_posterior(posterior, len(z), named)
-        exposed = _exposed(tau, side, named)
-        mechanism, q = _at_rate(
-            options, _measured(options, tau, float(slope)), float(slope), float(rate), exposed, z >= 0
-        )
+    if link is not None:
+        options = _options(link, shape, uncertainty)
+        steepness = _slope(slope, uncertainty)
+        column = _column(side, named)
+        if rate > 0.0:
+            exposed = np.full(len(z), True) if column is None else tau.argmax(axis=1) == column
+            u = _measured(options, tau, steepness)
+            mechanism, q = _at_rate(options, u, steepness, float(rate), exposed, z >= 0)
     lost = _lost(z, named, q, int(at_least), generator(random_state))
     known, labels = known_labels(y, np.empty(0))
     target = _written(y, known, labels, lost)
@@ -147,9 +168,15 @@ def generator(random_state: Any) -> np.random.Generator:
     """A Generator as it is; of an int or None a fresh one; of a RandomState one that moves it on."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is None or isinstance(random_state, numbers.Integral):
-        return np.random.default_rng(random_state)  # type: ignore[arg-type]
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
+    try:
+        if random_state is None or isinstance(random_state, numbers.Integral):
+            return np.random.default_rng(random_state)  # type: ignore[arg-type]
+        old = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} must be an integer >= 0, a numpy Generator or RandomState, or None."
+        ) from None
+    return np.random.default_rng(old.randint(2**31 - 1, size=4))
 
 
 # Input.
@@ -200,13 +227,25 @@ def _options(link: str, shape: float | None, uncertainty: str | Callable[..., ob
     return options
 
 
-def _exposed(tau: Array, side: Any, named: NDArray[Any]) -> Booleans:
-    """Which rows can lose their labels."""
+def _slope(slope: float | None, uncertainty: str | Callable[..., object]) -> float:
+    """The slope given, or else the measure's own."""
+    if slope is not None:
+        return float(slope)
+    if not isinstance(uncertainty, str):
+        raise ValueError(
+            "slope is needed with a callable uncertainty. Hard rows lose their labels first with a negative slope if the measure "
+            "is large where the class is clear, with a positive one if it is large where the class is unclear."
+        )
+    return SLOPES[uncertainty]
+
+
+def _column(side: Any, named: NDArray[Any]) -> int | None:
+    """The number of the class whose rows alone can lose their labels; None for all rows."""
     if side is None:
-        return np.full(len(tau), True)
+        return None
     if side not in named.tolist():
         raise ValueError(f"side={side!r} is not one of the classes {named.tolist()}.")
-    return np.asarray(tau.argmax(axis=1) == named.tolist().index(side))
+    return named.tolist().index(side)
 
 
 # The mechanism.
@@ -301,6 +340,8 @@ def _series(y: Any, missing: Booleans) -> Any:
 
 
 def _description(mechanism: Mechanism | None, side: Any, rate: float, lost: int, given: int) -> str:
+    if rate == 0.0:
+        return "No label was lost."
     count = f"{lost} of {given} labels were lost ({100 * rate:.4g} % in the mean)"
     if mechanism is None:
         return f"{count}, completely at random."

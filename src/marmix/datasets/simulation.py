@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from marmix.datasets.bunches import delivered
-from marmix.datasets.families import SEPARATION, Law, laws_of
+from marmix.datasets.families import SEPARATION, Law, family_name, laws_of
 from marmix.datasets.hiding import generator, hide_labels
 from marmix.uncertainty import Posterior, margin, posterior
 
@@ -30,7 +30,7 @@ def make_mar_mixture(
     max_margin: float | None = None,
     link: str | None = "logit",
     shape: float | None = None,
-    slope: float = -6.0,
+    slope: float | None = None,
     rate: float | None = 0.7,
     uncertainty: str | Callable[..., object] = "margin",
     side: int | None = None,
@@ -53,7 +53,8 @@ def make_mar_mixture(
     ----------
     n_samples : int, default=200
     distribution : {"gaussian", "student", "laplace", "gamma", "beta"}, default="gaussian"
-        The laws of the classes. Features are independent within a class in the last three.
+        The laws of the classes. Features are independent within a class in the last three. "normal" and "t" are other names
+        of the first two.
     n_classes, n_features : int, default=2
         K and d.
     weights : array-like of shape (K,) or None, default=None
@@ -77,14 +78,16 @@ def make_mar_mixture(
         Keep only rows whose true margin ``tau_(1) - tau_(2)`` is at most this (others are drawn instead). That leaves the
         posterior of a row as it is, but the classes are then truncated laws, with other shares than `weights`.
     link, shape, slope, uncertainty, side, at_least
-        The mechanism, see `hide_labels`; `side` is the number of a class.
+        The mechanism, see `hide_labels`; `side` is the number of a class. slope=None is the measure's default slope, hard rows
+        first.
     rate : float or None, default=0.7
-        Mean probability that a label is missing. None loses no label.
-    random_state : int, Generator, RandomState or None, default=None
+        Mean probability that a label is missing. 0 or None loses no label, whatever the mechanism.
+    random_state : int >= 0, Generator, RandomState or None, default=None
         Rows are drawn from one child of the seed and the lost labels from another (a Generator is asked to spawn them): with
         the same int the rows are the same, whatever the mechanism.
     as_frame : bool, default=False
-        Return a DataFrame and Series (needs pandas).
+        Return `data` and `posterior` as DataFrames, the latter with `target_names` as its columns, and `target`, `target_true`,
+        `margin`, `missing` and `missing_proba` as Series, all with one index (needs pandas).
     return_X_y : bool, default=False
         Return ``(data, target)`` alone.
 
@@ -94,8 +97,9 @@ def make_mar_mixture(
         - `data`: (n, d).
         - `target`: classes 0, 1, ..., and -1 where missing; `target_true` has them all.
         - `posterior`: (n, K), and `margin`: ``tau_(1) - tau_(2)`` of each row.
-        - `missing_proba`: q of each row, and `mechanism`: the `Mechanism` behind it, None if link=None or rate=None.
-        - `feature_names`, `target_names`, `frame` (None unless `as_frame`), `DESCR`.
+        - `missing`: where `target` is missing, (n,).
+        - `missing_proba`: q of each row, and `mechanism`: the `Mechanism` behind it, None if link=None or no label is lost.
+        - `feature_names`, `target_names`, `frame` (features and target; None unless `as_frame`), `DESCR`.
 
     Examples
     --------
@@ -119,7 +123,8 @@ def make_mar_mixture(
     pi = _weights(weights, classes)
     if max_margin is not None and not (isinstance(max_margin, numbers.Real) and 0.0 < max_margin <= 1.0):
         raise ValueError(f"max_margin={max_margin!r} must lie between 0 and 1, or be None to keep every row.")
-    laws = laws_of(distribution, classes, features, parameters, separation)
+    family = family_name(distribution)
+    laws = laws_of(family, classes, features, parameters, separation)
     for_rows, for_labels = generator(random_state).spawn(2)
     rows = _draw(laws, pi, n, max_margin, for_rows)
     bunch = Bunch(
@@ -128,21 +133,22 @@ def make_mar_mixture(
         target_true=rows.z,
         posterior=rows.tau,
         margin=rows.margin,
+        missing=np.full(n, False),
         missing_proba=np.zeros(n),
         mechanism=None,
         feature_names=[f"x{j + 1}" for j in range(features)],
         target_names=[f"class {k}" for k in range(classes)],
     )
     hidden = "No label is missing."
-    if rate is not None:
+    if rate is not None and rate != 0.0:
         lost = hide_labels(
             rows.z, rows.tau, link, shape, slope, rate,
             uncertainty=uncertainty, side=side, classes=range(classes), at_least=at_least, random_state=for_labels,
         )  # fmt: skip
-        bunch.update(target=lost.target, missing_proba=lost.missing_proba, mechanism=lost.mechanism)
+        bunch.update({name: lost[name] for name in ("target", "missing", "missing_proba", "mechanism")})
         hidden = lost.DESCR
     bunch.DESCR = (
-        f"{n} rows with {features} features of {classes} classes, distribution {distribution!r}, class probabilities "
+        f"{n} rows with {features} features of {classes} classes, distribution {family!r}, class probabilities "
         f"{', '.join(f'{p:.4g}' for p in pi)}."
         + (f" Only rows of true margin up to {max_margin:g} were kept." if max_margin is not None else "")
         + f" {hidden}"

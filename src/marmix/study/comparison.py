@@ -1,7 +1,6 @@
-"""The simulations of Tables I and II: pieces, the scores that come back, and the tables' three parts."""
+"""The simulations of Tables I and II: pieces, the scores that come back, and tables that both need."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,56 +9,47 @@ from numpy.typing import NDArray
 from marmix.datasets import make_mar_mixture
 from marmix.inference.tables import Table
 from marmix.study import methods
-from marmix.study.blocks import Sheet
-from marmix.study.methods import LOGISTIC_CV, REFERENCES
-from marmix.study.metrics import METRICS, PUBLISHED, published_scores, roc, scores
+from marmix.study.blocks import Picture, Sheet
+from marmix.study.drawing import canvas, differences
+from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, EVERY_LABEL, LOGISTIC, LOGISTIC_CV, REFERENCES, SWAPPED
+from marmix.study.metrics import METRICS, PUBLISHED, SMALLEST, published_scores, roc, scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
+from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, ROWS, SHAPE, SLOPE
 from marmix.study.summaries import Mean, difference, mean_of, percent
 
 Array = NDArray[np.float64]
 
-MAX_MARGIN = 0.6  # the paper keeps only rows whose true margin is at most this
-ROWS, FRESH, RATE, SLOPE, SHAPE = 200, 5000, 0.7, -6.0, 2.0
-LEFT = 3  # labels of each class that are left at least, so that every method can be fitted
+DISTRIBUTIONS = ("gaussian", "gamma", "beta", "laplace")
 COMPARED = (
-    methods.EVERY_LABEL,
-    methods.LOGISTIC,
-    methods.LOGISTIC_CV,
+    EVERY_LABEL,
+    LOGISTIC,
+    LOGISTIC_CV,
     methods.LDA,
     methods.QDA,
     methods.SELF_TRAINING,
     methods.IGNORED,
-    methods.ECM_AO,
-    methods.ECM_LOGIT,
+    ECM_AO,
+    ECM_LOGIT,
     methods.MAR_TIED,
     methods.MAR_LOGISTIC,
     methods.AVERAGE,
 )
-SWAPPED = "logistic, classes swapped"
-ON_TRAINING_ROWS = (methods.ECM_AO, methods.ECM_LOGIT, methods.LOGISTIC)
-WITH_ROC = (
-    methods.BAYES,
-    methods.ECM_AO,
-    methods.ECM_LOGIT,
-    methods.LOGISTIC,
-    methods.LOGISTIC_CV,
-    methods.MAR_LOGISTIC,
-)
+ON_TRAINING_ROWS = (ECM_AO, ECM_LOGIT, LOGISTIC)
+WITH_ROC = (BAYES, ECM_AO, ECM_LOGIT, LOGISTIC, LOGISTIC_CV, methods.MAR_LOGISTIC)
 
 
 def pieces(plan: Plan, distributions: Sequence[str]) -> list[Piece]:
     """Every replicate of these distributions, truncated and not."""
     return [
-        Piece(key_of(name, truncated, i), replicate, {"distribution": name, "truncated": truncated})
+        Piece(_key(name, cut, i), replicate, {"distribution": name, "truncated": cut})
         for i in range(plan.replicates("comparison"))
         for name in distributions
-        for truncated in (True, False)
+        for cut in CUTS
     ]
 
 
-def key_of(distribution: str, truncated: bool, i: int) -> str:
-    """The name of a replicate."""
+def _key(distribution: str, truncated: bool, i: int) -> str:
     return f"comparison/{distribution}/{'truncated' if truncated else 'untruncated'}/{i}"
 
 
@@ -71,16 +61,8 @@ def draw(
     The same two seeds give the same rows at every rate, and at a higher rate the same labels are missing and more.
     """
     common: dict[str, Any] = {"distribution": distribution, "max_margin": MAX_MARGIN if truncated else None}
-    train = make_mar_mixture(
-        rows,
-        link="aranda-ordaz",
-        shape=shape,
-        slope=SLOPE,
-        rate=rate,
-        at_least=LEFT,
-        random_state=int(seeds[0]),
-        **common,
-    )
+    hiding: dict[str, Any] = {"link": "aranda-ordaz", "shape": shape, "slope": SLOPE, "rate": rate, "at_least": LEFT}
+    train = make_mar_mixture(rows, random_state=int(seeds[0]), **hiding, **common)
     return train, make_mar_mixture(FRESH, rate=None, random_state=int(seeds[1]), **common)
 
 
@@ -89,16 +71,17 @@ def replicate(rng: np.random.Generator, distribution: str, truncated: bool) -> d
     train, fresh = draw(rng.integers(2**31, size=2), distribution, truncated, ROWS, RATE, SHAPE)
     seed = int(rng.integers(2**31))
     estimators, failed, unfinished = methods.fitted(COMPARED, train.data, train.target, train.target_true, seed)
-    probabilities = {methods.BAYES: fresh.posterior}
-    probabilities |= {name: estimator.predict_proba(fresh.data) for name, estimator in estimators.items()}
     first, seen = fresh.target_true == 0, train.target_true == 0
     published = {
         name: published_scores(seen, estimators[name].predict_proba(train.data)[:, 0]) for name in ON_TRAINING_ROWS
     }
-    published[SWAPPED] = published_scores(seen, estimators[methods.LOGISTIC].predict_proba(train.data)[:, 1])
+    published[SWAPPED] = published_scores(seen, estimators[LOGISTIC].predict_proba(train.data)[:, 1])
+    rankings = {name: methods.ranking(estimators[name], fresh.data) for name in WITH_ROC if name != BAYES}
+    rankings[BAYES] = fresh.posterior[:, 1]
+    found = {BAYES: scores(fresh.target_true, fresh.posterior)}
     return {
-        "scores": {name: scores(fresh.target_true, p) for name, p in probabilities.items()},
-        "roc": {name: roc(first, probabilities[name][:, 0]) for name in WITH_ROC},
+        "scores": found | {n: methods.assessed(e, fresh.data, fresh.target_true) for n, e in estimators.items()},
+        "roc": {name: roc(first, -ranked) for name, ranked in rankings.items()},
         "published": published,
         "failed": failed,
         "unfinished": unfinished,
@@ -109,76 +92,66 @@ def replicate(rng: np.random.Generator, distribution: str, truncated: bool) -> d
 class Setting:
     """All replicates of one distribution, truncated or not."""
 
+    methods = (BAYES, *COMPARED)
+
     def __init__(self, plan: Plan, found: Found, distribution: str, truncated: bool):
         self.distribution, self.truncated = distribution, truncated
-        self.values = [found[key_of(distribution, truncated, i)] for i in range(plan.replicates("comparison"))]
+        self.values = [found[_key(distribution, truncated, i)] for i in range(plan.replicates("comparison"))]
 
     @property
     def name(self) -> str:
         """As it is called in tables."""
-        return f"{self.distribution.capitalize()}, {'truncated' if self.truncated else 'not truncated'}"
-
-    @cached_property
-    def methods(self) -> list[str]:
-        """References first, then in the order of `COMPARED`."""
-        return [methods.BAYES, *COMPARED]
+        return f"{self.distribution.capitalize()}, {CUTS[self.truncated]}"
 
     def of(self, method: str, metric: str, part: str = "scores") -> Array:
         """A score of every replicate; NaN where the method could not be fitted."""
-        return np.array([value[part].get(method, {}).get(metric, np.nan) for value in self.values])
+        return np.array([np.nan if method in value["failed"] else value[part][method][metric] for value in self.values])
 
     def mean(self, method: str, metric: str, part: str = "scores") -> Mean:
         """Its mean."""
         return mean_of(self.of(method, metric, part))
 
-    def versus(self, method: str, other: str, metric: str) -> Mean:
-        """The paired difference of two methods on fresh rows."""
-        return difference(self.of(method, metric), self.of(other, metric))
+    def versus(self, method: str, other: str, metric: str, part: str = "scores") -> Mean:
+        """The paired difference of two methods."""
+        return difference(self.of(method, metric, part), self.of(other, metric, part))
 
     def best(self) -> str:
         """The fair method with the smallest mean log-loss."""
-        return min(
-            (m for m in self.methods if m not in REFERENCES),
-            key=lambda m: np.nan_to_num(self.mean(m, "log_loss").mean, nan=np.inf),
-        )
+        fair = [m for m in self.methods if m not in REFERENCES]
+        return min(fair, key=lambda m: np.nan_to_num(self.mean(m, "log_loss").mean, nan=np.inf))
 
     def troubles(self) -> list[str]:
         """How often methods failed or did not converge, in words."""
-        out = []
-        for what, words in (("failed", "could not be fitted"), ("unfinished", "did not converge")):
-            for method in self.methods:
-                count = sum(method in value[what] for value in self.values)
-                if count:
-                    out.append(f"{method} {words} in {count} of {len(self.values)} samples.")
-        return out
+        return methods.troubles(
+            [value["failed"] for value in self.values], [value["unfinished"] for value in self.values]
+        )
 
 
 def honest_sheet(setting: Setting, stem: str) -> Sheet:
     """Scores of every method on fresh rows, with paired differences to cross-validated logistic regression."""
-    best = setting.best()
     rows, records = [], []
     for method in setting.methods:
         means = {metric: setting.mean(method, metric) for metric in METRICS}
-        versus = setting.versus(method, LOGISTIC_CV, "log_loss")
-        rows.append(
-            [*(mean.text() for mean in means.values()), "" if method == LOGISTIC_CV else versus.text(signed=True)]
-        )
-        for metric, mean in means.items():
-            paired = setting.versus(method, LOGISTIC_CV, metric)
-            records.append(
-                {"setting": setting.name, "method": method, "metric": metric, "replicates": mean.n, "mean": mean.mean}
-                | {"low": mean.low, "high": mean.high, "difference": paired.mean}
-                | {"difference_low": paired.low, "difference_high": paired.high}
-            )
+        paired = {metric: setting.versus(method, LOGISTIC_CV, metric) for metric in METRICS}
+        last = "" if method == LOGISTIC_CV else paired["log_loss"].sentence()
+        rows.append([*(mean.text() for mean in means.values()), last])
+        records += [
+            {"method": method, "metric": metric}
+            | means[metric]._asdict()
+            | {f"difference_{name}": value for name, value in paired[metric]._asdict().items() if name != "n"}
+            for metric in METRICS
+        ]
     table = Table(
         f"{setting.name}: {ROWS} rows, {percent(RATE)} of the labels missing, scored on {FRESH:,} fresh rows",
-        [*(heading for heading, _ in METRICS.values()), f"LogLoss, difference to '{LOGISTIC_CV}'"],
-        setting.methods,
+        [*METRICS.values(), f"LogLoss minus that of '{LOGISTIC_CV}'"],
+        list(setting.methods),
         rows,
         notes=[
-            f"Means over {len(setting.values)} samples ± half the 95 % interval; differences are paired.",
-            f"Smallest mean LogLoss of the methods that one could really use: {best}. {REFERENCES[0]} and "
-            f"{REFERENCES[1]} know what was hidden.",
+            f"Means over {len(setting.values)} samples ± half the 95 % interval; differences are paired. "
+            "Probabilities count as at "
+            f"least {SMALLEST:g} in the LogLoss.",
+            f"Smallest mean LogLoss of the methods that one could really use: {setting.best()}. '{BAYES}' and "
+            f"'{EVERY_LABEL}' know what was hidden.",
             *setting.troubles(),
         ],
     )
@@ -208,16 +181,81 @@ def published_sheet(
         ]
     notes = [
         f"Ours: {records[0]['samples']} samples drawn and scored as the paper's scripts do, on the training rows; "
-        "single samples: their 2.5 and 97.5 % points."
+        "single samples: "
+        "their 2.5 and 97.5 % points."
     ]
     return Sheet(stem, Table(title, [PUBLISHED[metric] for metric in metrics], index, rows, notes=notes), records)
 
 
-def outside(sheet: Sheet) -> list[str]:
-    """Published figures that lie outside the spread of our samples."""
-    return [
-        f"{r['distribution'].capitalize()} {r['method']} {PUBLISHED[r['metric']]} ({r['published']:.3f}, ours "
-        f"{r['low']:.3f} to {r['high']:.3f})"
-        for r in sheet.records
-        if not r["low"] <= r["published"] <= r["high"]
+def outside(sheet: Sheet) -> str:
+    """How many published figures lie outside the spread of our samples; nothing where these are too few to tell."""
+    if sheet.records[0]["samples"] < 40:
+        return ""
+    apart = [r for r in sheet.records if not r["low"] <= r["published"] <= r["high"]]
+    names = "; ".join(f"{r['distribution'].capitalize()} {r['method']} {PUBLISHED[r['metric']]}" for r in apart)
+    return (
+        f"{len(apart)} of {len(sheet.records)} published figures lie outside the central 95 % of our samples"
+        + (f" ({names})" if apart else "")
+        + f"; by chance one would expect {0.05 * len(sheet.records):.1f}."
+    )
+
+
+def corrected_sheet(
+    stem: str, title: str, settings: Sequence[Setting], shown: Iterable[str], metrics: Sequence[str]
+) -> Sheet:
+    """The paper's scores on training rows with the classes of logistic regression the right way round."""
+    rows, index, records = [], [], []
+    for setting in settings:
+        for name in shown:
+            means = {m: setting.mean(name, m, "published") for m in metrics}
+            index.append(f"{setting.distribution.capitalize()}, {name}")
+            rows.append([mean.text() for mean in means.values()])
+            records += [
+                {"distribution": setting.distribution, "method": name, "metric": m} | mean._asdict()
+                for m, mean in means.items()
+            ]
+    notes = [
+        f"Means over {len(settings[0].values)} samples ± half the 95 % interval. Still scored on the training rows."
     ]
+    return Sheet(stem, Table(title, [PUBLISHED[m] for m in metrics], index, rows, notes=notes), records)
+
+
+def differences_sheet(
+    stem: str, title: str, settings: Sequence[Setting], pairs: dict[str, tuple[str, str, str]]
+) -> Sheet:
+    """Paired differences on fresh rows that claims rest on: a row a setting, a column a pair (method, other, metric)."""
+    found = {(s.name, column): s.versus(*pair) for s in settings for column, pair in pairs.items()}
+    table = Table(
+        title,
+        list(pairs),
+        [s.name for s in settings],
+        [[found[s.name, column].sentence() for column in pairs] for s in settings],
+        notes=[f"On fresh rows, paired, over {len(settings[0].values)} samples ± half the 95 % interval."],
+    )
+    records = [
+        {"setting": name, "method": pairs[column][0], "minus": pairs[column][1], "metric": pairs[column][2]}
+        | mean._asdict()
+        for (name, column), mean in found.items()
+    ]
+    return Sheet(stem, table, records)
+
+
+def difference_figure(settings: list[Setting], stem: str) -> Picture:
+    """Differences in log-loss of every method to cross-validated logistic regression."""
+    names = [name for name in COMPARED if name != LOGISTIC_CV]
+    figure, axes = canvas(3.5, 0.26 * len(names) + 1.5)
+    groups = {s.name: [s.versus(name, LOGISTIC_CV, "log_loss") for name in names] for s in settings}
+    differences(axes, names, groups)
+    if max(abs(mean.mean) for means in groups.values() for mean in means) > 0.15:  # a few would squeeze all others
+        axes.set_xscale("symlog", linthresh=0.05, linscale=1.5)
+        axes.set_xticks([-0.05, 0.0, 0.05, 0.5], ["-.05", "0", ".05", ".5"])
+        axes.minorticks_off()
+    figure.supxlabel(f"LogLoss minus that of '{LOGISTIC_CV}'\n(left is better)", fontsize=7.5)
+    figure.legend(loc="outside upper center", ncols=1 if len(settings) > 2 else 2, columnspacing=1.0)
+    caption = (
+        f"LogLoss on fresh rows, paired difference to '{LOGISTIC_CV}' with 95 % intervals over "
+        f"{len(settings[0].values)} samples. "
+        + "; ".join(f"{s.name}: {s.best()} has the smallest" for s in settings)
+        + f". '{EVERY_LABEL}' knows what was hidden."
+    )
+    return Picture(stem, caption, figure)

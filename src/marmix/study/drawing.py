@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from marmix.study import methods
 from marmix.study.summaries import Mean
 
@@ -28,6 +30,7 @@ LINES: dict[str, dict[str, Any]] = {
     methods.ECM_LOGIT: {"color": SKY, "linestyle": "--", "marker": "s"},
     methods.IGNORED: {"color": SKY, "linestyle": ":", "marker": "v"},
     methods.LOGISTIC: {"color": ORANGE, "linestyle": "--", "marker": "^"},
+    methods.SWAPPED: {"color": GREY, "linestyle": ":", "marker": "x"},
     methods.LOGISTIC_CV: {"color": RED, "linestyle": "-.", "marker": "D"},
     methods.MAR_LOGISTIC: {"color": GREEN, "linestyle": "-", "marker": "P"},
     methods.MAR_QUADRATIC: {"color": GREEN, "linestyle": "--", "marker": "P"},
@@ -68,6 +71,21 @@ def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **optio
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
+
+
+def curve(axes: "Axes", x: Sequence[float], means: Sequence[Mean], name: str, style: dict[str, Any]) -> None:
+    """A line of means with its band of 95 % intervals."""
+    axes.plot(x, [m.mean for m in means], **style, markersize=3, label=name)
+    axes.fill_between(
+        x, [m.low for m in means], [m.high for m in means], color=style["color"], alpha=0.15, linewidth=0, zorder=0
+    )
+
+
+def fit_to_lines(axes: "Axes", lines: Sequence[Sequence[Mean]]) -> None:
+    """Limits of y by the means alone: a wide band may leave the frame."""
+    means = [mean.mean for line in lines for mean in line if np.isfinite(mean.mean)]
+    room = 0.08 * (max(means) - min(means)) + 1e-3
+    axes.set_ylim(min(means) - room, max(means) + room)
 
 
 def differences(axes: "Axes", names: Sequence[str], groups: dict[str, list[Mean]]) -> None:

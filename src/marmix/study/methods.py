@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.study.metrics import scores
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -24,7 +25,7 @@ Labels = NDArray[np.int64]
 BAYES, EVERY_LABEL = "Bayes rule", "logistic, every label"
 REFERENCES = (BAYES, EVERY_LABEL)
 ECM_AO, ECM_LOGIT, IGNORED = "ECM-AO", "ECM-logit", "mixture, mechanism ignored"
-LOGISTIC, LOGISTIC_CV = "logistic", "logistic, C by CV"
+LOGISTIC, LOGISTIC_CV, SWAPPED = "logistic", "logistic, C by CV", "logistic, classes swapped"
 LDA, QDA, SELF_TRAINING, BOOSTING = "LDA", "QDA", "self-training", "gradient boosting"
 MAR_LOGISTIC, MAR_QUADRATIC = "MARLogisticRegression", "MARLogisticRegression, degree 2"
 MAR_TIED, MAR_EIGHT, IGNORED_EIGHT = (
@@ -77,6 +78,18 @@ METHODS: dict[str, Method] = {
 }
 
 
+def ranking(estimator: Any, X: Array) -> Array:
+    """Log-odds of the second of two classes, or the probability where an estimator has no log-odds."""
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(X))
+    return np.asarray(estimator.predict_proba(X)[:, 1])
+
+
+def assessed(estimator: Any, X: Array, truth: Labels) -> dict[str, float]:
+    """Scores of an estimator of two classes on these rows."""
+    return scores(truth, estimator.predict_proba(X), ranking(estimator, X))
+
+
 def fitted(
     names: Iterable[str], X: Array, partial: Labels, truth: Labels, seed: int
 ) -> tuple[dict[str, Any], list[str], list[str]]:
@@ -105,3 +118,14 @@ def fitted(
         if any(issubclass(warning.category, ConvergenceWarning) for warning in caught):
             unfinished.append(name)
     return estimators, failed, unfinished
+
+
+def troubles(failed: list[list[str]], unfinished: list[list[str]]) -> list[str]:
+    """How often methods failed or did not converge, in words; lists of names, one a sample."""
+    out = []
+    for lists, words in ((failed, "could not be fitted"), (unfinished, "did not converge")):
+        for name in METHODS:
+            count = sum(name in names for names in lists)
+            if count:
+                out.append(f"{name} {words} in {count} of {len(lists)} fits.")
+    return out

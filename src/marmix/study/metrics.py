@@ -19,12 +19,12 @@ from sklearn.metrics import (
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
 
-METRICS = {  # name -> (heading, whether smaller is better)
-    "auc": ("AUC", False),
-    "log_loss": ("LogLoss", True),
-    "brier": ("Brier", True),
-    "calibration": ("calibration error", True),
-    "accuracy": ("accuracy", False),
+METRICS = {
+    "auc": "AUC",
+    "log_loss": "LogLoss",
+    "brier": "Brier",
+    "calibration": "calibration error",
+    "accuracy": "accuracy",
 }
 PUBLISHED = {
     "auc": "AUC",
@@ -38,22 +38,24 @@ FALSE_POSITIVES = np.linspace(0.0, 1.0, 51)
 SMALLEST = 1e-6  # of a probability in a log-loss: one row of probability 0 would make it infinite
 
 
-def scores(truth: Labels, proba: Array) -> dict[str, float]:
+def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[str, float]:
     """Scores of probabilities (n, K) for labels 0, ..., K - 1.
 
-    The calibration error is the mean distance, over ten groups of rows by their largest probability, of the share of right
-    labels from the mean probability.
+    With two classes the AUC is that of `ranking`, log-odds say, which tells rows apart whose probabilities are 1 to all
+    digits. Probabilities are at least `SMALLEST` in the log-loss alone. The calibration error is the mean distance, over ten
+    groups of rows by their largest probability, of the share of right labels from the mean probability.
     """
-    p = np.clip(proba, SMALLEST, None)
-    p /= p.sum(axis=1, keepdims=True)
+    p, bounded = proba, np.maximum(proba, SMALLEST)
+    bounded /= bounded.sum(axis=1, keepdims=True)
     classes = np.arange(p.shape[1])
     hot = (truth[:, None] == classes).astype(float)
     binary = len(classes) == 2
+    order = p[:, 1] if ranking is None else ranking
     best = p.argmax(axis=1)
     right, expected = calibration_curve((best == truth).astype(int), p.max(axis=1), n_bins=10, strategy="quantile")
     return {
-        "auc": float(roc_auc_score(truth, p[:, 1]) if binary else roc_auc_score(truth, p, multi_class="ovr")),
-        "log_loss": float(log_loss(truth, p, labels=classes)),
+        "auc": float(roc_auc_score(truth, order) if binary else roc_auc_score(truth, p, multi_class="ovr")),
+        "log_loss": float(log_loss(truth, bounded, labels=classes)),
         "brier": float(np.mean(((p - hot) ** 2).sum(axis=1))) / (2.0 if binary else 1.0),
         "calibration": float(np.mean(np.abs(right - expected))),
         "accuracy": float(accuracy_score(truth, best)),
@@ -65,7 +67,8 @@ def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
 
     The ROC routine takes whichever direction gives an AUC above one half, and a threshold by Youden's index in that
     direction; a row then counts as positive where p is *above* the threshold, whatever the direction was. With classes swapped
-    the AUC therefore looks right, and precision, recall, log-loss and Brier score do not.
+    the AUC therefore looks right, and precision, recall, log-loss and Brier score do not. `turned` is 1 where the routine
+    turned the direction.
     """
     turned = roc_auc_score(positive, p) < 0.5
     ranked = -p if turned else p
@@ -73,6 +76,7 @@ def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
     found = ranked >= thresholds[np.argmax(true - false)]
     said = ~found if turned else found
     return {
+        "turned": float(turned),
         "auc": float(roc_auc_score(positive, ranked)),
         "log_loss": float(log_loss(positive, p)),
         "brier": float(brier_score_loss(positive, p)),

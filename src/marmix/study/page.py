@@ -9,7 +9,8 @@ from importlib.resources import files
 from marmix.study.blocks import Block, Claim, Heading, Page, Paragraph, Picture, Sheet
 from marmix.study.writing import READING, left_out_lines
 
-CLASSES = {"holds": "holds", "does not hold": "fails", "in part": "partly", "undecided": "partly"}
+CLASSES = {"holds": "holds", "does not hold": "fails", "not reproduced": "fails"}
+CLASSES |= dict.fromkeys(("in part", "mixed", "undecided"), "partly")
 
 
 def index_html(pages: Sequence[Page], left_out: dict[str, str], command: str, facts: str) -> str:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,12 +39,15 @@ class Piece:
     arguments : dict
     source : str
         Where its random numbers come from: the key, unless pieces are to see the same rows.
+    alone : bool
+        Computed after the others, with no other beside it: it measures time.
     """
 
     key: str
     function: Callable[..., Any]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    alone: bool = False
 
     def compute(self, seed: int) -> Any:
         """Its value, on one thread: sums do not depend on the machine's number of cores."""
@@ -123,9 +127,10 @@ def compute(pieces: Iterable[Piece], store: Store, seed: int, jobs: int, quiet: 
     wanted = {piece.key: piece for piece in pieces}
     todo = [piece for key, piece in wanted.items() if key not in here]
     with tqdm(total=len(wanted), initial=len(wanted) - len(todo), unit="piece", disable=quiet, file=sys.stderr) as bar:
-        for key, value in Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(_keyed)(piece, seed) for piece in todo
-        ):
+        together = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(_keyed)(piece, seed) for piece in todo if not piece.alone
+        )
+        for key, value in chain(together, (_keyed(piece, seed) for piece in todo if piece.alone)):
             store.put(key, seed, value)
             bar.set_postfix_str(key.split("/")[0])
             bar.update()

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 REPLICATES = {
     "comparison": {"small": 8, "full": 200},  # samples of 200 rows, every distribution, truncated or not
-    "proportion": {"small": 5, "full": 100},  # samples of 500 rows at each missing proportion
-    "magic": {"small": 3, "full": 30},  # random splits of MAGIC, two thirds for training, at each missing proportion
-    "magic-average": {"small": 1, "full": 10},  # of these, how many `MARClassifierCV` is fitted to: it takes longest
+    "proportion": {"small": 5, "full": 100},  # samples of 500 rows, each at ten missing proportions
+    "magic": {"small": 3, "full": 20},  # random splits of MAGIC, two thirds for training, at each missing proportion
+    "magic-average": {"small": 0, "full": 5},  # of these, how many `MARClassifierCV` is fitted to: it takes longest
     "measures": {"small": 10, "full": 200},  # samples of 200 rows fitted with every measure
     "measures-truncated": {"small": 10, "full": 200},  # the same, truncated
-    "four-classes": {"small": 5, "full": 100},  # samples of 400 rows, four classes, five features
+    "four-classes": {"small": 5, "full": 200},  # samples of 400 rows, four classes, five features
     "shape": {"small": 10, "full": 200},  # samples of each size for the Aranda-Ordaz shape
 }
 SIZES = ("small", "full")

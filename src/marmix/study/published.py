@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from marmix.study.comparison import SWAPPED
-from marmix.study.methods import ECM_AO, ECM_LOGIT
+from marmix.study.methods import ECM_AO, ECM_LOGIT, SWAPPED
 from marmix.study.metrics import PUBLISHED
 
 

@@ -7,15 +7,17 @@ from pathlib import Path
 from marmix.datasets import load_magic
 from marmix.study import (
     approximation,
-    magic,
+    four_classes,
+    magic_pairs,
     magic_proportion,
     magic_thresholds,
-    measures,
     proportion,
+    roc,
     scatter,
     shape,
     table_1,
     table_2,
+    two_classes,
 )
 from marmix.study.blocks import Item, Page
 from marmix.study.drawing import styled
@@ -30,14 +32,14 @@ ITEMS: dict[str, Item] = {
         approximation.ITEM,
         scatter.ITEM,
         table_1.ITEM,
-        table_1.ROC_ITEM,
+        roc.ITEM,
         proportion.ITEM,
         table_2.ITEM,
-        magic.PAIRS_ITEM,
+        magic_pairs.ITEM,
         magic_thresholds.ITEM,
         magic_proportion.ITEM,
-        measures.TWO_ITEM,
-        measures.FOUR_ITEM,
+        two_classes.ITEM,
+        four_classes.ITEM,
         shape.ITEM,
     )
 }
@@ -81,35 +83,37 @@ def run(
         raise OSError(f"{folder} is a file: give a folder to write to.")
     folder.mkdir(parents=True, exist_ok=True)
     with styled(), Store(folder / "pieces.sqlite") as store:
-        earlier = store.items(size, seed)
-        absent = _without_data([name for name in ITEMS if name in asked or name in earlier])
-        left_out = {name: reason for name, reason in absent.items() if name in asked}
+        left_out = _without_data([name for name in asked if not _computed(ITEMS[name], plan, store)])
         chosen = [ITEMS[name] for name in asked if name not in left_out]
         compute([piece for item in chosen for piece in item.pieces(plan)], store, seed, jobs, quiet)
         for item in chosen:
             store.remember(item.name, size, seed)
-        known = store.items(size, seed) - set(absent)
-        shown = [item for item in ITEMS.values() if item.name in known and _computed(item, plan, store)]
-        pages = [_page(item, plan, store) for item in shown]
+        known = store.items(size, seed)
+        pages = [
+            item.page(plan, {piece.key: store.get(piece.key, seed) for piece in item.pieces(plan)})
+            for item in ITEMS.values()
+            if item.name in known and _computed(item, plan, store)
+        ]
         for page in pages:
-            write_item(page, _command(page.name, plan, out), folder)
-        command = _command("all" if "all" in names else " ".join(asked), plan, out)
+            write_item(page, _command([page.name], plan, out), folder)
+        command = _command([page.name for page in pages], plan, out)
         facts = f"Size {size}, seed {seed}; {store.made_with}."
-        write_text(folder / "index.md", index_markdown(pages, absent, command, facts))
-        write_text(folder / "index.html", index_html(pages, absent, command, facts))
+        if size == "small":
+            facts = (
+                f"Preliminary: the small size has few replicates, and its verdicts may change at the full size. {facts}"
+            )
+        write_text(folder / "index.md", index_markdown(pages, left_out, command, facts))
+        write_text(folder / "index.html", index_html(pages, left_out, command, facts))
     return pages, left_out
 
 
-def _command(names: str, plan: Plan, out: str | Path) -> str:
-    return f"marmix study {names} --size {plan.size} --seed {plan.seed} --out {out}"
-
-
-def _page(item: Item, plan: Plan, store: Store) -> Page:
-    return item.page(plan, {piece.key: store.get(piece.key, plan.seed) for piece in item.pieces(plan)})
+def _command(names: list[str], plan: Plan, out: str | Path) -> str:
+    asked = "all" if names == list(ITEMS) else " ".join(names)
+    return f"marmix study {asked} --size {plan.size} --seed {plan.seed} --out {out}"
 
 
 def _computed(item: Item, plan: Plan, store: Store) -> bool:
-    """Whether an item asked for earlier can still be shown: with another version of a library its pieces do not count."""
+    """Whether all pieces of an item are there, made with the libraries as they are now."""
     here = store.keys(plan.seed)
     return all(piece.key in here for piece in item.pieces(plan))
 

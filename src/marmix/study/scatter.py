@@ -6,13 +6,13 @@ from sklearn.utils import Bunch
 from marmix.datasets import make_mar_mixture
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Picture, Sheet
-from marmix.study.comparison import MAX_MARGIN, SLOPE
 from marmix.study.drawing import BLUE, GREY, RED, canvas
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
+from marmix.study.settings import MAX_MARGIN, RATE, SLOPE
 from marmix.study.summaries import FAILS, HOLDS, percent
 
-ROWS, RATE, SHAPE = 500, 0.7, 0.5
+ROWS, SHAPE = 500, 0.5
 GROUPS = (("missing", -1, GREY, ".", 10), ("class 1", 0, BLUE, "o", 13), ("class 2", 1, RED, "^", 13))
 
 
@@ -58,9 +58,9 @@ def _claim(samples: dict[str, Bunch]) -> Claim:
 
 
 def _picture(samples: dict[str, Bunch]) -> Picture:
-    figure, axes = canvas(6.6, 3.0, 1, 4, gridspec_kw={"width_ratios": [5, 0.6, 5, 0.6]})
+    figure, axes = canvas(3.5, 5.4, 2, 2, gridspec_kw={"width_ratios": [8, 1]})
     for i, (name, data) in enumerate(samples.items()):
-        scatter, strip = axes[2 * i], axes[2 * i + 1]
+        scatter, strip = axes[i]
         bottom = 0.0
         for label, code, colour, marker, size in GROUPS:
             chosen = data.target == code
@@ -71,14 +71,15 @@ def _picture(samples: dict[str, Bunch]) -> Picture:
             strip.bar([0], [share], bottom=bottom, color=colour, width=1.0)
             strip.text(0, bottom + share / 2, percent(share), ha="center", va="center", fontsize=6.5, color="white")
             bottom += share
-        scatter.set(title=name, xlabel="first feature", ylabel="second feature" if i == 0 else "")
+        scatter.set(title=name, xlabel="first feature" if i else "", ylabel="second feature")
         strip.set_axis_off()
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     caption = (
         f"{ROWS} rows of two Gaussian classes; labels are hidden by an Aranda-Ordaz mechanism (lambda = {SHAPE}, "
-        f"alpha_1 = {SLOPE:g}) so that {percent(RATE)} are missing on average. Left: the paper's rows, of which "
-        "only those with a true margin of at most 0.6 are kept, so no clear case is there at all. Right: the same "
-        "classes without that cut. The strips show the proportions."
+        f"alpha_1 = {SLOPE:g}) "
+        f"so that {percent(RATE)} are missing on average. Above: as in the paper, only rows with a true margin of "
+        "at most 0.6 are "
+        "kept. Below: the same classes without that cut. The strips show the proportions."
     )
     return Picture("fig-simulation", caption, figure)
 
