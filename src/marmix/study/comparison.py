@@ -246,7 +246,8 @@ def difference_figure(settings: list[Setting], stem: str) -> Picture:
     figure, axes = canvas(3.5, 0.26 * len(names) + 1.5)
     groups = {s.name: [s.versus(name, LOGISTIC_CV, "log_loss") for name in names] for s in settings}
     differences(axes, names, groups)
-    if max(abs(mean.mean) for means in groups.values() for mean in means) > 0.15:  # a few would squeeze all others
+    bent = max(abs(mean.mean) for means in groups.values() for mean in means) > 0.15  # a few would squeeze all others
+    if bent:
         axes.set_xscale("symlog", linthresh=0.05, linscale=1.5)
         axes.set_xticks([-0.05, 0.0, 0.05, 0.5], ["-.05", "0", ".05", ".5"])
         axes.minorticks_off()
@@ -257,5 +258,6 @@ def difference_figure(settings: list[Setting], stem: str) -> Picture:
         f"{len(settings[0].values)} samples. "
         + "; ".join(f"{s.name}: {s.best()} has the smallest" for s in settings)
         + f". '{EVERY_LABEL}' knows what was hidden."
+        + " The scale is linear up to ±0.05 and logarithmic beyond." * bent
     )
     return Picture(stem, caption, figure)

@@ -10,7 +10,7 @@ from marmix.study.blocks import Block, Claim, Heading, Page, Paragraph, Picture,
 from marmix.study.writing import READING, left_out_lines
 
 CLASSES = {"holds": "holds", "does not hold": "fails", "not reproduced": "fails"}
-CLASSES |= dict.fromkeys(("in part", "mixed", "undecided"), "partly")
+CLASSES |= dict.fromkeys(("in part", "mixed", "undecided"), "partly") | {"mostly not": "fails"}
 
 
 def index_html(pages: Sequence[Page], left_out: dict[str, str], command: str, facts: str) -> str:

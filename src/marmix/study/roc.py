@@ -8,7 +8,7 @@ from marmix.study import comparison
 from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
 from marmix.study.comparison import Setting
 from marmix.study.drawing import GREY, LINES, canvas
-from marmix.study.methods import ECM_AO, ECM_LOGIT, LOGISTIC
+from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, LOGISTIC
 from marmix.study.metrics import FALSE_POSITIVES
 from marmix.study.pieces import Found
 from marmix.study.plan import Plan
@@ -46,22 +46,26 @@ def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tupl
     def draw(axes: object, rows: str, name: str, false: object, true: object) -> None:
         axes.plot(false, true, **LINES[name] | {"marker": None}, label=name)  # type: ignore[attr-defined]
         points = zip(false, true, strict=True)  # type: ignore[call-overload]
-        records.extend({"rows": rows, "method": name, "false_positives": f, "true_positives": t} for f, t in points)
+        what = "true_positives" if rows == "training" else "true_positives_minus_bayes"
+        records.extend(
+            {"rows": rows, "method": name, "false_positives": f, "curve": what, "value": t} for f, t in points
+        )
 
     first = table_1_data().target_true == 0
     for name in (ECM_AO, ECM_LOGIT, LOGISTIC):
         draw(above, "training", name, *roc_curve(first, exact["p"][name])[:2])
-    for name in comparison.WITH_ROC:
-        draw(below, "fresh", name, FALSE_POSITIVES, np.mean([value["roc"][name] for value in setting.values], axis=0))
-    for axes, title in ((above, "the paper's 200 rows (as published)"), (below, "fresh rows, mean over samples")):
-        axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.7)
-        axes.set(title=title, ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
+    means = {name: np.mean([value["roc"][name] for value in setting.values], axis=0) for name in comparison.WITH_ROC}
+    for name, true in means.items():
+        draw(below, "fresh", name, FALSE_POSITIVES, true - means[BAYES])
+    above.plot([0, 1], [0, 1], color=GREY, linewidth=0.7)
+    above.set(title="the paper's 200 rows (as published)", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
+    below.set(title="fresh rows, mean over samples", ylabel="true positive rate\nminus that of the Bayes rule")
     below.set_xlabel("false positive rate")
     figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     caption = (
         "Above: the curves of the paper's figure, on its own rows; the ROC routine chooses its direction, so "
         "swapped classes do not "
-        f"show. Below: mean curves on fresh rows over {len(setting.values)} samples."
+        f"show. Below: mean curves on fresh rows over {len(setting.values)} samples, as differences to the Bayes rule."
     )
     return Picture("fig-roc", caption, figure), records
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 HOLDS, FAILS, MIXED, PARTLY, UNDECIDED = "holds", "does not hold", "mixed", "in part", "undecided"
+MOSTLY_NOT = "mostly not"
 
 
 class Mean(NamedTuple):
@@ -87,7 +88,7 @@ def verdict(differences: Sequence[Mean], wanted: int) -> str:
     if right == len(signs):
         return HOLDS
     if right:
-        return MIXED if wrong else PARTLY
+        return PARTLY if not wrong else MIXED if right >= wrong else MOSTLY_NOT
     return FAILS if wrong else UNDECIDED
 
 
