@@ -1,12 +1,6 @@
-"""The study as a program: pieces that are kept, files that are the same for any number of jobs, messages that help."""
+"""Runs of the study: pieces that are kept, files that are the same for any number of jobs, and what the index says of them."""
 
-import csv
-import os
 import re
-import subprocess
-import sys
-import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,22 +9,10 @@ from sklearn.linear_model import LogisticRegression
 from marmix import MARLogisticRegression, cli
 from marmix.datasets import make_mar_mixture
 from marmix.inference.tables import Table
-from marmix.study import ITEMS, methods, pieces, plan, run
+from marmix.study import ITEMS, methods, pieces, plan, run, running
 from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
 from marmix.study.drawing import canvas
 from marmix.study.pieces import Piece, Store
-
-SHARED = os.environ.get("MARMIX_SHARED")
-needs_shared = pytest.mark.skipif(not SHARED, reason="MARMIX_SHARED names no folder with the MAGIC data")
-
-
-def program(*arguments, **environment):
-    """The real program, on one BLAS thread."""
-    return subprocess.run(
-        [sys.executable, "-m", "marmix", "study", *map(str, arguments)],
-        capture_output=True, text=True, encoding="utf-8", timeout=900, check=False,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"} | environment,
-    )  # fmt: skip
 
 
 def numbers(rng, count=3):
@@ -143,9 +125,9 @@ def test_every_file_is_the_same_for_one_job_and_for_two(tmp_path, monkeypatch):
         files = {path.name: path.read_bytes() for path in (folder / "out").iterdir() if path.suffix != ".sqlite"}
         written.append((kept, files))
     (kept, files), (kept_by_two, files_by_two) = written
-    assert len(kept) == 8
+    assert len(kept) == 2 * 4 + 1
     assert kept == kept_by_two
-    assert len(files) == 3 * 4 + 2
+    assert len(files) == 4 + 5 + 5 + 2
     assert files.keys() == files_by_two.keys()
     assert [name for name in files if files[name] != files_by_two[name]] == []
 
@@ -254,84 +236,41 @@ def test_a_fit_that_did_not_converge_is_counted(name, method, monkeypatch):
     assert methods.fitted([name], data.data, data.target, data.target_true, 0)[2] == [name]
 
 
-# MAGIC absent.
+# What the index says of a run.
 
 
-@pytest.fixture
-def no_magic(monkeypatch, tmp_path):
-    """No file of MAGIC, and no network."""
-
-    def refused(*_, **__):
-        raise OSError("no network here")
-
-    monkeypatch.setattr(urllib.request, "urlopen", refused)
-    monkeypatch.setenv("MARMIX_DATA", str(tmp_path / "no-data"))
-
-
-def test_without_its_data_an_item_is_left_out_and_the_others_are_made(no_magic, tmp_path, capsys):
-    out = tmp_path / "out"
-    code = cli.main(["study", "magic-pairs", "fig-approximation", "--out", str(out), "--quiet", "--jobs", "1"])
-    printed = capsys.readouterr()
-    assert code == 1
-    assert printed.out == f"{out / 'index.html'}\n"
-    (line,) = printed.err.splitlines()
-    assert line.startswith("marmix study: magic-pairs is left out. ")
-    assert "MARMIX_DATA" in line
-    assert (out / "fig-approximation.csv").exists()
-    assert not (out / "magic-pairs.md").exists()
+def test_the_command_of_the_index_names_the_items_that_it_shows(toys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(["toy-b"], "out", quiet=True)
+    run(["toy-a"], "out", quiet=True)
     for name in ("index.html", "index.md"):
-        assert "Left out: magic-pairs. " in (out / name).read_text()
+        assert "marmix study toy-a toy-b --size small --seed 0 --out out" in (tmp_path / "out" / name).read_text()
+    assert "`marmix study toy-a --size small --seed 0 --out out`" in (tmp_path / "out" / "toy-a.md").read_text()
+    run(["toy-b"], "out", size="full", seed=7, quiet=True)
+    assert "marmix study toy-b --size full --seed 7 --out out" in (tmp_path / "out" / "index.md").read_text()
 
 
-def test_an_item_made_before_its_data_went_does_not_stop_the_others(toys, no_magic, tmp_path):
-    with Store(tmp_path / "pieces.sqlite") as store:
-        store.put("magic-pairs/boundaries", 0, {"logistic regression": 0.8, "gradient boosting": 0.9})
-        store.remember("magic-pairs", "small", 0)
-    assert "toy-a" in [page.name for page in run(["toy-a"], tmp_path, quiet=True)[0]]
+def test_the_command_of_the_index_is_all_where_all_items_are_shown(toys, tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "ITEMS", {name: ITEMS[name] for name in ("toy-a", "toy-b")})
+    run(["toy-a"], tmp_path, quiet=True)
+    assert f"`marmix study toy-a --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text()
+    run(["toy-b"], tmp_path, quiet=True)
+    assert f"`marmix study all --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text()
+    again = run(["all"], tmp_path, quiet=True)[0]
+    assert [page.name for page in again] == ["toy-a", "toy-b"]
+    assert len(toys) == 6
 
 
-# The program.
+def test_the_small_size_says_that_it_is_preliminary(toys, tmp_path):
+    for size in ("small", "full"):
+        run(["toy-a"], tmp_path, size=size, quiet=True)
+        for name in ("index.html", "index.md"):
+            text = (tmp_path / name).read_text()
+            assert ("Preliminary: the small size has few replicates" in text) == (size == "small")
+            assert f"Size {size}, seed 0; marmix " in text
 
 
-def test_list_names_every_item_with_its_title():
-    done = program("list")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [re.split(r"  +", line) for line in done.stdout.splitlines()] == [[i.name, i.title] for i in ITEMS.values()]
-
-
-def test_an_unknown_item_is_one_line_on_standard_error(tmp_path):
-    done = program("tabel-1", "--out", tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("marmix study: tabel-1: no such item.")
-    assert all(name in line for name in ITEMS)
-
-
-@pytest.mark.parametrize("wrong", [["--jobs", "0"], ["--size", "huge"], ["--seed", "-1"], []])
-def test_wrong_options_give_exit_code_2(wrong, tmp_path, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main(["study", *(["fig-approximation", "--out", str(tmp_path / "out"), *wrong] if wrong else [])])
-    assert left.value.code == 2
-    assert (wrong[0] if wrong else "NAME") in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_quiet_run_writes_its_files_and_prints_the_path_alone(tmp_path):
-    done = program("fig-approximation", "--out", tmp_path, "--quiet")
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{tmp_path / 'index.html'}\n")
-    expected = {
-        "pieces.sqlite",
-        "index.html",
-        "index.md",
-        *(f"fig-approximation.{e}" for e in ("csv", "md", "png", "svg")),
-    }
-    assert {path.name for path in tmp_path.iterdir()} == expected
-    with (tmp_path / "fig-approximation.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 1000
-    row = next(row for row in rows if row["squared_margin"] == "0.36")
-    assert float(row["entropy_exact"]) == pytest.approx(-0.8 * np.log(0.8) - 0.2 * np.log(0.2), rel=1e-12)
-    assert float(row["entropy_taylor"]) == pytest.approx(np.log(2) - 0.18, rel=1e-12)
+# The program, on toys.
 
 
 def test_a_run_that_is_not_quiet_prints_every_claim_with_its_verdict(toys, tmp_path, capsys):
@@ -339,42 +278,9 @@ def test_a_run_that_is_not_quiet_prints_every_claim_with_its_verdict(toys, tmp_p
     assert capsys.readouterr().out == f"holds: Claim of toy-a\n{tmp_path / 'index.html'}\n"
 
 
-def test_a_file_in_place_of_the_folder_is_an_error_with_a_message(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("mine")
-    done = program("fig-approximation", "--out", path)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"marmix study: {path} is a file: give a folder to write to.\n"
-    assert path.read_text() == "mine"
-
-
-def test_a_seed_of_any_size_does_not_end_in_a_traceback(toys, tmp_path):
-    assert cli.main(["study", "toy-a", "--out", str(tmp_path), "--quiet", "--jobs", "1", "--seed", str(2**64)]) in (
-        0,
-        1,
-    )
-
-
-@needs_shared
-@pytest.mark.slow
-def test_the_items_of_magic_give_plausible_numbers(tmp_path):
-    names = ["magic-pairs", "magic-thresholds", "magic-missing-proportion"]
-    data = str(Path(SHARED) / "data")
-    done = program(*names, "--size", "small", "--jobs", 2, "--out", tmp_path, "--quiet", MARMIX_DATA=data)
-    assert (done.returncode, done.stderr) == (0, "")
-    with (tmp_path / "magic-pairs.csv").open() as file:
-        auc = {row["boundary"]: float(row["auc"]) for row in csv.DictReader(file)}
-    assert 0.80 < auc["logistic regression"] < auc["one Gaussian a class"] < auc["gradient boosting"] < 0.92
-    for hider in ("boosting", "gaussian"):
-        with (tmp_path / f"magic-missing-proportion-held-{hider}.csv").open() as file:
-            held = {(r["rate"], r["method"], r["metric"]): r for r in csv.DictReader(file)}
-        assert 0.80 < float(held["0.7", "logistic", "auc"]["mean"]) < 0.85
-        assert held["0.7", "logistic", "auc"]["n"] == "3"
-        assert float(held["0.7", "gradient boosting", "auc"]["mean"]) > float(held["0.7", "logistic", "auc"]["mean"])
-        swapped = float(held["0.7", "logistic, classes swapped", "auc"]["mean"])
-        assert swapped == pytest.approx(1 - float(held["0.7", "logistic", "auc"]["mean"]), abs=1e-9)
-        with (tmp_path / f"magic-thresholds-{hider}.csv").open() as file:
-            at = {(r["method"], r["rows"], r["metric"], r["threshold"]): float(r["mean"]) for r in csv.DictReader(file)}
-        recall = [at["logistic", "held", "recall", str(t)] for t in (0.3, 0.5, 0.7)]
-        assert recall == sorted(recall, reverse=True)
-        assert 0.7 < at["logistic", "held", "accuracy", "0.5"] < 0.85
+def test_a_seed_that_is_too_large_is_refused_with_a_message(toys, tmp_path, capsys):
+    arguments = ["study", "toy-a", "--out", str(tmp_path / "out"), "--quiet", "--jobs", "1", "--seed"]
+    assert cli.main([*arguments, str(2**63)]) == 1
+    assert capsys.readouterr().err.startswith(f"marmix study: seed={2**63} must be a whole number from 0 to 2^63 - 1.")
+    assert not (tmp_path / "out").exists()
+    assert cli.main([*arguments, str(2**63 - 1)]) == 0

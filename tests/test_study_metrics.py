@@ -1,37 +1,15 @@
-"""Numbers of the study: scores, intervals, the approximation, Table I on its own rows, and tables in Markdown."""
+"""Scores of the study: against the textbook's formulas, and as the paper's scripts compute them."""
 
-import os
-import re
-from importlib.resources import files
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn import metrics as reference
+from sklearn.linear_model import LogisticRegression
 
-from marmix.inference.tables import Table
-from marmix.study import approximation, metrics, table_1
-from marmix.study.comparison import SWAPPED
-from marmix.study.methods import ECM_AO, ECM_LOGIT, LOGISTIC
-from marmix.study.pieces import Piece
-from marmix.study.published import TABLE_1, table_1_data
-from marmix.study.summaries import (
-    FAILS,
-    HOLDS,
-    PARTLY,
-    UNDECIDED,
-    Mean,
-    compared,
-    difference,
-    mean_of,
-    percent,
-    verdict,
-)
-from marmix.uncertainty import entropy, log_entropy, posterior
-
-SHARED = os.environ.get("MARMIX_SHARED")
-needs_shared = pytest.mark.skipif(not SHARED, reason="MARMIX_SHARED names no folder with the paper's rows")
+from marmix import MARClassifierCV, MARGaussianMixture
+from marmix.datasets import make_mar_mixture
+from marmix.study import comparison, methods, metrics
 
 
 def probabilities(n=400, classes=2, seed=0):
@@ -157,160 +135,108 @@ def test_the_roc_curve_is_counted():
     assert (np.diff(found) >= 0).all()
 
 
-# Summaries.
+def test_the_auc_tells_rows_apart_whose_probabilities_are_1_to_all_digits():
+    truth = np.array([0, 1, 0, 1, 1])
+    log_odds = np.array([40.0, 50.0, 45.0, 60.0, -1.0])
+    p = 1 / (1 + np.exp(-log_odds))
+    assert (p[:4] == 1.0).all()
+    proba = np.column_stack([1 - p, p])
+    found = metrics.scores(truth, proba, log_odds)
+    assert found["auc"] == auc_by_pairs(truth == 1, log_odds) == 4 / 6
+    alone = metrics.scores(truth, proba)
+    assert alone["auc"] == auc_by_pairs(truth == 1, p) == 2 / 6
+    assert {name: found[name] for name in found if name != "auc"} == {n: alone[n] for n in alone if n != "auc"}
 
 
-def test_intervals_are_student_s():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(0.3, 1.0, size=12), rng.normal(0.0, 1.0, size=12)
-    mean = mean_of(a)
-    low, high = stats.t.interval(0.95, 11, loc=a.mean(), scale=stats.sem(a))
-    assert (mean.mean, mean.low, mean.high, mean.n) == pytest.approx((a.mean(), low, high, 12), rel=1e-12)
-    paired = difference(a, b)
-    interval = stats.ttest_rel(a, b).confidence_interval(0.95)
-    assert (paired.low, paired.high) == pytest.approx((interval.low, interval.high), rel=1e-10)
-    assert paired.half == pytest.approx((interval.high - interval.low) / 2, rel=1e-10)
+def test_probabilities_are_bounded_in_the_log_loss_alone():
+    truth, p = np.array([1, 0, 1, 0]), np.array([1e-9, 3e-7, 0.4, 0.2])
+    found = metrics.scores(truth, np.column_stack([1 - p, p]))
+    assert found["brier"] == pytest.approx(np.mean((p - truth) ** 2), rel=1e-14)
+    bounded = np.maximum(p, metrics.SMALLEST)
+    bounded = bounded / (1 - p + bounded)
+    expected = -np.mean(np.where(truth == 1, np.log(bounded), np.log1p(-bounded)))
+    assert found["log_loss"] == pytest.approx(expected, rel=1e-12)
+    assert found["log_loss"] < -np.log(metrics.SMALLEST)
 
 
-def test_a_sign_is_given_just_where_a_t_test_is_significant():
-    x = np.array([0.1, -0.2, 0.4, 0.3, 0.05, -0.1])
-    for shift in np.linspace(-0.6, 0.6, 25):
-        p = stats.ttest_1samp(x + shift, 0.0).pvalue
-        expected = int(np.sign(np.mean(x + shift))) if p < 0.05 else 0
-        assert mean_of(x + shift).sign == expected
+def test_a_probability_that_is_above_1_by_rounding_is_1():
+    truth, p = probabilities()
+    p[0] = [0.0, np.nextafter(1.0, 2.0)]
+    one = p.copy()
+    one[0] = [0.0, 1.0]
+    assert metrics.scores(truth, p) == pytest.approx(metrics.scores(truth, one), rel=1e-12)
 
 
-def test_replicates_without_a_value_are_left_out_of_both_sides():
-    a, b = np.array([1.0, np.nan, 3.0, 5.0]), np.array([0.0, 1.0, np.nan, 1.0])
-    assert difference(a, b) == mean_of([1.0, 4.0])
-    assert mean_of(a) == mean_of([1.0, 3.0, 5.0])
-    assert mean_of(a).n == 3
+def test_a_method_is_ranked_by_its_log_odds_or_else_by_its_probability():
+    data = make_mar_mixture(200, rate=0.5, random_state=0)
+    X = np.array([[40.0, 0.0], [30.0, 0.0], [-0.1, 0.3], [0.2, 0.0]])
+    for model in (MARGaussianMixture(covariance_type="tied", link="logit"), LogisticRegression()):
+        known = data.target >= 0
+        rows = slice(None) if isinstance(model, MARGaussianMixture) else known
+        fit = model.fit(data.data[rows], data.target[rows])
+        p, ranked = fit.predict_proba(X), methods.ranking(fit, X)
+        assert ranked[0] > ranked[1]
+        np.testing.assert_allclose(ranked[2:], np.log(p[2:, 1] / p[2:, 0]), rtol=1e-9)
+
+    class Without:
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+    assert not hasattr(MARClassifierCV(), "decision_function")
+    values = np.array([[0.25], [0.75]])
+    np.testing.assert_array_equal(methods.ranking(Without(), values), [0.25, 0.75])
+    assert methods.assessed(Without(), values, np.array([1, 0]))["auc"] == 0.0
 
 
-def test_one_replicate_has_a_mean_but_no_interval_and_no_sign():
-    mean = mean_of([0.25])
-    assert (mean.mean, mean.n, mean.sign) == (0.25, 1, 0)
-    assert np.isnan([mean.low, mean.high, mean.half]).all()
-    assert mean.text() == "0.250"
-    assert mean.sentence(2) == "+0.25"
+def test_the_published_scores_say_whether_the_direction_was_turned():
+    truth, p = probabilities()
+    positive, p = truth == 1, p[:, 1]
+    assert metrics.published_scores(positive, p)["turned"] == 0.0
+    assert metrics.published_scores(positive, 1 - p)["turned"] == 1.0
+    assert metrics.published_scores(~positive, p)["turned"] == 1.0
+    level = np.full(len(p), 0.5)
+    assert metrics.published_scores(positive, level)["turned"] == 0.0
+    assert metrics.published_scores(positive, level)["auc"] == 0.5
 
 
-def test_no_replicate_is_an_empty_cell():
-    for none in (mean_of([]), mean_of([np.nan, np.nan])):
-        assert none.n == 0
-        assert none.sign == 0
-        assert none.text() == none.sentence() == ""
+def test_methods_that_fail_or_do_not_converge_are_counted_in_words():
+    failed = [[], [methods.QDA], [methods.QDA], []]
+    unfinished = [[methods.ECM_AO], [], [methods.ECM_AO, methods.LOGISTIC], [methods.ECM_AO]]
+    assert methods.troubles(failed, unfinished) == [
+        f"{methods.QDA} could not be fitted in 2 of 4 fits.",
+        f"{methods.LOGISTIC} did not converge in 1 of 4 fits.",
+        f"{methods.ECM_AO} did not converge in 3 of 4 fits.",
+    ]
+    assert methods.troubles([[], []], [[], []]) == []
 
 
-def test_means_are_written_with_half_their_interval():
-    mean = Mean(-0.0312, -0.0412, -0.0212, 9)
-    assert mean.text() == mean.sentence() == "-0.031 ± 0.010"
-    assert mean.text(4) == "-0.0312 ± 0.0100"
-    assert Mean(0.5, 0.4, 0.6, 9).text() == "0.500 ± 0.100"
-    assert Mean(0.5, 0.4, 0.6, 9).sentence(1) == "+0.5 ± 0.1"
-    assert percent(0.725) == "72 %"
-    assert percent(0.7251, 1) == "72.5 %"
+# What the simulations draw and score.
 
 
-@pytest.mark.parametrize(
-    ("signs", "word"),
-    [
-        ([1], HOLDS), ([1, 1], HOLDS), ([1, 0], PARTLY), ([1, -1], PARTLY), ([0, 0], UNDECIDED), ([0], UNDECIDED),
-        ([0, -1], FAILS), ([-1, -1], FAILS),
-    ],
-)  # fmt: skip
-def test_a_verdict_follows_the_signs(signs, word):
-    assert verdict(signs) == word
-    assert verdict(signs[::-1]) == word
+def test_the_same_seeds_give_the_same_rows_and_at_a_higher_rate_more_labels_are_missing():
+    seeds = np.array([3, 4])
+    samples = [comparison.draw(seeds, "gaussian", True, 300, rate, 0.5) for rate in (0.5, 0.7, 0.9)]
+    for (train, fresh), (more, again) in pairwise(samples):
+        np.testing.assert_array_equal(train.data, more.data)
+        np.testing.assert_array_equal(train.target_true, more.target_true)
+        np.testing.assert_array_equal(fresh.data, again.data)
+        assert set(np.flatnonzero(train.target < 0)) < set(np.flatnonzero(more.target < 0))
+    assert train.margin.max() <= 0.6
+    assert comparison.draw(seeds, "gaussian", False, 300, 0.5, 0.5)[0].margin.max() > 0.9
 
 
-def test_a_difference_is_called_better_in_the_metric_s_own_direction():
-    lower, higher, noise = mean_of([-1.0, -1.1]), mean_of([1.0, 1.1]), mean_of([-1.0, 1.0])
-    assert [compared(d) for d in (lower, higher, noise)] == ["better", "worse", "not clearly different"]
-    assert [compared(d, False) for d in (lower, higher, noise)] == ["worse", "better", "not clearly different"]
-
-
-# The approximation.
-
-
-def test_entropy_from_the_squared_margin_is_the_library_s():
-    squared = np.linspace(0.0, 0.999, 50)
-    m = np.sqrt(squared)
-    p = posterior(np.log(np.array([(1 + m) / 2, (1 - m) / 2])))
-    np.testing.assert_allclose(approximation.entropy_of(squared), entropy(p).value, rtol=1e-10)
-    np.testing.assert_allclose(approximation.curves(squared)["log-entropy"][0], log_entropy(p).value, rtol=1e-9)
-    assert approximation.entropy_of(np.array([1.0])) == 0.0
-
-
-def test_errors_of_the_approximation_are_those_at_posteriors_of_a_fifth_and_four_fifths():
-    squared = np.linspace(0.0, 0.999, 1000)
-    found = approximation.largest_errors(squared, below=True)
-    h = -0.8 * np.log(0.8) - 0.2 * np.log(0.2)  # m² = 0.36
-    assert found["entropy"][:2] == pytest.approx((np.log(2) - 0.18 - h, 0.36), rel=1e-9)
-    assert found["entropy"][2] == pytest.approx((np.log(2) - 0.18 - h) / (np.log(2) - h), rel=1e-9)
-    line = np.log(np.log(2)) - 0.36 / (2 * np.log(2))
-    assert found["log-entropy"][:2] == pytest.approx((line - np.log(h), 0.36), rel=1e-9)
-    assert found["log-entropy"][2] == pytest.approx((line - np.log(h)) / (np.log(np.log(2)) - np.log(h)), rel=1e-9)
-    beyond = approximation.largest_errors(squared, below=False)
-    assert all(beyond[name][0] > found[name][0] and beyond[name][1] > 0.36 for name in found)
-
-
-def test_both_approximations_are_of_second_order_in_the_margin():
-    m = np.array([0.02, 0.04])
-    for exact, taylor in approximation.curves(m**2).values():
-        error = np.abs(exact - taylor)
-        assert error[1] / error[0] == pytest.approx(16.0, rel=0.01)  # what is left out is of order m⁴
-
-
-# Table I on the paper's own rows.
-
-
-@pytest.fixture(scope="module")
-def on_the_rows():
-    return Piece(table_1.DATA_SET, table_1.on_the_data_set).compute(0)
-
-
-@pytest.mark.parametrize("method", [ECM_AO, ECM_LOGIT])
-def test_the_ecm_rows_of_table_1_come_out_to_the_last_digit_or_one_off(on_the_rows, method):
-    for name, printed in TABLE_1[method].items():
-        assert abs(on_the_rows["scores"][method][name] - printed) <= 0.001, name
-
-
-def test_the_logistic_row_of_table_1_is_that_of_swapped_classes_to_the_digit(on_the_rows):
-    found = on_the_rows["scores"]
-    assert {name: round(found[SWAPPED][name], 3) for name in TABLE_1[SWAPPED]} == TABLE_1[SWAPPED]
-    assert found[LOGISTIC]["log_loss"] < found[ECM_AO]["log_loss"] < found[SWAPPED]["log_loss"]
-
-
-def test_the_rows_of_table_1_are_200_with_70_percent_of_the_labels_hidden():
-    data = table_1_data()
-    assert data.data.shape == (200, 2)
-    known = data.target >= 0
-    np.testing.assert_array_equal(data.target[known], data.target_true[known])
-    assert set(data.target_true) == {0, 1}
-    assert np.mean(~known) == pytest.approx(0.7, abs=0.1)
-
-
-@needs_shared
-def test_the_packaged_rows_are_those_that_the_paper_s_script_draws():
-    ours = files("marmix.study").joinpath("table_1.csv").read_bytes()
-    assert ours == (Path(SHARED) / "oracles" / "paper_gauss_n200.csv").read_bytes()
-
-
-# Tables in Markdown.
-
-
-def test_a_table_in_markdown_reads_back_to_its_cells():
-    table = Table(
-        "A title", ["P(a|b)", "n"], ["x | y", "z"], [[0.25, None], ["a|b", 3]], [("rows", "200")], ["First.", "Second."]
-    )
-    text = table.as_markdown()
-    assert text.startswith("**A title**\n\n- rows: 200\n\n|")
-    assert text.endswith("|\n\n- First.\n- Second.")
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    cells = [[c.strip().replace(r"\|", "|") for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-    assert cells == [["", "P(a|b)", "n"], ["---", "---:", "---:"], ["x | y", "0.2500", ""], ["z", "a|b", "3"]]
-
-
-def test_a_table_without_facts_and_notes_is_its_title_and_its_cells():
-    assert Table("T", ["a"], ["r"], [[1]]).as_markdown() == "**T**\n\n|  | a |\n| --- | ---: |\n| r | 1 |"
+def test_a_replicate_scores_every_method_on_the_same_fresh_rows(monkeypatch):
+    quick = (methods.EVERY_LABEL, methods.LOGISTIC, methods.LOGISTIC_CV, methods.ECM_AO, methods.ECM_LOGIT)
+    monkeypatch.setattr(comparison, "COMPARED", quick)
+    monkeypatch.setattr(comparison, "WITH_ROC", (methods.BAYES, methods.ECM_AO, methods.LOGISTIC))
+    value = comparison.replicate(np.random.default_rng(0), "gaussian", truncated=False)
+    assert set(value["scores"]) == {methods.BAYES, *quick}
+    assert 0.6 < value["rate"] < 0.8
+    for name, curve in value["roc"].items():  # the curve of the AUC, the right way round
+        area = np.mean((np.array(curve[1:]) + curve[:-1]) / 2)
+        assert area == pytest.approx(value["scores"][name]["auc"], abs=0.005)
+    assert value["scores"][methods.BAYES]["log_loss"] == min(s["log_loss"] for s in value["scores"].values())
+    swapped, right = (value["published"][name] for name in (methods.SWAPPED, methods.LOGISTIC))
+    assert (swapped["turned"], right["turned"]) == (1.0, 0.0)
+    assert swapped["auc"] == pytest.approx(right["auc"], rel=1e-12)
+    assert swapped["brier"] > right["brier"]

@@ -2,13 +2,16 @@
 
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 
 from marmix.inference.tables import Table
 from marmix.study import run
 from marmix.study.blocks import Claim, Heading, Page, Paragraph, Picture, Sheet
 from marmix.study.drawing import canvas
-from marmix.study.page import index_html
-from marmix.study.writing import as_markdown, claims_table
+from marmix.study.magic import NOT_REPRODUCED
+from marmix.study.page import CLASSES, index_html
+from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED
+from marmix.study.writing import READING, as_markdown, claims_table
 
 
 class Reader(HTMLParser):
@@ -56,6 +59,17 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
     assert not re.search(r"https?:|//|url\(|@import", without_images)
     (policy,) = [m["content"] for m in reader.meta if m.get("http-equiv") == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'")
+
+
+def test_every_word_of_a_verdict_has_a_colour_and_is_told_in_how_to_read_it():
+    words = {HOLDS, PARTLY, MIXED, MOSTLY_NOT, FAILS, UNDECIDED}
+    assert words | {NOT_REPRODUCED} == set(CLASSES)
+    for word in words:
+        html = index_html([Page("name", "t", [Claim("s", word, "e")])], {}, "c", "f")
+        assert f"<td class='verdict {CLASSES[word]}'>{word}</td>" in html
+        assert {"holds": "differences holds where", "in part": "holds in part where"}.get(word, word) in READING
+    css = files("marmix.study").joinpath("page.css").read_text()
+    assert all(f".{name}" in css for name in CLASSES.values())
 
 
 def test_text_is_escaped_wherever_it_stands():

@@ -21,7 +21,7 @@ class Claim:
     sentence : str
         The claim.
     verdict : str
-        One of "holds", "does not hold", "in part", "undecided", or a short answer to a question.
+        "holds", "in part", "mixed", "mostly not", "does not hold", "not reproduced", "undecided", or an answer to a question.
     evidence : str
         The numbers, in a sentence or two.
     details : str

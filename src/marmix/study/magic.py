@@ -161,11 +161,11 @@ class MagicRuns:
         """The paired difference of two methods, on the splits that both saw."""
         ours, theirs = (self.of(hider, rate, name, metric, where) for name in (method, other))
         n = min(len(ours), len(theirs))
-        return self.mean(ours[:n] - theirs[:n])
+        return self.mean(ours[:n] - theirs[:n], where)
 
-    def mean(self, values: Array) -> Mean:
-        """The mean over splits; its interval is of Nadeau and Bengio, for splits of the same rows overlap."""
-        return mean_of(values, overlap=(1.0 - TRAINING) / TRAINING)
+    def mean(self, values: Array, where: str = "held-out") -> Mean:
+        """The mean over runs, with Nadeau and Bengio's interval where rows are held out: splits of the same rows overlap."""
+        return mean_of(values, overlap=(1.0 - TRAINING) / TRAINING if where == "held-out" else 0.0)
 
     def certain(self, hider: str, method: str) -> float:
         """Of the events called gamma at the lowest threshold, the share that is not at the highest."""

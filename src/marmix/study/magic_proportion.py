@@ -50,7 +50,7 @@ def _picture(runs: MagicRuns, metric: str, label: str, where: str) -> Picture:
     figure, axes = canvas(3.5, 6.2, 2, 1, sharex=True, sharey=True)
     names = PUBLISHED if where == "published" else [name for name in DRAWN if name in runs.names()]
     lines = {
-        (hider, name): [runs.mean(runs.of(hider, rate, name, metric, where)) for rate in RATES]
+        (hider, name): [runs.mean(runs.of(hider, rate, name, metric, where), where) for rate in RATES]
         for hider in HIDERS
         for name in names
     }
@@ -75,16 +75,20 @@ def _sheet(runs: MagicRuns, where: str, hider: str) -> Sheet:
         f"AUC, labels hidden by {HIDERS[hider]}",
         [f"{percent(rate)} missing" for rate in RATES],
         names,
-        [[runs.mean(runs.of(hider, rate, name, "auc", where)).text() for rate in RATES] for name in names],
+        [[runs.mean(runs.of(hider, rate, name, "auc", where), where).text() for rate in RATES] for name in names],
         notes=[
-            f"Means over {runs.n} runs ± half the 95 % interval, wide enough for splits that overlap ({methods.AVERAGE}: "
-            f"{runs.averaged} runs).",
+            f"Means over {runs.n} runs ± half the 95 % interval"
+            + (
+                f", wide enough for splits that overlap ({methods.AVERAGE}: {runs.averaged} runs)."
+                if where == "held-out"
+                else "."
+            ),
             *runs.troubles(hider),
         ],
     )
     records = [
         {"rate": rate, "method": name, "metric": metric}
-        | runs.mean(runs.of(hider, rate, name, metric, where))._asdict()
+        | runs.mean(runs.of(hider, rate, name, metric, where), where)._asdict()
         for rate in RATES
         for name in names
         for metric in metrics

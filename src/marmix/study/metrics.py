@@ -45,7 +45,8 @@ def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[st
     digits. Probabilities are at least `SMALLEST` in the log-loss alone. The calibration error is the mean distance, over ten
     groups of rows by their largest probability, of the share of right labels from the mean probability.
     """
-    p, bounded = proba, np.maximum(proba, SMALLEST)
+    p = np.minimum(proba, 1.0)  # a weighted mean of ones may be above one by rounding
+    bounded = np.maximum(p, SMALLEST)
     bounded /= bounded.sum(axis=1, keepdims=True)
     classes = np.arange(p.shape[1])
     hot = (truth[:, None] == classes).astype(float)

@@ -133,7 +133,7 @@ def _claims(runs: Runs) -> list[Claim]:
     def cuts(method: str, metric: str, rows: str = "fresh") -> str:
         return ", ".join(f"{runs.rise(cut, method, metric, rows).sentence()} ({words})" for cut, words in CUTS.items())
 
-    lost = [Mean(-r.mean, -r.high, -r.low, r.n) for r in (runs.rise(cut, ECM_AO, "auc") for cut in CUTS)]
+    lost = [-runs.rise(cut, ECM_AO, "auc") for cut in CUTS]
     bias = _bias(runs)
     biased = any(abs(d.mean) - d.half > SLIGHT for d in bias)
     unbiased = all(abs(d.mean) + d.half < SLIGHT for d in bias)

@@ -96,7 +96,7 @@ def run(
         ]
         for page in pages:
             write_item(page, _command([page.name], plan, out), folder)
-        command = _command([page.name for page in pages], plan, out)
+        command = _command([page.name for page in pages] or asked, plan, out)
         facts = f"Size {size}, seed {seed}; {store.made_with}."
         if size == "small":
             facts = (

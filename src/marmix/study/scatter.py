@@ -47,8 +47,9 @@ def _claim(samples: dict[str, Bunch]) -> Claim:
     return Claim(
         "Labels are hidden near the boundary so that 70 % are missing (simulation figure).",
         HOLDS if hard and close else FAILS,
-        "; ".join(
-            f"With {name}, {percent(shares[name], 1)} of {ROWS} labels are missing, in rows of mean margin "
+        "With "
+        + "; with ".join(
+            f"{name}, {percent(shares[name], 1)} of {ROWS} labels are missing, in rows of mean margin "
             f"{missing:.2f}, against {labelled:.2f} of labelled rows"
             for name, (labelled, missing) in margins.items()
         )

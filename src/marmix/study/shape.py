@@ -152,7 +152,7 @@ def _claims(runs: Runs) -> list[Claim]:
             HOLDS if all(marked) else PARTLY if any(marked) else FAILS if all(ruled_out) else UNDECIDED,
             "Where the link is not logit, the LogLoss on fresh rows with the shape estimated is "
             f"{tally([gains[s] for s in other_link], -1)} settings "
-            f"than with logit; the largest mean difference is {max((g.mean for g in gains.values()), key=abs):+.4f}.",
+            f"than with logit; the largest mean difference is {max((gains[s].mean for s in other_link), key=abs):+.4f}.",
             f"'Markedly' is taken as a LogLoss smaller by {MARKED}: the intervals leave that out in "
             f"{sum(ruled_out)} of {len(other_link)} settings, "
             f"and lie beyond it in {sum(marked)}.",

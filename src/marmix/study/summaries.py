@@ -24,6 +24,9 @@ class Mean(NamedTuple):
         """Half the width of the interval."""
         return (self.high - self.low) / 2.0
 
+    def __neg__(self) -> "Mean":
+        return Mean(-self.mean, -self.high, -self.low, self.n)
+
     @property
     def p(self) -> float:
         """p-value of the hypothesis that the mean is zero; 1 where there is no interval."""

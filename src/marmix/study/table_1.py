@@ -22,7 +22,7 @@ from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.published import TABLE_1, table_1_data
 from marmix.study.settings import CUTS
-from marmix.study.summaries import FAILS, HOLDS, Mean, tally, verdict
+from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, Mean, tally, verdict
 
 DATA_SET = "table-1/data-set"
 ECM = (ECM_AO, ECM_LOGIT)
@@ -175,9 +175,14 @@ def _youden(truncated: Setting) -> Claim:
     above = all(mean.low > 0.7 for mean in f1)
     below = any(mean.high < 0.7 for mean in f1)
     order = verdict([precision, recall], 1)
+    word = order
+    if not above and order == HOLDS:
+        word = MIXED if below else PARTLY
+    elif below:
+        word = FAILS
     return Claim(
         "F1 above 0.70 for both, logit favouring recall and Aranda-Ordaz precision (Table I, training rows).",
-        order if above else FAILS if below and order != HOLDS else order,
+        word,
         f"Mean F1 over samples: {', '.join(f'{name} {mean.text()}' for name, mean in zip(ECM, f1, strict=True))}. "
         "Precision, ECM-AO "
         f"minus ECM-logit: {precision.sentence()}; recall, ECM-logit minus ECM-AO: {recall.sentence()}.",
