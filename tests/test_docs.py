@@ -12,6 +12,7 @@ import pytest
 
 from marmix import missingness
 from marmix.classifiers import choice, logistic, mixture
+from marmix.datasets import hiding, simulation
 from marmix.inference import criteria, results
 
 ROOT = Path(__file__).parent.parent
@@ -54,8 +55,26 @@ def test_the_examples_of_the_readme_run(capsys):
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-@pytest.mark.parametrize("module", [mixture, logistic, choice, criteria, missingness, results])
+@pytest.mark.parametrize("module", [mixture, logistic, choice, criteria, missingness, results, hiding, simulation])
 def test_examples_in_docstrings_print_what_they_show(module):
     found = doctest.testmod(module)
     assert found.attempted > 0
     assert found.failed == 0
+
+
+def test_the_readme_quotes_the_study_as_its_page_has_it():
+    section = (ROOT / "README.md").read_text().split("## The paper, checked")[1].split("\n## ")[0]
+    quoted = re.findall(r"^\| (.+?) \| \*\*(.+?)\*\* \|$", section, re.M)
+    page = (ROOT / "docs" / "study" / "index.md").read_text()
+    assert len(quoted) >= 8
+    for claim, verdict in quoted:
+        assert f"| {claim} | **{verdict}** |" in page
+    command = re.search(r"^`(marmix study .+)`$", page, re.M).group(1)
+    assert command in section
+
+
+def test_every_link_of_the_study_pages_leads_to_a_file():
+    folder = ROOT / "docs" / "study"
+    for page in folder.glob("*.md"):
+        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            assert (folder / target).is_file(), f"{page.name}: {target}"

@@ -41,7 +41,7 @@ class Mean(NamedTuple):
         """Mean ± half the interval."""
         if not np.isfinite(self.mean):
             return ""
-        mean = f"{self.mean:+.{decimals}f}" if signed else f"{self.mean:.{decimals}f}"
+        mean = f"{self.mean:+z.{decimals}f}" if signed else f"{self.mean:z.{decimals}f}"
         return mean if not np.isfinite(self.half) else f"{mean} ± {self.half:.{decimals}f}"
 
     def sentence(self, decimals: int = 3) -> str:
