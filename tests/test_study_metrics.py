@@ -231,7 +231,6 @@ def test_a_replicate_scores_every_method_on_the_same_fresh_rows(monkeypatch):
     monkeypatch.setattr(comparison, "WITH_ROC", (methods.BAYES, methods.ECM_AO, methods.LOGISTIC))
     value = comparison.replicate(np.random.default_rng(0), "gaussian", truncated=False)
     assert set(value["scores"]) == {methods.BAYES, *quick}
-    assert 0.6 < value["rate"] < 0.8
     for name, curve in value["roc"].items():  # the curve of the AUC, the right way round
         area = np.mean((np.array(curve[1:]) + curve[:-1]) / 2)
         assert area == pytest.approx(value["scores"][name]["auc"], abs=0.005)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 REPLICATES = {
     "comparison": {"small": 8, "full": 200},  # samples of 200 rows, every distribution, truncated or not
+    "solvers": {"small": 3, "full": 20},  # of the truncated ones, how many are also fitted by ECM itself
     "proportion": {"small": 5, "full": 100},  # samples of 500 rows, each at ten missing proportions
     "magic": {"small": 3, "full": 20},  # random splits of MAGIC, two thirds for training, at each missing proportion
     "magic-average": {"small": 0, "full": 5},  # of these, how many `MARClassifierCV` is fitted to: it takes longest
