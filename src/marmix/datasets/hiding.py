@@ -170,7 +170,7 @@ def generator(random_state: Any) -> np.random.Generator:
         return random_state
     try:
         if random_state is None or isinstance(random_state, numbers.Integral):
-            return np.random.default_rng(random_state)  # type: ignore[arg-type]
+            return np.random.default_rng(None if random_state is None else int(random_state))
         old = check_random_state(random_state)
     except ValueError:
         raise ValueError(

@@ -84,10 +84,8 @@ def _claims(squared: Array, shares: dict[str, float]) -> list[Claim]:
             f"The squared margin closely matches the (log-)entropy below m² = {LINE} (approximation figure).",
             HOLDS if all(close) else PARTLY if any(close) else FAILS,
             f"Largest error below the line: {below['entropy'][0]:.4f} for the entropy, "
-            f"{percent(below['entropy'][2], 1)} of its fall "
-            f"there; {below['log-entropy'][0]:.4f} for its logarithm, {percent(below['log-entropy'][2], 1)}. "
-            "'Closely' is taken as under "
-            f"{percent(CLOSE)}.",
+            f"{percent(below['entropy'][2], 1)} of its fall there; {below['log-entropy'][0]:.4f} for its logarithm, "
+            f"{percent(below['log-entropy'][2], 1)}. 'Closely' is taken as under {percent(CLOSE)}.",
             f"Beyond the line the errors reach {beyond['entropy'][0]:.3f} (at m² = {beyond['entropy'][1]:.3f}) and "
             f"{beyond['log-entropy'][0]:.2f} (at {beyond['log-entropy'][1]:.3f}).",
         ),
@@ -112,8 +110,7 @@ def _picture(squared: Array) -> Picture:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, columnspacing=1.0)
     caption = (
         "Entropy (above) and its logarithm (below) of two classes against the squared margin, with the "
-        "second-order approximation "
-        f"and the paper's line at m² = {LINE} (posterior probabilities 0.2 and 0.8)."
+        f"second-order approximation and the paper's line at m² = {LINE} (posterior probabilities 0.2 and 0.8)."
     )
     return Picture("fig-approximation", caption, figure)
 

@@ -25,8 +25,8 @@ def page(plan: Plan, found: Found) -> Page:
     blocks: list[Block] = [
         Paragraph(
             f"Four Gaussian classes in five dimensions ({classes['separation']} apart), {rows} rows, "
-            f"{percent(RATE)} of the labels hidden by "
-            "each measure in turn, fitted with each (tied covariance, logit link)."
+            f"{percent(RATE)} of the labels hidden by each measure in turn, fitted with each (tied covariance, "
+            "logit link)."
         ),
         runs.picture(),
         *runs.sheets("Four classes"),
@@ -60,8 +60,9 @@ def _claims(runs: Measured) -> list[Claim]:
         Claim(
             "Modelling the mechanism pays even with another measure than the true one.",
             verdict(gains, -1),
-            f"LogLoss minus that of ignoring it: {min(d.mean for d in gains):+.3f} to {max(d.mean for d in gains):+.3f}; "
-            f"{tally(gains, -1)} combinations of the measure that hid and the measure fitted.",
+            f"LogLoss minus that of ignoring it: {min(d.mean for d in gains):+.3f} to "
+            f"{max(d.mean for d in gains):+.3f}; {tally(gains, -1)} combinations of the measure that hid and the "
+            "measure fitted.",
         ),
     ]
 

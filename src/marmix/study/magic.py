@@ -29,7 +29,6 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 COLUMNS = {"fAlpha": "degrees", "fLength": "mm", "fM3Long": "mm", "fSize": "log10 photons"}
-CLASSES = ("gamma", "hadron")
 RATES = (0.5, 0.6, 0.7, 0.8, 0.9)
 HIDERS = {"boosting": "gradient boosting", "gaussian": "one Gaussian a class"}
 SHAPE, TRAINING = 0.7, 2 / 3
@@ -42,8 +41,7 @@ WHERE = {"published": "as published: fitted to all rows, scored on them", "held-
 NOT_REPRODUCED = "not reproduced"  # "does not hold", where the paper's own data cannot be had
 CAVEAT = (
     "How the paper hid labels is not published; ours are hidden by two classifiers of our choice, with alpha_1 = "
-    "-6, and gamma is taken as "
-    "the positive class."
+    "-6, and gamma is taken as the positive class."
 )
 STYLES = LINES | {DEFINED: LINES[methods.ECM_AO], SCRIPT: LINES[methods.IGNORED] | {"linestyle": (0, (1, 3))}}
 PUBLISHED = (SCRIPT, DEFINED, methods.LOGISTIC)

@@ -106,8 +106,7 @@ def _picture(drawn: dict[str, Any]) -> Picture:
     figure.align_labels()
     caption = (
         f"The four features of the paper: {len(y)} of {drawn['n']:,} events in the scatterplots, all of them in the "
-        "histograms; the outermost "
-        "0.2 % on each side are not shown."
+        "histograms; the outermost 0.2 % on each side are not shown."
     )
     return Picture("magic-pairs", caption, figure)
 

@@ -33,8 +33,8 @@ def page(plan: Plan, found: Found) -> Page:
     blocks: list[Block] = [
         Paragraph(
             "The paper prints this figure without numbers. ECM-AO is fitted as the paper defines it and as its "
-            "script computes; as published, "
-            f"to all rows and scored on them; honestly, to two thirds of them and scored on the others. {CAVEAT}"
+            "script computes; as published, to all rows and scored on them; honestly, to two thirds of them and "
+            f"scored on the others. {CAVEAT}"
         )
     ]
     for where, title in WHERE.items():
@@ -109,16 +109,16 @@ def _claims(runs: MagicRuns) -> list[Claim]:
             "On MAGIC ECM-AO beats logistic regression at 50 to 70 % missing (missing-proportion figure).",
             reproduced(verdict(held, 1)),
             f"AUC on held-out rows is {min(d.mean for d in held):+.3f} to {max(d.mean for d in held):+.3f} from "
-            "that of logistic regression; "
-            f"{tally(held, 1)} comparisons (three rates, two ways of hiding).",
-            f"As published, on the rows of the fit: {tally(family(DEFINED, 'published'), 1)}; computed as the script does: "
-            f"{tally(family(SCRIPT, 'published'), 1)}. {CAVEAT}",
+            f"that of logistic regression; {tally(held, 1)} comparisons (three rates, two ways of hiding).",
+            f"As published, on the rows of the fit: {tally(family(DEFINED, 'published'), 1)}; computed as the "
+            f"script does: {tally(family(SCRIPT, 'published'), 1)}. {CAVEAT}",
         ),
         Claim(
             "On MAGIC the order reverses towards 90 % missing (missing-proportion figure).",
             reproduced(_reversal(ends)),
             f"AUC at 90 % minus that of logistic regression: {by_hider(last)}; at 50 %: "
-            f"{by_hider(dict(zip(HIDERS, (first for first, _ in ends), strict=True)))}. A reversal needs a lead at 50 %.",
+            f"{by_hider(dict(zip(HIDERS, (first for first, _ in ends), strict=True)))}. A reversal needs a lead at "
+            "50 %.",
         ),
         _best(runs, gain),
     ]

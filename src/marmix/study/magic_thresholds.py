@@ -42,10 +42,9 @@ def page(plan: Plan, found: Found) -> Page:
     blocks: list[Block] = [
         Paragraph(
             "An event counts as gamma where its probability is at least the threshold. The paper's script replaces "
-            "the first step of "
-            "its algorithm by the closed-form one with the margins frozen: the classes are then those of the "
-            "ignorable likelihood. Both that "
-            f"and the algorithm as the paper defines it are shown (lambda = 0.7, k-means start). {CAVEAT}"
+            "the first step of its algorithm by the closed-form one with the margins frozen: the classes are then "
+            "those of the ignorable likelihood. Both that and the algorithm as the paper defines it are shown "
+            f"(lambda = 0.7, k-means start). {CAVEAT}"
         )
     ]
     for hider in HIDERS:
@@ -81,12 +80,11 @@ def _claims(runs: MagicRuns) -> list[Claim]:
             "On MAGIC ECM-AO has a higher accuracy than logistic regression at thresholds .30 to .70 (threshold figure).",
             reproduced(verdict(held, 1)),
             f"On held-out rows it is {min(d.mean for d in held):+.3f} to {max(d.mean for d in held):+.3f} from that "
-            "of logistic regression; "
-            f"{tally(held, 1)} comparisons (nine thresholds, two ways of hiding).",
+            f"of logistic regression; {tally(held, 1)} comparisons (nine thresholds, two ways of hiding).",
             f"As published, on the rows of the fit: {tally(published, 1)}; computed as the script does: "
             f"{tally(ahead(SCRIPT, 'published'), 1)}. With its classes swapped, as in the paper's tables, logistic "
-            "regression would have a mean "
-            f"accuracy of {', '.join(f'{value:.2f} ({HIDERS[h]})' for h, value in swapped.items())}. {CAVEAT}",
+            "regression would have a mean accuracy of "
+            f"{', '.join(f'{value:.2f} ({HIDERS[h]})' for h, value in swapped.items())}. {CAVEAT}",
         ),
         Claim(
             "On MAGIC its precision and recall are more stable across thresholds (threshold figure).",
@@ -121,8 +119,7 @@ def _picture(runs: MagicRuns, hider: str, where: str) -> Picture:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=1)
     caption = (
         "Accuracy, precision and recall of gamma events against the threshold, 70 % of the labels missing, hidden "
-        "by the margin of "
-        f"{HIDERS[hider]}. {WHERE[where].capitalize()}; means over {runs.n} runs with 95 % bands."
+        f"by the margin of {HIDERS[hider]}. {WHERE[where].capitalize()}; means over {runs.n} runs with 95 % bands."
     )
     return Picture(f"magic-thresholds-{hider}-{where}", caption, figure)
 

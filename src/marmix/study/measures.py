@@ -164,8 +164,7 @@ class Measured:
         figure.legend(loc="outside upper center", ncols=3, columnspacing=0.8, handletextpad=0.1)
         caption = (
             "LogLoss on fresh rows of fits with each measure, and with every label, minus that of the fit that "
-            "ignores the mechanism (below "
-            f"zero: better), with 95 % intervals over {self.n} samples."
+            f"ignores the mechanism (below zero: better), with 95 % intervals over {self.n} samples."
         )
         return Picture(self.kind, caption, figure)
 

@@ -94,7 +94,7 @@ def roc(positive: NDArray[np.bool_], p: Array) -> list[float]:
 
 
 def at_thresholds(positive: NDArray[np.bool_], p: Array, thresholds: Array) -> dict[str, list[float]]:
-    """Precision, recall and accuracy where rows with p above each threshold count as positive."""
+    """Precision, recall and accuracy where rows with p of at least each threshold count as positive."""
     said = p[None, :] >= thresholds[:, None]
     hits = (said & positive).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -25,19 +25,21 @@ def index_html(pages: Sequence[Page], left_out: dict[str, str], command: str, fa
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>The paper, reproduced and corrected</title><style>{css}</style></head><body><h1>The paper, "
-        "reproduced and corrected</h1><p>J. Liao and Z. Lyu, <em>Semi-Supervised Mixture Models under the Concept "
-        "of Missing at Random with Margin Confidence and Aranda-Ordaz Function</em>: its tables and figures as "
-        f"published, with the baseline corrected, and on fresh rows with intervals.</p><p>{escape(facts)} Made by "
-        f"<code>{escape(command)}</code></p>{missing}<h2>What "
-        f"holds</h2><p>{escape(READING)}</p>{_claims_html(claims)}<nav><h2>Items</h2><ul>{links}</ul></nav>{body}</body></html>\n"
+        f"<title>The paper, reproduced and corrected</title><style>{css}</style></head><body>"
+        "<h1>The paper, reproduced and corrected</h1>"
+        "<p>J. Liao and Z. Lyu, <em>Semi-Supervised Mixture Models under the Concept of Missing at Random with Margin "
+        "Confidence and Aranda-Ordaz Function</em>: its tables and figures as published, with the baseline corrected, and "
+        "on fresh rows with intervals.</p>"
+        f"<p>{escape(facts)} Made by <code>{escape(command)}</code></p>{missing}"
+        f"<h2>What holds</h2><p>{escape(READING)}</p>{_claims_html(claims)}"
+        f"<nav><h2>Items</h2><ul>{links}</ul></nav>{body}</body></html>\n"
     )
 
 
 def _claims_html(claims: Sequence[Claim]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(c.sentence)}</td><td class='verdict "
-        f"{CLASSES.get(c.verdict, '')}'>{escape(c.verdict)}</td><td>{escape(c.evidence)}</td></tr>"
+        f"<tr><td>{escape(c.sentence)}</td><td class='verdict {CLASSES.get(c.verdict, '')}'>{escape(c.verdict)}</td>"
+        f"<td>{escape(c.evidence)}</td></tr>"
         for c in claims
     )
     head = "<thead><tr><th>claim</th><th>verdict</th><th>what the numbers say</th></tr></thead>"

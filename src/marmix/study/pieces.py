@@ -67,8 +67,8 @@ class Store:
         self.made_with = ", ".join(f"{name} {library.__version__}" for name, library in libraries.items())
         self._database = self._asked(lambda: sqlite3.connect(path, timeout=60.0))
         self._change(
-            "create table if not exists pieces (key text, seed integer, made_with text, value text, "
-            "primary key (key, seed, made_with))"
+            "create table if not exists pieces (key text, seed integer, made_with text, value text, primary key "
+            "(key, seed, made_with))"
         )
         self._change(
             "create table if not exists items (name text, size text, seed integer, primary key (name, size, seed))"

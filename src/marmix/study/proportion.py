@@ -113,10 +113,9 @@ def page(plan: Plan, found: Found) -> Page:
         Heading("As published"),
         Paragraph(
             f"Gaussian classes, {ROWS} rows of margin at most 0.6, labels hidden with lambda = {SHAPE}, AUC on the "
-            "training rows in "
-            f"whichever direction is above one half: turned at 95 % missing in {percent(runs.turned(ECM_AO))} of "
-            "samples for ECM-AO and in "
-            f"{percent(runs.turned(LOGISTIC))} for logistic regression. The paper prints the figure without numbers."
+            "training rows in whichever direction is above one half: turned at 95 % missing in "
+            f"{percent(runs.turned(ECM_AO))} of samples for ECM-AO and in {percent(runs.turned(LOGISTIC))} for "
+            "logistic regression. The paper prints the figure without numbers."
         ),
         _published_picture(runs),
         Heading("Honest"),
@@ -161,11 +160,10 @@ def _claims(runs: Runs) -> list[Claim]:
             "Training on the observed labels alone induces selection bias.",
             HOLDS if biased else FAILS if unbiased else UNDECIDED,
             f"Logistic regression on {LARGE:,} rows, {percent(RATE)} of the labels missing by the mechanism: "
-            "intercept and slopes minus the "
-            f"true ones (0, 2, 0) are {', '.join(d.sentence() for d in bias)}. No bias is taken as less than {SLIGHT}.",
+            f"intercept and slopes minus the true ones (0, 2, 0) are {', '.join(d.sentence() for d in bias)}. No "
+            f"bias is taken as less than {SLIGHT}.",
             "The mechanism depends on the features alone, which leaves the class given the features as it is: "
-            "there is less precision, "
-            "not bias."
+            "there is less precision, not bias."
             if unbiased
             else "",
         ),
@@ -184,8 +182,8 @@ def _published_picture(runs: Runs) -> Picture:
     ax.set(xlabel="labels missing, %", ylabel="AUC on the training rows")
     ax.legend(loc="lower left")
     caption = (
-        "AUC on the training rows of truncated samples, as in the paper's figure: "
-        f"means over {runs.n} samples with 95 % bands."
+        f"AUC on the training rows of truncated samples, as in the paper's figure: means over {runs.n} samples with "
+        "95 % bands."
     )
     return Picture("fig-missing-proportion-published", caption, figure)
 
@@ -208,8 +206,8 @@ def _picture(runs: Runs, metric: str, label: str, stem: str) -> Picture:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, columnspacing=1.0)
     caption = (
         f"{label} on fresh rows{' (log scale)' if metric == 'log_loss' else ''} against the proportion of missing "
-        "labels; means over "
-        f"{runs.n} samples of {ROWS} rows with 95 % bands. Above: truncated rows as in the paper. Below: not truncated."
+        f"labels; means over {runs.n} samples of {ROWS} rows with 95 % bands. Above: truncated rows as in the "
+        "paper. Below: not truncated."
     )
     return Picture(stem, caption, figure)
 
@@ -231,8 +229,7 @@ def _sheet(runs: Runs) -> Sheet:
         [[mean_of(runs.of(cut, rate, name, "auc")).text() for cut in CUTS for rate in picked] for name in SHOWN],
         notes=[
             f"Means over {runs.n} samples of {ROWS} rows ± half the 95 % interval; hidden with lambda = {SHAPE}. "
-            "The CSV has every "
-            "rate, LogLoss and Brier score, and the scores on training rows.",
+            "The CSV has every rate, LogLoss and Brier score, and the scores on training rows.",
             *runs.troubles(),
         ],
     )

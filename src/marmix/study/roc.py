@@ -1,6 +1,9 @@
 """The ROC figure: the three estimators of Table I."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import roc_curve
 
 from marmix.inference.tables import Table
@@ -15,6 +18,11 @@ from marmix.study.plan import Plan
 from marmix.study.published import table_1_data
 from marmix.study.summaries import verdict
 from marmix.study.table_1 import DATA_SET, pieces
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
 
 
 def page(plan: Plan, found: Found) -> Page:
@@ -43,9 +51,9 @@ def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tupl
     figure, (above, below) = canvas(3.5, 6.2, 2, 1, sharex=True)
     records: list[dict[str, object]] = []
 
-    def draw(axes: object, rows: str, name: str, false: object, true: object) -> None:
-        axes.plot(false, true, **LINES[name] | {"marker": None}, label=name)  # type: ignore[attr-defined]
-        points = zip(false, true, strict=True)  # type: ignore[call-overload]
+    def draw(axes: "Axes", rows: str, name: str, false: Array, true: Array) -> None:
+        axes.plot(false, true, **LINES[name] | {"marker": None}, label=name)
+        points = zip(false, true, strict=True)
         what = "true_positives" if rows == "training" else "true_positives_minus_bayes"
         records.extend(
             {"rows": rows, "method": name, "false_positives": f, "curve": what, "value": t} for f, t in points
@@ -64,8 +72,8 @@ def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tupl
     figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     caption = (
         "Above: the curves of the paper's figure, on its own rows; the ROC routine chooses its direction, so "
-        "swapped classes do not "
-        f"show. Below: mean curves on fresh rows over {len(setting.values)} samples, as differences to the Bayes rule."
+        f"swapped classes do not show. Below: mean curves on fresh rows over {len(setting.values)} samples, as "
+        "differences to the Bayes rule."
     )
     return Picture("fig-roc", caption, figure), records
 

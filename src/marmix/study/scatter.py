@@ -77,10 +77,9 @@ def _picture(samples: dict[str, Bunch]) -> Picture:
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     caption = (
         f"{ROWS} rows of two Gaussian classes; labels are hidden by an Aranda-Ordaz mechanism (lambda = {SHAPE}, "
-        f"alpha_1 = {SLOPE:g}) "
-        f"so that {percent(RATE)} are missing on average. Above: as in the paper, only rows with a true margin of "
-        "at most 0.6 are "
-        "kept. Below: the same classes without that cut. The strips show the proportions."
+        f"alpha_1 = {SLOPE:g}) so that {percent(RATE)} are missing on average. Above: as in the paper, only rows "
+        "with a true margin of at most 0.6 are kept. Below: the same classes without that cut. The strips show the "
+        "proportions."
     )
     return Picture("fig-simulation", caption, figure)
 

@@ -151,11 +151,10 @@ def _claims(runs: Runs) -> list[Claim]:
             "The Aranda-Ordaz link markedly improves on logit.",
             HOLDS if all(marked) else PARTLY if any(marked) else FAILS if all(ruled_out) else UNDECIDED,
             "Where the link is not logit, the LogLoss on fresh rows with the shape estimated is "
-            f"{tally([gains[s] for s in other_link], -1)} settings "
-            f"than with logit; the largest mean difference is {max((gains[s].mean for s in other_link), key=abs):+.4f}.",
+            f"{tally([gains[s] for s in other_link], -1)} settings than with logit; the largest mean difference is "
+            f"{max((gains[s].mean for s in other_link), key=abs):+.4f}.",
             f"'Markedly' is taken as a LogLoss smaller by {MARKED}: the intervals leave that out in "
-            f"{sum(ruled_out)} of {len(other_link)} settings, "
-            f"and lie beyond it in {sum(marked)}.",
+            f"{sum(ruled_out)} of {len(other_link)} settings, and lie beyond it in {sum(marked)}.",
         ),
     ]
 
@@ -176,8 +175,7 @@ def _picture(runs: Runs) -> Picture:
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=1)
     caption = (
         "How often a likelihood ratio test at 5 % (dotted) tells the link from logit, and how often the 95 % "
-        "interval of the shape leaves out both "
-        f"0 and {SHAPE_MAX:g}; {runs.n} samples a point."
+        f"interval of the shape leaves out both 0 and {SHAPE_MAX:g}; {runs.n} samples a point."
     )
     return Picture("shape", caption, figure)
 
@@ -203,12 +201,10 @@ def _sheet(runs: Runs) -> Sheet:
     columns += [f"interval leaves out {end}" for end in ("0", f"{SHAPE_MAX:g}", "both")]
     notes = [
         f"{runs.n} samples each; tied mixture, {percent(RATE)} missing, alpha_1 = {SLOPE:g}. At a limit: below "
-        f"{AT_LIMIT} or at the upper end "
-        f"{SHAPE_MAX:g}. lambda = 1 is the logit link itself: its rejections are false ones; with lambda = 0 an "
-        "interval should contain 0.",
+        f"{AT_LIMIT} or at the upper end {SHAPE_MAX:g}. lambda = 1 is the logit link itself: its rejections are "
+        "false ones; with lambda = 0 an interval should contain 0.",
         f"The 95 % interval leaves an end out where the log-likelihood is lower there by more than {DROP:.2f}, a "
-        "little conservative at 0, "
-        "which is a boundary.",
+        "little conservative at 0, which is a boundary.",
     ]
     title = "The Aranda-Ordaz shape by sample size"
     return Sheet(

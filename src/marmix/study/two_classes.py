@@ -29,8 +29,8 @@ def page(plan: Plan, found: Found) -> Page:
     blocks: list[Block] = [
         Paragraph(
             f"Two Gaussian classes, {KINDS['measures'][0]} rows, {percent(RATE)} of the labels hidden by a logit "
-            "mechanism in each measure, "
-            "fitted with each (tied covariance, logit link); with every margin, and truncated at 0.6 as in the paper."
+            "mechanism in each measure, fitted with each (tied covariance, logit link); with every margin, and "
+            "truncated at 0.6 as in the paper."
         )
     ]
     for kind, words in CUTS.items():
@@ -45,10 +45,9 @@ def _as_good(runs: dict[str, Measured]) -> Claim:
     return Claim(
         "The squared margin is as good as the entropy: negligible loss in performance.",
         within(list(losses.values()), MARGIN),
-        f"LogLoss on fresh rows against entropy and log-entropy: {tally(list(losses.values()), -1)} comparisons; at worst "
-        f"{losses[worst].sentence(4)} ({CUTS[worst[0]]}, against {worst[2]}, labels hidden by {worst[1]}). 'As "
-        "good' is taken as: every "
-        f"interval ends below {MARGIN}.",
+        f"LogLoss on fresh rows against entropy and log-entropy: {tally(list(losses.values()), -1)} comparisons; at "
+        f"worst {losses[worst].sentence(4)} ({CUTS[worst[0]]}, against {worst[2]}, labels hidden by {worst[1]}). "
+        f"'As good' is taken as: every interval ends below {MARGIN}.",
     )
 
 

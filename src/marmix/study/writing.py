@@ -66,13 +66,11 @@ def claims_table(pages: Sequence[Page]) -> str:
 
 READING = (
     "± is half a 95 % interval over replicates. 'Clearly' better or worse allows for the number of comparisons by "
-    "Holm's method at "
-    "5 %. A claim on differences holds where all its differences are clear in its direction, "
-    "holds in part where "
-    "some are and none is clear in the opposite one, is mixed (or mostly not so) where some are each way, does not hold where "
-    "only the opposite is clear, and is undecided otherwise; where a claim needs a margin, it stands beside it. "
-    "LogLoss, Brier score and calibration error: smaller is better; AUC "
-    "and accuracy: larger."
+    "Holm's method at 5 %. A claim on differences holds where all its differences are clear in its direction, "
+    "holds in part where some are and none is clear in the opposite one, is mixed (or mostly not so) where some "
+    "are each way, does not hold where only the opposite is clear, and is undecided otherwise; where a claim needs "
+    "a margin, it stands beside it. LogLoss, Brier score and calibration error: smaller is better; AUC and "
+    "accuracy: larger."
 )
 
 
