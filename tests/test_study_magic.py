@@ -90,7 +90,7 @@ def test_of_the_events_called_gamma_the_share_between_the_thresholds_is_counted(
             at["precision"] = np.linspace(0.8, 0.9, 9).tolist()
     assert magic.MagicRuns(SMALL, found).certain("boosting", DEFINED) == pytest.approx(0.25)
     claim = made(THRESHOLDS, found).claims[1]
-    assert "lie only 25 % (gradient boosting), 25 % (one Gaussian a class) of the events" in claim.details
+    assert "lie 25 % (gradient boosting), 25 % (one Gaussian a class) of the events" in claim.details
 
 
 # Proportions.

@@ -66,7 +66,7 @@ def page(plan: Plan, found: Found) -> Page:
         HOLDS if free - linear > BETTER and free < OVERLAP else FAILS,
         "With every label, cross-fitted, the four features give an AUC of "
         + ", ".join(f"{value:.3f} by {name}" for name, value in auc.items())
-        + ".",
+        + f". 'Not enough' is taken as {BETTER} less than a free boundary, 'overlap' as below {OVERLAP}.",
     )
     table = Table(
         "How far boundaries get with every label", ["AUC, 5-fold"], list(auc), [[f"{v:.3f}"] for v in auc.values()]
