@@ -1,89 +1,16 @@
 """Verdicts of the study's simulations follow their numbers: pages are made from replicates whose differences are known."""
 
-from itertools import groupby
-from typing import NamedTuple
-
 import numpy as np
 import pytest
-from scipy import stats
+from planted import GAIN, LEVEL, OUTCOMES, SMALL, SMALLER, Place, better, claim_on, half, made, planted, sheet, text_of
 
 from marmix.study import comparison, methods, metrics, table_1
-from marmix.study.blocks import Paragraph, Sheet
-from marmix.study.drawing import styled
 from marmix.study.methods import AVERAGE, ECM_AO, ECM_LOGIT, IGNORED, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, QDA
 from marmix.study.pieces import Piece
 from marmix.study.plan import Plan
 from marmix.study.published import TABLE_1, TABLE_2
-from marmix.study.running import ITEMS
 from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED
 from marmix.study.writing import as_markdown
-
-SMALL = Plan("small")
-NOISE = 0.002  # of the paper's method, evenly spread over the replicates
-LEVEL = {"auc": 0.7, "log_loss": 0.6, "brier": 0.2, "calibration": 0.05, "accuracy": 0.65}
-SMALLER = ("log_loss", "brier", "calibration")  # is better
-GAIN = 0.05
-# the paper's method ahead, behind, and neither
-OUTCOMES = pytest.mark.parametrize(("gain", "word"), [(GAIN, HOLDS), (-GAIN, FAILS), (0.0, UNDECIDED)])
-
-
-class Place(NamedTuple):
-    """Where a piece belongs: its key in parts, and noise of its replicate that adds up to zero over replicates."""
-
-    parts: list[str]
-    noise: float
-
-
-def planted(item, value, size=SMALL):
-    """A value for every piece of an item that is one of several replicates."""
-    parts = sorted(p.key.split("/") for p in ITEMS[item].pieces(size) if p.key.split("/")[-1].isdecimal())
-    found = {}
-    for series, group in groupby(parts, lambda p: p[:-1]):
-        numbers = sorted(int(p[-1]) for p in group)
-        noise = np.linspace(-NOISE, NOISE, len(numbers)) if len(numbers) > 1 else [0.0]
-        for i in numbers:
-            place = Place([*series, str(i)], float(noise[i]))
-            found["/".join(place.parts)] = solved(place) if series[0] == "solvers" else value(place)
-    return found
-
-
-def solved(place):
-    """ECM ends higher than L-BFGS in the first replicate, lower in the second, at the same maximum in the others."""
-    rise = {0: 0.5, 1: -0.5}.get(int(place.parts[-1]), 0.001)
-    return {
-        "ecm": {"loglik": -500.0 + rise, "log_loss": 0.62 + place.noise},
-        "lbfgs": {"loglik": -500.0, "log_loss": 0.6},
-    }
-
-
-def half(n, overlap=0.0):
-    """Half the 95 % interval of a mean over n replicates that differ by the planted noise alone."""
-    return stats.t.ppf(0.975, n - 1) * np.std(np.linspace(-NOISE, NOISE, n), ddof=1) * np.sqrt(1 / n + overlap)
-
-
-def made(item, found, size=SMALL):
-    with styled():
-        return ITEMS[item].page(size, found)
-
-
-def better(gain, noise=0.0):
-    """Scores that are better by `gain`, whatever the metric's direction."""
-    return {m: v + (-gain if m in SMALLER else gain) + noise for m, v in LEVEL.items()}
-
-
-def sheet(page, stem):
-    return next(block for block in page.blocks if isinstance(block, Sheet) and block.stem == stem)
-
-
-def text_of(page):
-    return " ".join(block.text for block in page.blocks if isinstance(block, Paragraph))
-
-
-def claim_on(page, words):
-    """The one claim whose sentence has these words."""
-    (claim,) = [claim for claim in page.claims if words in claim.sentence]
-    return claim
-
 
 # Tables I and II.
 
@@ -118,7 +45,7 @@ def test_what_the_papers_solver_changes_is_counted(on_the_rows):
     found = {item: planted(item, compared({})) for item in ("table-1", "table-2")}
     found["table-1"] |= on_the_rows
     for item, n, differ in (("table-1", 3, 1), ("table-2", 9, 3)):
-        said = " ".join(block.text for block in made(item, found[item]).blocks if isinstance(block, Paragraph))
+        said = text_of(made(item, found[item]))
         assert f"were run on {n} of them: ECM ended at a log-likelihood higher by more than 0.01 in {differ}," in said
         assert f"lower in {differ}, and changed the LogLoss on fresh rows by +0.020 ±" in said
 

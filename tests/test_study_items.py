@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from test_study_claims import GAIN, SMALL, compared, made, planted
+from planted import GAIN, SMALL, made, planted
+from test_study_claims import compared
 from test_study_magic import magical, pairs
 from test_study_measures import EVEN, clock, measured, shaped
 from test_study_proportion import proportions

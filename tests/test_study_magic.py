@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from planted import GAIN, OUTCOMES, SMALL, better, claim_on, half, made, planted, sheet
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
-from test_study_claims import GAIN, OUTCOMES, SMALL, better, claim_on, half, made, planted, sheet
 
 from marmix.study import magic, magic_pairs, methods, metrics, plan
 from marmix.study.magic import DEFINED, NOT_REPRODUCED, SCRIPT

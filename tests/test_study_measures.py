@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from planted import GAIN, NOISE, SMALL, better, claim_on, half, made, planted, sheet
 from scipy import stats
-from test_study_claims import GAIN, NOISE, SMALL, better, claim_on, half, made, planted, sheet
 
 from marmix.study import measures, plan, shape, two_classes
 from marmix.study.pieces import Piece

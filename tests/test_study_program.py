@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_study_claims import planted
+from planted import planted
 from test_study_magic import magical, pairs
 
 from marmix import cli

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_study_claims import GAIN, SMALL, better, claim_on, half, made, planted, sheet, text_of
+from planted import GAIN, SMALL, better, claim_on, half, made, planted, sheet, text_of
 
 from marmix.study import metrics, proportion
 from marmix.study.methods import ECM_AO, LOGISTIC, QDA
