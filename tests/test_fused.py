@@ -1,0 +1,280 @@
+"""The fused kernels against `block_sums` on NumPy: on a CUDA device where there is one, else in Triton's interpreter."""
+
+import os
+
+import numpy as np
+import pytest
+
+from marmix.covariance import WideFull, structure
+from marmix.likelihood import Block, block_sums
+from marmix.linear import LinearScores
+from marmix.missingness import Mechanism
+from marmix.scores import Gaussians, GaussianScores
+
+torch = pytest.importorskip("torch", reason="the fused kernels need torch")
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is loaded
+pytest.importorskip("triton", reason="the fused kernels need triton")
+
+from marmix import fused  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+TILE = 256
+KINDS = ["full", "wide full", "tied", "diag", "linear", "quadratic"]
+
+
+@pytest.fixture(autouse=True)
+def _short_programs(monkeypatch):
+    """The interpreter walks over empty tiles too: few of them, one or several to a program."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(fused, "ROWS", {2: (TILE, 4, 1), 1000: (TILE // 4, 4, 2)})
+        monkeypatch.setattr(fused, "MOMENTS", {16: (TILE, 1, 1), 32: (16, 1, 2), 64: (16, 4, 2)})
+
+
+class Rows:
+    """Random sorted rows, a score model and its parameters."""
+
+    def __init__(self, kind="full", classes=2, d=3, n=300, labelled=0.4, weighted=False, seed=0):
+        rng = np.random.default_rng(seed)
+        self.x = rng.normal(size=(d, n))
+        self.cuts = [0, *np.cumsum(rng.multinomial(round(labelled * n), np.full(classes, 1 / classes))).tolist()]
+        self.weight = rng.uniform(0.5, 2.0, size=n) if weighted else None
+        if kind in ("linear", "quadratic"):
+            degree = 1 if kind == "linear" else 2
+            self.model = LinearScores(d, classes, degree, np.inf, np.zeros(d), np.ones(d))
+            self.theta = rng.normal(size=(self.model.vectors, self.model.n_features()))
+        else:
+            form = WideFull(d) if kind == "wide full" else structure(kind, d)
+            self.model = GaussianScores(form, [1] * classes, 1e-6)
+            roots = 0.3 * rng.normal(size=(classes, d, d)) + np.eye(d)
+            covariances = form.project(roots @ np.swapaxes(roots, 1, 2), np.ones(classes))
+            log_pi = np.log(rng.dirichlet(np.full(classes, 5.0)))
+            self.theta = Gaussians(log_pi, rng.normal(size=(classes, d)), form.factor(covariances, 1e-6))
+
+    def plain(self, mechanism, ignorable=True, tempering=1.0):
+        phi = np.ones((self.model.n_features(), self.x.shape[1]))
+        phi[1 : 1 + len(self.x)] = self.x
+        self.model.fill(phi)
+        block = Block(phi, self.cuts, self.weight, None)
+        with np.errstate(all="ignore"):
+            return block_sums(block, self.model, self.model.prepare(self.theta), mechanism, ignorable, tempering)
+
+    def fused(self, mechanism, ignorable=True, tempering=1.0, wide=None):
+        x, prepared = _there(self.x), _there(self.model.prepare(self.theta))
+        weight = None if self.weight is None else _there(self.weight)
+        with np.errstate(all="ignore"):
+            return fused.fused_sums(x, self.cuts, weight, self.model, prepared, mechanism, ignorable, tempering, wide)
+
+
+def _there(array):
+    return torch.as_tensor(np.ascontiguousarray(array), device=DEVICE)
+
+
+def _arrays(sums):
+    parts = (sums.ignorable, sums.missing, sums.alpha, sums.shape, sums.share, sums.moments.by_component)
+    return [part.cpu().numpy() if isinstance(part, torch.Tensor) else np.asarray(part) for part in parts]
+
+
+def assert_same(found, expected, rtol=1e-12):
+    """Every sum to `rtol` of itself, and every moment to `rtol` of the largest.
+
+    The slope in the shape is a difference, whose terms are as large as the slope in eta.
+    """
+    found, expected = _arrays(found), _arrays(expected)
+    rounding = 1e-15 * np.abs(expected[2]).max(initial=0.0)
+    for a, b, atol in zip(found[:-1], expected[:-1], (0.0, 0.0, 0.0, rounding, 0.0), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(found[-1], expected[-1], rtol=rtol, atol=rtol * np.abs(expected[-1]).max())
+
+
+def check(rows, mechanism, ignorable=True, tempering=1.0):
+    expected = rows.plain(mechanism, ignorable, tempering)
+    for wide in (False, True):
+        assert_same(rows.fused(mechanism, ignorable, tempering, wide), expected)
+
+
+def mechanism_of(measure="margin", alpha=(0.3, -2.0), shape=0.7, share=0.1):
+    return Mechanism(measure, alpha, shape, share, free_shape=True, free_share=share > 0.0)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+def test_both_forms_compute_block_sums(measure, classes):
+    check(Rows(classes=classes, weighted=True, seed=classes), mechanism_of(measure), tempering=0.6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_score_model_has_its_own_moments(kind, classes):
+    check(Rows(kind, classes), mechanism_of())
+
+
+@pytest.mark.parametrize("d", [1, 15, 16, 33])
+def test_any_number_of_features_is_padded_to_a_tile(d):
+    rows = Rows("full" if d < 33 else "diag", d=d, n=40)
+    assert_same(rows.fused(mechanism_of(), wide=False), rows.plain(mechanism_of()))
+
+
+def test_many_features_take_the_form_of_matrix_products():
+    rows = Rows("diag", d=fused._MOST_FEATURES + 1, n=40)
+    found, wide = rows.fused(mechanism_of()), rows.fused(mechanism_of(), wide=True)
+    assert all(np.array_equal(a, b) for a, b in zip(_arrays(found), _arrays(wide), strict=True))
+    assert_same(found, rows.plain(mechanism_of()))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+@pytest.mark.parametrize("shape", [0.0, 1e-3, 0.7, 1.0, 50.0])
+def test_every_shape_and_share(shape, share):
+    check(Rows(), mechanism_of(alpha=(6.0, -9.0), shape=shape, share=share))
+
+
+@pytest.mark.parametrize("kind", ["full", "linear"])
+@pytest.mark.parametrize("ignorable", [True, False])
+def test_joint_and_conditional_likelihoods_with_and_without_their_ignorable_part(kind, ignorable):
+    check(Rows(kind, 3, weighted=True), mechanism_of("entropy"), ignorable)
+
+
+@pytest.mark.parametrize("kind", ["full", "linear"])
+def test_without_a_mechanism_only_the_ignorable_part_is_left(kind):
+    rows = Rows(kind, 3)
+    check(rows, None)
+    assert rows.fused(None).missing == 0.0
+
+
+def test_a_fixed_shape_and_share_have_no_slope():
+    found = Rows().fused(Mechanism(alpha=(0.3, -2.0), shape=0.7, share=0.1))
+    assert found.shape == 0.0
+    assert found.share == 0.0
+
+
+@pytest.mark.parametrize("n", [1, TILE - 1, TILE, TILE + 1])
+def test_rows_need_not_fill_a_tile(n):
+    check(Rows(n=n), mechanism_of())
+
+
+@pytest.mark.parametrize("labelled", [0.0, 1.0])
+def test_all_or_no_labels_may_be_missing(labelled):
+    check(Rows(labelled=labelled, n=60), mechanism_of())
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_class_may_have_no_labelled_row(empty):
+    rows = Rows(classes=3, n=60)
+    counts = np.diff(rows.cuts)
+    counts[empty] = 0
+    rows.cuts = [0, *np.cumsum(counts).tolist()]
+    check(rows, mechanism_of())
+
+
+def test_blocks_of_rows_add_up(monkeypatch):
+    monkeypatch.setattr(fused, "_BLOCK_G", 1)  # blocks are 4096 rows then
+    monkeypatch.setattr(fused, "_BLOCK_WIDE", 1)
+    check(Rows(n=4096 + 300, weighted=True, labelled=0.95), mechanism_of())
+
+
+def test_rows_may_be_padded_in_memory():
+    rows = Rows(n=100)
+    expected = rows.plain(mechanism_of())
+    padded = torch.full((3, 112), np.nan, dtype=torch.float64, device=DEVICE)
+    padded[:, :100] = _there(rows.x)
+    prepared = _there(rows.model.prepare(rows.theta))
+    with np.errstate(all="ignore"):
+        found = fused.fused_sums(padded[:, :100], rows.cuts, None, rows.model, prepared, mechanism_of())
+    assert_same(found, expected)
+
+
+def test_the_same_rows_give_the_same_bits():
+    rows = Rows(weighted=True)
+    first, again = _arrays(rows.fused(mechanism_of())), _arrays(rows.fused(mechanism_of()))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+# Far tails, one row at a time, for a sum would hide all rows but the largest. With one feature and two classes the score of
+# the second is the feature.
+
+
+def _one_row(score, labelled, classes=2):
+    rows = Rows("linear", classes, d=1, n=1, labelled=float(labelled))
+    if classes == 2:
+        rows.theta = np.array([[0.0, 1.0]])
+    else:
+        rows.theta = np.array([[0.0, 0.0], [0.0, 1.0], [-3.0, 0.5]])
+    rows.x = np.array([[score]])
+    return rows
+
+
+@pytest.mark.parametrize("shape", [0.0, 1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_link_is_exact_for_eta_from_minus_to_plus_800(shape, labelled):
+    for eta in (-800.0, -715.0, -400.0, -40.0, -6.0, 5.0, 500.0, 695.0, 800.0):
+        rows, mechanism = _one_row(0.8, labelled), mechanism_of(alpha=(eta, 2.0), shape=shape, share=0.0)
+        assert_same(rows.fused(mechanism, wide=True), rows.plain(mechanism))
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_share_keeps_the_link_exact(labelled):
+    for eta in (-800.0, -30.0, 0.0, 300.0, 800.0):
+        rows, mechanism = _one_row(0.8, labelled), mechanism_of(alpha=(eta, 2.0), share=0.05)
+        assert_same(rows.fused(mechanism, wide=True), rows.plain(mechanism))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+def test_the_measures_are_exact_for_certain_rows(measure, classes):
+    for score in (-1400.0, -700.0, -37.0, 0.3, 20.0, 700.0):
+        rows = _one_row(score, False, classes)
+        assert_same(rows.fused(mechanism_of(measure), wide=True), rows.plain(mechanism_of(measure)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_margin_is_exact_near_a_tie(classes):
+    for score in (-1e-3, 1e-9, 1e-150):
+        rows = _one_row(score, False, classes)
+        assert_same(rows.fused(mechanism_of(), wide=True), rows.plain(mechanism_of()))
+
+
+@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+@pytest.mark.parametrize("tied", [[0, 1], [1, 2], [0, 2], [0, 1, 2]])
+def test_classes_may_tie(measure, tied):
+    rows = Rows("linear", 3, n=20)
+    rows.theta[tied] = rows.theta[tied[0]]
+    rows.theta[tied, 0] += 4.0  # they lead in many rows, and follow in others
+    check(rows, mechanism_of(measure))
+
+
+# What is claimed.
+
+
+def test_supports_claims_what_is_computed():
+    for kind in KINDS:
+        assert fused.supports(Rows(kind, n=4).model, mechanism_of())
+        assert fused.supports(Rows(kind, n=4).model, None)
+
+
+@pytest.mark.parametrize(
+    ("model", "mechanism"),
+    [
+        (GaussianScores(structure("spherical", 2), [1, 1], 1e-6), None),
+        (GaussianScores(structure("full", 2), [2, 1], 1e-6), None),
+        (Rows(n=4).model, Mechanism("log-entropy")),
+        (Rows(n=4).model, Mechanism("discriminant")),
+        (Rows(n=4).model, Mechanism("signed-margin")),
+        (Rows(n=4).model, Mechanism(lambda log_tau: log_tau[:, 0])),
+        (Rows(n=4).model, Mechanism(alpha=(0.0, 1.0, 2.0))),
+    ],
+)
+def test_supports_claims_nothing_else(model, mechanism):
+    assert not fused.supports(model, mechanism)
+    x = torch.zeros((2, 4), dtype=torch.float64, device=DEVICE)
+    with pytest.raises(ValueError, match="use block_sums"):
+        fused.fused_sums(x, [0, 1, 2], None, model, x, mechanism)
+
+
+def test_supports_wants_double_precision_and_rows_side_by_side():
+    model = Rows(n=4).model
+    x = torch.zeros((3, 4), dtype=torch.float64, device=DEVICE)
+    assert fused.supports(model, None, x)
+    assert not fused.supports(model, None, x.float())
+    assert not fused.supports(model, None, x.new_zeros((4, 3)).T)
+    if DEVICE == "cuda":
+        assert not fused.supports(model, None, x.cpu())
