@@ -22,8 +22,9 @@ from marmix import Mechanism  # noqa: E402
 from marmix.covariance import structure  # noqa: E402
 from marmix.covariance.dense import Full, WideFull  # noqa: E402
 from marmix.engines import NumpyEngine, block_rows  # noqa: E402
+from marmix.moments import group_moments  # noqa: E402
 from marmix.scores import GaussianScores  # noqa: E402
-from marmix.start import class_moments, frame_of, labelled_start, overall_moments  # noqa: E402
+from marmix.start import frame_of, labelled_start  # noqa: E402
 
 BARS = {(4, 2): 0.25, (4, 5): 0.25, (20, 2): 0.5, (20, 5): 0.5}
 
@@ -40,8 +41,8 @@ def simulated(n, d, classes, seed=0):
 def our_pass(X, z, classes):
     """A function that makes one pass at the starting values."""
     model = GaussianScores(structure("full", X.shape[1]), [1] * classes, 1e-6)
-    mean, covariance = overall_moments(X, None)
-    labelled = class_moments(X, z, None, classes)
+    moments = group_moments(X, z, None, classes)
+    (mean, covariance), labelled = moments.overall(), moments.labelled
     frame = frame_of(model, mean, covariance, labelled, singular=False)
     engine = NumpyEngine(X, z, None, frame, model)
     theta = labelled_start(model, frame, labelled)

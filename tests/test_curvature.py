@@ -65,7 +65,8 @@ def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0
     made_of = X, z, weight, Frame(np.ones(d), np.eye(d) / 2), model, columns, tempering
     engine = NumpyEngine(*made_of)
     engine.made_of = made_of
-    model.calibrate(engine.x, engine.total_weight)
+    phi = model.features(engine.x)
+    model.calibrate(phi @ phi.T / engine.n_rows, engine.total_weight)
     return engine, 0.5 * rng.normal(size=(model.vectors, model.n_features())), with_slopes(mechanism, covariates)
 
 

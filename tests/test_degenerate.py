@@ -5,10 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
+from sklearn.decomposition import TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
@@ -517,3 +520,36 @@ def test_without_a_link_there_is_no_missing_proba_and_the_error_says_what_to_do(
     assert "link=None ignores the mechanism: fit MARGaussianMixture with a link to have one" in shown
     assert (fitted.alpha_, fitted.shape_, fitted.share_, fitted.mechanism_) == (None, None, None, None)
     assert fitted.loglik_missing_ == 0.0
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "coo_array"])
+def test_sparse_rows_are_refused_with_what_to_do(kind):
+    X = getattr(scipy.sparse, kind)(np.eye(20))
+    y = np.tile([0, 1, -1, 0], 5)
+    with pytest.raises(TypeError, match=r"Sparse data .* shape \(20, 20\).*TruncatedSVD.*toarray"):
+        MARGaussianMixture().fit(X, y)
+    fit = MARGaussianMixture(covariance_type="diag", link=None).fit(
+        np.random.default_rng(0).normal(size=(40, 3)), np.tile(y, 2)
+    )
+    with pytest.raises(TypeError, match="Sparse data"):
+        fit.predict(scipy.sparse.csr_matrix(np.ones((2, 3))))
+
+
+def test_what_the_refusal_of_sparse_rows_advises_works():
+    rng = np.random.default_rng(0)
+    y = np.tile([0, 1], 100)
+    X = scipy.sparse.random(200, 60, density=0.1, random_state=0, format="csr") + scipy.sparse.csr_matrix(
+        np.outer(y, rng.uniform(size=60) < 0.1)
+    )
+    pipeline = make_pipeline(TruncatedSVD(3, random_state=0), MARGaussianMixture(link="logit", covariance_type="tied"))
+    pipeline.fit(X, np.where(rng.uniform(size=200) < 0.4, -1, y))
+    assert pipeline.score(X, y) > 0.9
+
+
+def test_more_features_than_covariance_matrices_can_have_are_refused_with_what_to_do():
+    X = np.random.default_rng(0).normal(size=(30, 2001))
+    y = np.tile([0, 1, -1], 10)
+    for kind in ("full", "tied"):
+        with pytest.raises(ValueError, match=r"2001 features.*2,003,001 entries.*covariance_type='diag'.*PCA"):
+            MARGaussianMixture(covariance_type=kind).fit(X, y)
+    assert MARGaussianMixture(covariance_type="diag", link=None, max_iter=5).fit(X, y).means_.shape == (2, 2001)

@@ -97,8 +97,8 @@ def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)
     one_block = sums_of(problem, weight=problem.weight)
-    monkeypatch.setattr(marmix.engines, "block_rows", lambda p: size)
-    monkeypatch.setattr(marmix.engines, "_MOST_ROWS", size)
+    monkeypatch.setattr(marmix.engines.memory, "block_rows", lambda p: size)
+    monkeypatch.setattr(marmix.engines.memory, "_CHUNK", size)
     np.testing.assert_allclose(sums_of(problem, weight=problem.weight), one_block, rtol=1e-11, atol=1e-11)
 
 

@@ -71,7 +71,8 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
     model = LinearScores(d, classes, degree, 0.7, np.ones(d), np.full(d, 2.0))
     columns = Frame(np.zeros(1), np.eye(1)), [1]
     engine = NumpyEngine(X, z, rng.uniform(0.5, 2, size=n), frame, model, columns, tempering)
-    model.calibrate(engine.x, engine.total_weight)
+    phi = model.features(engine.x)
+    model.calibrate(phi @ phi.T / engine.n_rows, engine.total_weight)
     theta = 0.5 * rng.normal(size=(model.vectors, model.n_features()))
     chart = model.chart(theta)
     about = MechanismChart(mechanism, *engine.sample(theta, mechanism, 100)[::2])

@@ -1,21 +1,20 @@
 """From rows to a maximum: starts, restarts, and the solver between them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
-from copy import copy
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from marmix import start
-from marmix.engines import NumpyEngine
+from marmix.arrays import along_rows, like
+from marmix.engines import Engine, Piece
 from marmix.linear import LinearScores
 from marmix.missingness import Mechanism
+from marmix.moments import GroupMoments
 from marmix.scores import Gaussians, GaussianScores
 from marmix.solvers import SOLVERS, Fit, fit_mechanism, lbfgs, unheard
+from marmix.workers import one_thread
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -26,19 +25,9 @@ _CALIBRATION_ROWS = 4096
 _NEWTON_SIZE = 500
 
 
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """While it is open the linear algebra has one thread: many small steps would only wait for more."""
-    return _threads().limit(limits=1, user_api="blas")
-
-
 def fit_mixture(
-    engine: NumpyEngine,
-    labelled: start.ClassMoments,
+    engine: Engine,
+    labelled: GroupMoments,
     mechanism: Mechanism | None,
     *,
     solver: str,
@@ -56,7 +45,7 @@ def fit_mixture(
 
     Parameters
     ----------
-    labelled : ClassMoments
+    labelled : GroupMoments
         Moments of the labelled rows, in the user's axes.
     mechanism : Mechanism or None
         Its options; None to leave the mechanism out.
@@ -70,7 +59,7 @@ def fit_mixture(
         Take a line for each start, and for each iteration.
     """
     model: GaussianScores = engine.model  # type: ignore[assignment]
-    if engine.labelled == engine.x.shape[1] and model.single:
+    if engine.labelled == engine.n_rows and model.single:
         return _closed_form(engine, model, labelled)
 
     def starts() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
@@ -83,7 +72,7 @@ def fit_mixture(
 
 
 def fit_logistic(
-    engine: NumpyEngine,
+    engine: Engine,
     model: LinearScores,
     mechanism: Mechanism | None,
     *,
@@ -99,7 +88,9 @@ def fit_logistic(
 
     Without a mechanism the surface has one top, which is then found to rounding.
     """
-    model.calibrate(engine.x[:, :: max(1, engine.x.shape[1] // _CALIBRATION_ROWS)], engine.total_weight)
+    few = engine if engine.n_rows <= _CALIBRATION_ROWS else engine.thinned(_CALIBRATION_ROWS)
+    information = np.sum(few.mapped(_information, model), axis=0) / few.total_weight
+    model.calibrate(information, engine.total_weight)
     origin = np.zeros((model.vectors, model.n_features()))
     alone = mechanism is None or not engine.tempering
 
@@ -114,7 +105,7 @@ def fit_logistic(
     if alone:
         with np.errstate(all="ignore"):
             theta, at_top = _newton(engine, model, by_labels.theta)
-        by_labels = by_labels._replace(theta=theta, converged=by_labels.converged or at_top)
+        by_labels = by_labels._replace(theta=theta, converged=by_labels.converged or at_top, sums=None)
         return _with_mechanism(engine, by_labels, mechanism)
 
     def starts() -> Iterator[tuple[Array, dict[str, Any]]]:
@@ -131,7 +122,7 @@ def fit_logistic(
     return fit
 
 
-def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> tuple[Array, bool]:
+def _newton(engine: Engine, model: LinearScores, theta: Array) -> tuple[Array, bool]:
     """Newton steps at the top of the labelled rows' log-likelihood: the last digits, which its values no longer show.
 
     Returns the coefficients, and whether the last step shows that they are those of the top.
@@ -141,10 +132,7 @@ def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> tuple[Arr
     size = np.inf
     for _ in range(3):
         hessian = np.kron(np.eye(model.vectors), model.penalty_matrix())
-        for a in range(0, engine.labelled, _CALIBRATION_ROWS):
-            rows = slice(a, min(a + _CALIBRATION_ROWS, engine.labelled))
-            weight = None if engine.weight is None else engine.weight[rows]
-            hessian += model.hessian(theta, model.features(engine.x[:, rows]), weight)
+        hessian += np.sum(engine.mapped(_hessian, model, theta), axis=0)
         gradient = engine.sums(theta, None).moments.by_component - theta @ model.penalty_matrix()
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
         size = np.abs(step).max() / (1.0 + np.abs(theta).max())
@@ -154,8 +142,19 @@ def _newton(engine: NumpyEngine, model: LinearScores, theta: Array) -> tuple[Arr
     return theta, bool(size < 1e-8)
 
 
+def _information(piece: Piece, model: LinearScores) -> Any:
+    phi = model.features(piece.x)
+    return along_rows(phi if piece.weight is None else phi * piece.weight, phi)
+
+
+def _hessian(piece: Piece, model: LinearScores, theta: Array) -> Any:
+    labelled = piece.cuts[-1]
+    x, weight = piece.x[:, :labelled], None if piece.weight is None else piece.weight[:labelled]
+    return model.hessian(like(theta, x), model.features(x), weight)
+
+
 def best_fit(
-    engine: NumpyEngine,
+    engine: Engine,
     starts: Iterable[tuple[Any, dict[str, Any]]],
     n_starts: int,
     mechanism: Mechanism | None,
@@ -192,29 +191,28 @@ def best_fit(
         return best if engine.tempering else _with_mechanism(engine, best, mechanism)
 
 
-def _with_mechanism(engine: NumpyEngine, fit: Fit, mechanism: Mechanism | None) -> Fit:
+def _with_mechanism(engine: Engine, fit: Fit, mechanism: Mechanism | None) -> Fit:
     """The fit with a mechanism fitted to what it gives, which its parameters did not feel."""
     if mechanism is None:
         return fit
-    alone = copy(engine)
-    alone.tempering = 1.0
+    alone = engine.alone()
     with np.errstate(all="ignore"):
         begin = start.mechanism_start(engine, fit.theta, mechanism, {})
-        return fit._replace(mechanism=fit_mechanism(alone, fit.theta, begin)[0])
+        return fit._replace(mechanism=fit_mechanism(alone, fit.theta, begin)[0], sums=None)
 
 
-def _closed_form(engine: NumpyEngine, model: GaussianScores, labelled: start.ClassMoments) -> Fit:
+def _closed_form(engine: Engine, model: GaussianScores, labelled: GroupMoments) -> Fit:
     """Every row labelled, one component a class: the LDA or QDA estimates, by one M-step."""
     anywhere = start.labelled_start(model, engine.frame, labelled)
     theta = model.m_step(engine.sums(anywhere, None).moments)
-    loglik = engine.sums(theta, None).ignorable
-    return Fit(theta, None, loglik, [loglik], True, "closed form", 2)
+    sums = engine.sums(theta, None)
+    return Fit(theta, None, sums.ignorable, [sums.ignorable], True, "closed form", 2, sums)
 
 
 def _mixture_start(
-    engine: NumpyEngine,
+    engine: Engine,
     model: GaussianScores,
-    labelled: start.ClassMoments,
+    labelled: GroupMoments,
     kmeans: bool,
     values: dict[str, Any],
     rng: np.random.RandomState,
@@ -235,7 +233,7 @@ def _mixture_start(
 
 
 def _mechanism_starts(
-    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, values: dict[str, Any]
+    engine: Engine, theta: Any, mechanism: Mechanism | None, values: dict[str, Any]
 ) -> list[Mechanism | None]:
     """A free share begins both at some of it and at none, for these lead to different tops."""
     if mechanism is None:

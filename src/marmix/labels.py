@@ -2,6 +2,7 @@
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-_TEXT_FOR_MISSING = ("nan", "NaN", "None", "<NA>", "NaT", "-1")
+from marmix.arrays import namespace, to_host
+
+TEXT_FOR_MISSING = ("nan", "NaN", "None", "<NA>", "NaT", "-1")
 MISSING = -1  # in the integers; users may write it too
+_PART = 2**20  # labels looked at together where there are many
 
 
 def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDArray[Any]]:
@@ -30,15 +34,25 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
     classes : array of shape (K,)
     """
     declared = _declared_categories(y) if classes is None else None
-    values, missing = _values_and_missing(y)
-    named = None if classes is None else _as_classes(classes)
-    if _numeric(values) and (named is None or MISSING not in named.tolist()):
-        missing = missing | (values == MISSING)
-    elif values.dtype == object:
-        minus_one_is_class = named is not None and MISSING in named.tolist()
-        if not minus_one_is_class:
-            missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
-    given = _plain(values[~missing])
+    if _plain_and_long(y):
+        parts = (y[a : a + _PART] for a in range(0, len(y), _PART))
+        named = choose_classes([found_labels(part, classes) for part in parts], classes)
+        return number_labels(y, named), named
+    known, given = known_labels(y, _named(classes))
+    named = choose_classes([_distinct(given, classes)], classes, declared)
+    return _numbered(known, given, named), named
+
+
+def found_labels(y: Any, classes: Any = None) -> NDArray[Any]:
+    """The distinct labels of some rows, which may be none."""
+    return _distinct(known_labels(y, _named(classes))[1], classes)
+
+
+def _named(classes: Any) -> NDArray[Any]:
+    return np.empty(0) if classes is None else _as_classes(classes)
+
+
+def _distinct(given: NDArray[Any], classes: Any) -> NDArray[Any]:
     try:
         found = np.unique(given)
     except TypeError:
@@ -46,27 +60,51 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
         raise ValueError(f"y mixes labels of types {', '.join(kinds)}: use one type for all classes.") from None
     if len(given):
         check_classification_targets(given)
-    suspicious = [name for name in found.tolist() if isinstance(name, str) and name in _TEXT_FOR_MISSING]
-    if suspicious and (named is None or suspicious[0] not in named.tolist()):
+    suspicious = [name for name in found.tolist() if isinstance(name, str) and name in TEXT_FOR_MISSING]
+    if suspicious and suspicious[0] not in _named(classes).tolist():
         raise ValueError(
             f"y holds the text {suspicious[0]!r}, which looks like a missing label turned into text: write missing labels as "
             "None or NaN (in an object array), or name the text in classes= if it is a class."
         )
-    if named is None:
-        named = found
-        unused = (
-            [] if declared is None else [c for c in declared if c not in set(found.tolist()) and not _is_minus_one(c)]
-        )
-        if unused and len(found):
+    return found
+
+
+def choose_classes(found: Sequence[NDArray[Any]], classes: Any, declared: list[Any] | None = None) -> NDArray[Any]:
+    """The classes of a fit: those found in parts of the rows, or those that the user names, each of which must be found."""
+    some = [part for part in found if len(part)] or list(found[:1])
+    every = _distinct(np.concatenate(some), classes) if len(some) > 1 else some[0]
+    named = every if classes is None else _as_classes(classes)
+    if classes is None and declared is not None:
+        unused = [c for c in declared if c not in set(every.tolist()) and not _is_minus_one(c)]
+        if unused and len(every):
             raise ValueError(
                 f"y declares the category {unused[0]!r}, but no row has that label. Remove it "
                 "(pandas: y.cat.remove_unused_categories()) or name the classes to fit in classes=."
             )
-    _check_every_class_labelled(named, found)
+    _check_every_class_labelled(named, every)
+    return named
+
+
+def _plain_and_long(y: Any) -> bool:
+    """Whether labels are better read in parts: a long array of numbers, which may be in a file."""
+    return (
+        isinstance(y, np.ndarray)
+        and not isinstance(y, np.ma.MaskedArray)
+        and y.ndim == 1
+        and _numeric(y)
+        and len(y) > _PART
+    )
+
+
+def _code_type(classes: int) -> type[np.signedinteger[Any]]:
+    return np.int8 if classes < 2**7 else np.int64
+
+
+def _numbered(known: NDArray[np.bool_], given: NDArray[Any], named: NDArray[Any]) -> NDArray[np.integer]:
     order = np.argsort(named, kind="stable")
-    z: NDArray[Any] = np.full(len(values), MISSING, dtype=np.int8 if len(named) < 2**7 else np.int64)
-    z[~missing] = order[np.searchsorted(named[order], given)]
-    return z, named
+    z: NDArray[Any] = np.full(len(known), MISSING, dtype=_code_type(len(named)))
+    z[known] = order[np.searchsorted(named[order], given)]
+    return z
 
 
 def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
@@ -82,15 +120,52 @@ def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDAr
 
 def number_labels(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     """Integers ``z`` (-1 where the label is missing) of labels among known classes, of which some may have no row."""
+    if _plain_and_long(y):
+        z = np.empty(len(y), dtype=_code_type(len(classes)))
+        for a in range(0, len(y), _PART):
+            z[a : a + _PART] = number_labels(y[a : a + _PART], classes)
+        return z
     known, labels = known_labels(y, classes)
-    place = {name: k for k, name in enumerate(classes.tolist())}
-    strangers = [label for label in labels.tolist() if label not in place]
+    have = set(classes.tolist())
+    strangers = [label for label in np.unique(labels).tolist() if label not in have]
     if strangers:
         raise ValueError(
             f"y has the label {strangers[0]!r}, which is not among the classes of the fit, {classes.tolist()}."
         )
-    z = np.full(len(known), MISSING)
-    z[known] = [place[label] for label in labels.tolist()]
+    return _numbered(known, labels, classes)
+
+
+def encode_device_labels(y: Any, classes: Any = None) -> tuple[Any, NDArray[Any]]:
+    """`encode_labels` of numbers on a device: the integers stay there, the classes come to the host."""
+    xp = namespace(y)
+    if y.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
+    missing = xp.isnan(y) if xp.isdtype(y.dtype, "real floating") else xp.zeros_like(y, dtype=xp.bool)
+    if MISSING not in _named(classes).tolist():
+        missing = missing | (y == MISSING)
+    found = found_labels(to_host(xp.unique_values(y[~missing])), classes)
+    named = choose_classes([found], classes)
+    return number_device_labels(y, named), named
+
+
+def number_device_labels(y: Any, classes: NDArray[Any]) -> Any:
+    """`number_labels` of numbers on a device."""
+    xp = namespace(y)
+    z = xp.full_like(y, MISSING, dtype=xp.int8 if len(classes) < 2**7 else xp.int64)
+    known = xp.zeros_like(y, dtype=xp.bool)
+    for k, name in enumerate(classes.tolist()):
+        own = y == name
+        z = xp.where(own, xp.asarray(k, dtype=z.dtype, device=y.device), z)
+        known = known | own
+    missing = xp.isnan(y) if xp.isdtype(y.dtype, "real floating") else xp.zeros_like(known)
+    if MISSING not in classes.tolist():
+        missing = missing | (y == MISSING)
+    strangers = ~(known | missing)
+    if bool(xp.any(strangers)):
+        stranger = to_host(y[xp.argmax(xp.astype(strangers, xp.int8))]).item()
+        raise ValueError(
+            f"y has the label {stranger!r}, which is not among the classes of the fit, {classes.tolist()}."
+        )
     return z
 
 
@@ -111,7 +186,7 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,).",
             DataConversionWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         values = values.ravel()
         missing = None if missing is None else missing.ravel()

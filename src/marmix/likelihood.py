@@ -18,14 +18,12 @@ come sorted, the labelled ones first and by class, so that every case above is a
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array, namespace, total
 from marmix.covariance import Moments
 from marmix.missingness import Mechanism
 from marmix.uncertainty import posterior
-
-Array = NDArray[np.float64]
 
 
 class ScoreModel(Protocol):
@@ -48,7 +46,10 @@ class ScoreModel(Protocol):
         """Class scores, and what `block_moments` wants to know of them."""
 
     def block_moments(self, g: Array, share: Any, phi: Array) -> Array:
-        """Moments of G."""
+        """Moments of G, as `gathered` takes them."""
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (C, p) from the sum over blocks of what `block_moments` gave."""
 
     def scores(self, theta: Any, x: Array) -> Array:
         """Class scores of columns x."""
@@ -130,9 +131,10 @@ def block_sums(
     labelled = cuts[-1]
     scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
-    value, about_alpha, about_shape, about_share = 0.0, np.zeros(0), 0.0, 0.0
+    xp = namespace(scores)
+    value, about_alpha, about_shape, about_share = 0.0, scores[:0, 0], 0.0, 0.0
     if mechanism is None:
-        g = np.zeros_like(scores)
+        g = xp.zeros_like(scores)
     else:
         value, g, about_alpha, about_shape, about_share = mechanism.block(p, covariates, labelled, weight)
         if tempering != 1.0:
@@ -149,15 +151,15 @@ def block_sums(
         own = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
             g[:, these] += sign * p.tau[:, these]
-            loglik += sign * p.log_norm[these].sum()
+            loglik += sign * total(p.log_norm[these])
             for k, rows in own:
                 g[k, rows] += 1.0
-                loglik += scores[k, rows].sum()
+                loglik += total(scores[k, rows])
         else:
             g[:, these] += sign * p.tau[:, these] * weight[these]
-            loglik += sign * float(p.log_norm[these] @ weight[these])
+            loglik += sign * total(p.log_norm[these] * weight[these])
             for k, rows in own:
                 g[k, rows] += weight[rows]
-                loglik += float(scores[k, rows] @ weight[rows])
+                loglik += total(scores[k, rows] * weight[rows])
     moments = model.block_moments(g, share, phi)
-    return Sums(float(loglik), value, Moments(moments), about_alpha, about_shape, about_share)
+    return Sums(loglik, value, Moments(moments), about_alpha, about_shape, about_share)

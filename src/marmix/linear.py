@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
 from marmix.covariance import Moments
 from marmix.uncertainty import posterior
-
-Array = NDArray[np.float64]
 
 
 class LinearScores:
@@ -49,12 +48,15 @@ class LinearScores:
     def fill(self, phi: Array) -> None:
         """Complete phi, whose first 1 + d rows are [1, x], with squares and products."""
         if self.degree == 2:
-            np.multiply(phi[1 + self._rows], phi[1 + self._cols], out=phi[1 + self.d :])
+            d, row = self.d, 1 + self.d
+            for i in range(d):
+                multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
+                row += d - i
 
     def features(self, x: Array) -> Array:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
-        phi = np.ones((self.n_features(), x.shape[1]))
-        phi[1 : 1 + self.d] = x
+        phi = ones_beside(x, self.n_features())
+        phi[1 : 1 + self.d, :] = x
         self.fill(phi)
         return phi
 
@@ -87,12 +89,16 @@ class LinearScores:
 
     def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, None]:
         """Class scores (K, n) of a block."""
-        scores = prepared @ phi
-        return (np.vstack([np.zeros_like(scores), scores]) if self.vectors == 1 else scores), None
+        scores, xp = prepared @ phi, namespace(phi)
+        return (xp.concat([xp.zeros_like(scores), scores]) if self.vectors == 1 else scores), None
 
     def block_moments(self, g: Array, share: None, phi: Array) -> Array:
         """Moments (V, p) of ``G`` of a block."""
-        return g[-self.vectors :] @ phi.T
+        return along_rows(g[-self.vectors :, :], phi)
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (V, p): the sums over blocks as they are."""
+        return moments
 
     def second_moment(self, x: Array, weight: Array | None) -> None:
         """No term is shared by the classes."""
@@ -104,7 +110,8 @@ class LinearScores:
 
     def scores(self, theta: Array, x: Array) -> Array:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
-        return self.block_scores(theta, self.features(x))[0]
+        phi = self.features(x)
+        return self.block_scores(like(theta, phi), phi)[0]
 
     def detailed_features(self, x: Array) -> Array:
         """The features phi: each score is linear in them."""
@@ -120,26 +127,23 @@ class LinearScores:
 
     def hessian(self, theta: Array, phi: Array, weight: Array | None) -> Array:
         """Minus the second derivative of the labelled rows' log-likelihood: ``sum_j (diag(tau) - tau tau') x phi phi'``."""
-        tau = posterior(self.block_scores(theta, phi)[0]).tau[-self.vectors :]
-        w = np.ones(phi.shape[1]) if weight is None else weight
-        p = len(phi)
-        out = np.empty((self.vectors, p, self.vectors, p))
-        for k in range(self.vectors):
-            for m in range(k + 1):
-                share = w * tau[k] * ((k == m) - tau[m])
-                out[k, :, m] = (phi * share) @ phi.T
-                out[m, :, k] = out[k, :, m]
-        return out.reshape(self.vectors * p, self.vectors * p)
+        xp = namespace(phi)
+        tau = posterior(self.block_scores(theta, phi)[0]).tau[-self.vectors :, :]
+        w = 1.0 if weight is None else weight
+
+        def block(k: int, m: int) -> Array:
+            return along_rows(phi * (w * tau[k, :] * (float(k == m) - tau[m, :])), phi)
+
+        return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
         penalised = self._to_user[:, 1:]
         return penalised @ penalised.T / self.C
 
-    def calibrate(self, x: Array, total: float) -> None:
-        """Scale the coordinates of the fit by the information in columns x, which stand for rows of weight `total`."""
-        phi = self.features(x)
-        self.information = 0.25 * phi @ phi.T / phi.shape[1] + self.penalty_matrix() / total
+    def calibrate(self, products: Array, total: float) -> None:
+        """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
+        self.information = 0.25 * products + self.penalty_matrix() / total
 
     def chart(self, theta: Array) -> "LinearChart":
         """Free coordinates around these parameters; `calibrate` comes first."""

@@ -14,18 +14,18 @@ The log-likelihood of a row depends on ``n`` alone, and none of these forms lose
     label given:    log(1 - q)  = -n,                     d/dn = -1
 """
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array, namespace, replaced
 
 LINK_SHAPES: dict[str, float | None] = {"aranda-ordaz": None, "logit": 1.0, "cloglog": 0.0}
 
 # exp is finite and normal between these; beyond them the limiting forms are exact in double precision.
 _FAR_DOWN, _FAR_UP = -690.0, 690.0
-_LARGEST = np.finfo(float).max
+_LARGEST = float(np.finfo(float).max)
 
 # dn/dshape loses digits as 1/shape below this, and is summed as a series in shape e^eta there.
 _SMALL_SHAPE, _SMALL_PRODUCT = 0.01, 0.05
@@ -43,23 +43,19 @@ class Hazard(NamedTuple):
 
 def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
     """Cumulative hazard of a missing label and its derivatives."""
-    growth = np.exp(eta)
+    xp = namespace(eta)
+    growth = xp.exp(eta)
     product = shape * growth
-    log1p_product = np.log1p(product)
+    log1p_product = xp.log1p(product)
+    far = eta > (_FAR_UP if shape <= 1.0 else _FAR_UP - log(shape))
     if shape == 0:
-        n, slope = growth, growth.copy()
+        n = slope = growth
     else:
-        n, slope = log1p_product / shape, growth / (1.0 + product)
-    far = eta < _FAR_DOWN / 2
-    if far.any():
-        n[far] = growth[far]  # where the product would underflow
-    far = eta > (_FAR_UP if shape <= 1.0 else _FAR_UP - np.log(shape))
-    if far.any():
-        if shape > 0:
-            log1p_product[far] = np.logaddexp(0.0, eta[far] + np.log(shape))
-            n[far] = log1p_product[far] / shape
-            product[far] = np.minimum(product[far], _LARGEST)
-        slope[far] = np.minimum(1.0 / (shape + np.exp(-eta[far])), _LARGEST)
+        slope = growth / (1.0 + product)
+        log1p_product = replaced(log1p_product, far, lambda: eta + log(shape))  # log1p(e^y) is y from y = 40 on
+        n = replaced(log1p_product / shape, eta < _FAR_DOWN / 2, lambda: growth)  # where the product would underflow
+        product = replaced(product, far, lambda: xp.clip(product, max=_LARGEST))
+    slope = replaced(slope, far, lambda: xp.clip(1.0 / (shape + xp.exp(-eta)), max=_LARGEST))
     return Hazard(n, slope, _shape_slope(growth, product, log1p_product, shape) if with_shape_slope else None)
 
 
@@ -67,12 +63,20 @@ def _shape_slope(growth: Array, product: Array, log1p_product: Array, shape: flo
     """``dn/dshape = -(log1p(x) - x / (1 + x)) / shape^2`` with ``x = shape e^eta``; ``-e^(2 eta) / 2`` at shape 0."""
     if shape > _SMALL_SHAPE:
         return (product / (1.0 + product) - log1p_product) / shape**2
+    xp = namespace(product)
     small = product < _SMALL_PRODUCT
-    series = np.polyval(_SERIES[::-1], np.where(small, product, 0.0)) * growth**2
-    if not small.all():
-        large = ~small
-        series[large] = (product[large] / (1.0 + product[large]) - log1p_product[large]) / shape**2
-    return np.maximum(series, -_LARGEST)
+    series = _polynomial(_SERIES, xp.where(small, product, 0.0)) * growth**2
+    if shape > 0.0:
+        series = replaced(series, ~small, lambda: (product / (1.0 + product) - log1p_product) / shape**2)
+    return xp.clip(series, min=-_LARGEST)
+
+
+def _polynomial(coefficients: list[float], x: Array) -> Array:
+    """``sum_i c_i x^i`` by Horner's rule."""
+    value = coefficients[-1] + 0.0 * x
+    for coefficient in coefficients[-2::-1]:
+        value = value * x + coefficient
+    return value
 
 
 class HazardCurvature(NamedTuple):
@@ -93,7 +97,7 @@ def hazard_curvature(eta: Array, shape: float, h: Hazard) -> HazardCurvature:
     growth = np.exp(np.minimum(eta, _FAR_UP))
     product = shape * growth
     small = product < _SMALL_PRODUCT
-    series = -np.polyval(_SERIES_SLOPE[::-1], np.where(small, product, 0.0)) * growth**3
+    series = -_polynomial(_SERIES_SLOPE, np.where(small, product, 0.0)) * growth**3
     if shape > 0.0:
         series = np.where(small, series, -(h.slope**2 + 2.0 * h.shape_slope) / shape)
     return HazardCurvature(h.slope / (1.0 + product), -(h.slope**2), series)
@@ -101,7 +105,7 @@ def hazard_curvature(eta: Array, shape: float, h: Hazard) -> HazardCurvature:
 
 def odds_against(n: Array) -> Array:
     """``1 / expm1(n) = (1 - q) / q``: the slope of ``log q`` in the hazard."""
-    return 1.0 / np.expm1(n)
+    return 1.0 / namespace(n).expm1(n)
 
 
 def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array, Array, Array]:
@@ -110,14 +114,15 @@ def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array
     ``n`` is the whole hazard, ``extra`` the part of it that is missing completely at random. Without that part,
     ``log q = eta`` far down, with slope 1.
     """
+    xp = namespace(n)
     against = odds_against(n)
-    log_q = -np.log1p(against)
+    log_q = -xp.log1p(against)
     eta_slope = against * slope
     if extra == 0.0:
         far = eta < _FAR_DOWN
-        if far.any():
-            log_q[far], eta_slope[far] = eta[far], 1.0
-            against[far] = np.minimum(against[far], _LARGEST)
+        log_q = replaced(log_q, far, lambda: eta)
+        eta_slope = replaced(eta_slope, far, lambda: xp.ones_like(eta))
+        against = replaced(against, far, lambda: xp.clip(against, max=_LARGEST))
     return log_q, against, eta_slope
 
 

@@ -18,11 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marmix.arrays import Array, along_rows, in_double, in_precision_of, namespace, total
 from marmix.charts import MechanismChart, climb
 from marmix.links import LINK_SHAPES, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.uncertainty import MEASURES, Measured, Posterior, measure_function, posterior
-
-Array = NDArray[np.float64]
 
 
 class MissingnessTerms(NamedTuple):
@@ -191,25 +190,26 @@ class Mechanism:
 
     def eta(self, drivers: Array) -> Array:
         """The linear predictor."""
-        eta = self.alpha[1] * drivers[0]
+        eta = self.alpha[1] * drivers[0, :]
         eta += self.alpha[0]
-        for slope, covariate in zip(self.alpha[2:], drivers[1:], strict=True):
-            eta += slope * covariate
+        for i, slope in enumerate(self.alpha[2:], start=1):
+            eta += slope * drivers[i, :]
         return eta
 
     def missing_proba_of(self, drivers: Array) -> Array:
         """q of rows with these drivers."""
         with np.errstate(all="ignore"):
-            return -np.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
+            return -namespace(drivers).expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
 
     def block(
         self, p: Posterior, covariates: Array | None, labelled: int, weight: Array | None = None
     ) -> MechanismSums:
         """Log-likelihood and gradients of a block whose first `labelled` rows have their label."""
         u, gradient = self.measured(p)
-        drivers = drivers_of(u, covariates)
+        drivers = in_double(drivers_of(u, covariates))  # the link is exact in double precision only
+        weight = None if weight is None else in_double(weight)
         loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
-        gradient *= self.alpha[1] * eta_slope
+        gradient *= in_precision_of(gradient, self.alpha[1] * eta_slope)
         alpha, shape, share = self._score(drivers, hazard_slope, eta_slope, h)
         return MechanismSums(loglik, gradient, alpha, shape, share)
 
@@ -218,20 +218,25 @@ class Mechanism:
         h = hazard(eta, self.shape, self.free_shape)
         n = h.n + self.extra if self.share else h.n
         log_q, against, slope = log_missing(eta[labelled:], n[labelled:], h.slope[labelled:], self.extra)
-        hazard_slope, eta_slope = np.empty_like(eta), np.empty_like(eta)
-        hazard_slope[:labelled], hazard_slope[labelled:] = -1.0, against
-        np.negative(h.slope[:labelled], out=eta_slope[:labelled])
+        xp = namespace(eta)
+        hazard_slope, eta_slope = xp.empty_like(eta), xp.empty_like(eta)
+        hazard_slope[:labelled] = -1.0
+        hazard_slope[labelled:] = against
+        eta_slope[:labelled] = -h.slope[:labelled]
         eta_slope[labelled:] = slope
         if weight is None:
-            return float(log_q.sum() - n[:labelled].sum()), hazard_slope, eta_slope, h
+            return total(log_q) - total(n[:labelled]), hazard_slope, eta_slope, h
         hazard_slope *= weight
         eta_slope *= weight
-        return float(log_q @ weight[labelled:] - n[:labelled] @ weight[:labelled]), hazard_slope, eta_slope, h
+        value = total(log_q * weight[labelled:]) - total(n[:labelled] * weight[:labelled])
+        return value, hazard_slope, eta_slope, h
 
     def _score(self, drivers: Array, hazard_slope: Array, eta_slope: Array, h: Hazard) -> tuple[Array, float, float]:
-        alpha = np.array([eta_slope.sum(), *(drivers @ eta_slope)])
-        shape = 0.0 if h.shape_slope is None else float(hazard_slope @ h.shape_slope)
-        share = float(hazard_slope.sum() / (1.0 - self.share)) if self.free_share else 0.0
+        xp = namespace(eta_slope)
+        slopes = along_rows(drivers, eta_slope[None, :])
+        alpha = xp.concat([xp.reshape(total(eta_slope), (1,)), xp.reshape(slopes, (drivers.shape[0],))])
+        shape = 0.0 if h.shape_slope is None else total(hazard_slope * h.shape_slope)
+        share = total(hazard_slope) / (1.0 - self.share) if self.free_share else 0.0
         return alpha, shape, share
 
     # Fitting the mechanism to given uncertainties.
@@ -297,7 +302,9 @@ class Mechanism:
 
 def drivers_of(u: Array, covariates: Array | None) -> Array:
     """The uncertainty (n,) above the covariates (L, n)."""
-    return u[None, :] if covariates is None or not len(covariates) else np.vstack([u, covariates])
+    if covariates is None or not covariates.shape[0]:
+        return u[None, :]
+    return namespace(u).concat([u[None, :], covariates])
 
 
 def _class_major_posterior(scores: ArrayLike) -> Posterior:

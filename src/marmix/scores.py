@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from marmix.arrays import Array, along_rows, like, namespace
 from marmix.covariance import Moments, Structure
-
-Array = NDArray[np.float64]
 
 
 class Gaussians(NamedTuple):
@@ -66,25 +65,31 @@ class GaussianScores:
         scores = self.structure.scores(prepared, phi)
         if self.single:
             return scores, None
-        by_class = np.empty((self.n_classes, scores.shape[1]))
-        share = np.empty_like(scores)
-        for k, own in enumerate(self._slices):
-            top = scores[own].max(axis=0)
-            np.exp(scores[own] - top, out=share[own])
-            total = share[own].sum(axis=0)
-            share[own] /= total
-            by_class[k] = top + np.log(total)
-        return by_class, share
+        xp = namespace(scores)
+        by_class, share = [], []
+        for own in self._slices:
+            top = xp.max(scores[own, :], axis=0)
+            part = xp.exp(scores[own, :] - top)
+            total = xp.sum(part, axis=0)
+            share.append(part / total)
+            by_class.append(top + xp.log(total))
+        return xp.stack(by_class), xp.concat(share)
 
     def block_moments(self, g: Array, share: Array | None, phi: Array) -> Array:
-        """Moments (C, p) of ``G`` of a block; the classes' G reaches the components by their shares."""
-        return self.structure.moments(g if share is None else g[self.owner] * share, phi)
+        """Moments of ``G`` of a block; the classes' G reaches the components by their shares."""
+        if share is not None:
+            g = namespace(g).concat([g[k : k + 1, :] * share[own, :] for k, own in enumerate(self._slices)])
+        return self.structure.moments(g, phi)
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (C, p) from the sum over blocks of what `block_moments` gave."""
+        return self.structure.gathered(moments)
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
         """Moments of the quadratic term that all components share, if they share one."""
         if not self.structure.shared_quadratic:
             return None
-        return x @ x.T if weight is None else (x * weight) @ x.T
+        return along_rows(x if weight is None else x * weight, x)
 
     def shared_term(self, theta: Gaussians, second: Array) -> float:
         """The sum over rows of that term."""
@@ -92,7 +97,8 @@ class GaussianScores:
 
     def scores(self, theta: Gaussians, x: Array) -> Array:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
-        return self.block_scores(self.prepare(theta), self.structure.features(x))[0]
+        phi = self.structure.features(x)
+        return self.block_scores(like(self.prepare(theta), phi), phi)[0]
 
     def detailed_features(self, x: Array) -> Array:
         """Features (p, n) in which the score of each component is linear; they begin with those of phi."""

@@ -1,9 +1,9 @@
 """Starting values, and the axes in which a fit is done."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,66 +11,15 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
 from marmix.charts import SHAPE_MAX, SHARE_MAX
-from marmix.engines import Frame, NumpyEngine
+from marmix.engines import Engine, Frame
 from marmix.missingness import Mechanism
+from marmix.moments import GroupMoments
 from marmix.scores import Gaussians, GaussianScores
 
 Array = NDArray[np.float64]
 
-_CHUNK = 65536  # rows looked at together where moments of X are taken
 _SAMPLE = 20_000  # rows that suffice for k-means
 _MECHANISM_ROWS = 4096  # rows that suffice to start the mechanism
-
-
-class ClassMoments(NamedTuple):
-    """Weights, means and scatter matrices (sums of squares about the mean) of the labelled rows of each class."""
-
-    weight: Array
-    mean: Array
-    scatter: Array
-
-
-def _chunks(n: int) -> list[slice]:
-    return [slice(a, min(a + _CHUNK, n)) for a in range(0, n, _CHUNK)]
-
-
-def overall_moments(X: NDArray[np.floating], weight: Array | None) -> tuple[Array, Array]:
-    """Mean and covariance of all rows, in two passes over chunks."""
-    n, d = X.shape
-    total = float(n if weight is None else weight.sum())
-    mean, covariance = np.zeros(d), np.zeros((d, d))
-    for rows in _chunks(n):
-        mean += X[rows].sum(axis=0, dtype=float) if weight is None else weight[rows] @ X[rows]
-    mean /= total
-    for rows in _chunks(n):
-        centred = X[rows] - mean
-        covariance += (centred if weight is None else centred * weight[rows][:, None]).T @ centred
-    return mean, covariance / total
-
-
-def class_moments(X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None, classes: int) -> ClassMoments:
-    """Moments of the labelled rows of each class, in two passes over chunks."""
-    d = X.shape[1]
-    out = ClassMoments(np.zeros(classes), np.zeros((classes, d)), np.zeros((classes, d, d)))
-    for rows, k, own, w in _labelled_runs(z, weight, classes):
-        out.weight[k] += w.sum()
-        out.mean[k] += w @ X[rows][own]
-    np.divide(out.mean, out.weight[:, None], out=out.mean)
-    for rows, k, own, w in _labelled_runs(z, weight, classes):
-        centred = X[rows][own] - out.mean[k]
-        out.scatter[k] += (centred.T * w) @ centred
-    return out
-
-
-def _labelled_runs(
-    z: NDArray[np.integer], weight: Array | None, classes: int
-) -> Iterator[tuple[slice, int, NDArray[np.intp], Array]]:
-    """Chunk by chunk and class by class: the rows of the chunk, the class, its rows among them, their weights."""
-    for rows in _chunks(len(z)):
-        for k in range(classes):
-            own = np.flatnonzero(z[rows] == k)
-            if len(own):
-                yield rows, k, own, np.ones(len(own)) if weight is None else weight[rows][own]
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
@@ -104,7 +53,7 @@ def prior_rows(d: int) -> float:
     return d + 1.0
 
 
-def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: ClassMoments, singular: bool) -> Frame:
+def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: GroupMoments, singular: bool) -> Frame:
     """Axes in which the pooled within-class covariance of the labelled rows is the identity.
 
     Few labels are no danger: the pooled matrix is shrunk to that of all rows, and to its diagonal where that is singular.
@@ -116,7 +65,7 @@ def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: Cl
 
 
 def labelled_start(
-    model: GaussianScores, frame: Frame, labelled: ClassMoments, rng: np.random.RandomState | None = None
+    model: GaussianScores, frame: Frame, labelled: GroupMoments, rng: np.random.RandomState | None = None
 ) -> Gaussians:
     """Class moments of the labelled rows, covariances shrunk to the pooled one; one component a class.
 
@@ -137,8 +86,15 @@ def labelled_start(
     )
 
 
+def _few_rows(engine: Engine) -> tuple[Array, Array, list[int]]:
+    """Features and weights of a sample, and where its classes begin."""
+    few = engine.thinned(min(_SAMPLE, engine.n_rows))
+    (x, cuts, w, _) = next(iter(few.pieces(few.n_rows)))
+    return x, np.asarray(w), cuts
+
+
 def split_start(
-    engine: NumpyEngine,
+    engine: Engine,
     model: GaussianScores,
     single: GaussianScores,
     base: Gaussians,
@@ -146,10 +102,9 @@ def split_start(
     names: list[Any],
 ) -> Gaussians:
     """Several components a class: k-means within the rows of each class, the unlabelled ones assigned by `base`."""
-    few = engine.thinned(min(_SAMPLE, engine.x.shape[1]))
-    x, w = few.x, np.asarray(few.weight)
+    x, w, cuts = _few_rows(engine)
     assigned = single.scores(base, x).argmax(axis=0)
-    for k, (a, b) in enumerate(pairwise(few.cuts)):
+    for k, (a, b) in enumerate(pairwise(cuts)):
         assigned[a:b] = k
     cluster = np.zeros(x.shape[1], dtype=int)
     first = np.concatenate([[0], np.cumsum(model.counts)])
@@ -166,13 +121,12 @@ def split_start(
     return _cluster_moments(model, x, w, cluster)
 
 
-def kmeans_start(engine: NumpyEngine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
+def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
     """The paper's start: k-means with ten starts, clusters given to the classes whose labels they hold."""
-    few = engine.thinned(min(_SAMPLE, engine.x.shape[1]))
-    x, w, clusters = few.x, np.asarray(few.weight), int(sum(model.counts))
+    (x, w, cuts), clusters = _few_rows(engine), int(sum(model.counts))
     labels = KMeans(clusters, n_init=10, random_state=rng).fit(x.T, sample_weight=w).labels_
     votes = np.zeros((clusters, len(model.counts)))
-    for k, (a, b) in enumerate(pairwise(few.cuts)):
+    for k, (a, b) in enumerate(pairwise(cuts)):
         votes[:, k] = np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
     # one column for every component, so that each class gets as many clusters as it has components
     cluster, component = linear_sum_assignment(-votes[:, model.owner])
@@ -234,7 +188,7 @@ def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def mechanism_start(engine: NumpyEngine, theta: Gaussians, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
+def mechanism_start(engine: Engine, theta: Gaussians, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
     """alpha roughly fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
 
     The user's `values` of alpha, shape and share come first; the last two only where they are free.

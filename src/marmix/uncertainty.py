@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array, like, namespace, on_host, replaced, to_host
 
 
 class Posterior(NamedTuple):
@@ -47,19 +47,21 @@ def posterior(scores: Array) -> Posterior:
     ``rest`` is summed without the leading class: ``1 - tau_(1) = rest / (1 + rest)`` keeps its digits where
     ``1 - tau_(1)`` would be rounded to zero.
     """
-    top = np.maximum(scores[0], scores[1])
-    second = np.minimum(scores[0], scores[1])
-    for row in scores[2:]:
-        second = np.maximum(second, np.minimum(top, row))
-        top = np.maximum(top, row)
-    tau = np.exp(scores - top)
-    if len(scores) == 2:
-        rest = tau[0] * tau[1]  # one of the two is exp(0) = 1
+    xp, classes = namespace(scores), scores.shape[0]
+    top = xp.maximum(scores[0, :], scores[1, :])
+    second = xp.minimum(scores[0, :], scores[1, :])
+    for k in range(2, classes):
+        row = scores[k, :]
+        second = xp.maximum(second, xp.minimum(top, row))
+        top = xp.maximum(top, row)
+    tau = xp.exp(scores - top)
+    if classes == 2:
+        rest = tau[0, :] * tau[1, :]  # one of the two is exp(0) = 1
     else:
-        rest = np.sum(tau * (scores < top), axis=0)
-        rest += np.rint(tau.sum(axis=0) - 1.0 - rest)  # classes that tie with the leading one
+        rest = xp.sum(xp.where(scores < top, tau, 0.0), axis=0)
+        rest += xp.round(xp.sum(tau, axis=0) - 1.0 - rest)  # classes that tie with the leading one
     tau *= 1.0 / (1.0 + rest)
-    return Posterior(scores, top, second, rest, top + np.log1p(rest), tau)
+    return Posterior(scores, top, second, rest, top + xp.log1p(rest), tau)
 
 
 class Measured(NamedTuple):
@@ -71,18 +73,17 @@ class Measured(NamedTuple):
 
 def margin(p: Posterior) -> Measured:
     """Squared margin confidence ``delta^2``; for two classes ``delta = tanh(|s_1 - s_2| / 2)`` (S1)."""
-    tau = p.tau
-    if len(tau) == 2:
-        delta = np.tanh(0.5 * (p.scores[0] - p.scores[1]))  # signed: the square forgets it, the slope needs it
-        gradient = np.empty_like(tau)
-        np.multiply(tau[0], tau[1], out=gradient[0])
-        gradient[0] *= delta
-        gradient[0] *= 4.0
-        np.negative(gradient[0], out=gradient[1])
+    tau, xp = p.tau, namespace(p.tau)
+    if tau.shape[0] == 2:
+        delta = xp.tanh(0.5 * (p.scores[0, :] - p.scores[1, :]))  # signed: the square forgets it, the slope needs it
+        gradient = xp.empty_like(tau)
+        gradient[0, :] = tau[0, :] * tau[1, :]
+        gradient[0, :] *= 4.0 * delta
+        gradient[1, :] = -gradient[0, :]
         return Measured(delta * delta, gradient)
     delta, short = _margin_and_shortfall(p)
     leads, follows = _leaders(p)
-    gradient = short * leads - (delta + follows) * ~leads
+    gradient = xp.where(leads, short, xp.where(follows, -1.0 - delta, -delta))
     gradient *= tau
     gradient *= 2.0 * delta
     return Measured(delta * delta, gradient)
@@ -92,23 +93,24 @@ def discriminant(p: Posterior) -> Measured:
     """Squared log-odds of the two leading classes."""
     gap = p.top - p.second
     leads, follows = _leaders(p)
-    return Measured(gap * gap, (leads * 1.0 - follows) * (2.0 * gap))
+    return Measured(gap * gap, _chosen(leads, follows, 2.0 * gap))
 
 
 def signed_margin(p: Posterior) -> Measured:
     """``tau_2 - tau_1 = tanh((s_2 - s_1) / 2)`` of two classes."""
-    if len(p.tau) != 2:
+    if p.tau.shape[0] != 2:
         raise ValueError(
-            f"uncertainty='signed-margin' is for two classes, not {len(p.tau)}: use 'margin' or 'entropy'."
+            f"uncertainty='signed-margin' is for two classes, not {p.tau.shape[0]}: use 'margin' or 'entropy'."
         )
-    slope = 2.0 * p.tau[0] * p.tau[1]
-    return Measured(np.tanh(0.5 * (p.scores[1] - p.scores[0])), np.array([-slope, slope]))
+    xp = namespace(p.tau)
+    slope = 2.0 * p.tau[0, :] * p.tau[1, :]
+    return Measured(xp.tanh(0.5 * (p.scores[1, :] - p.scores[0, :])), xp.stack([-slope, slope]))
 
 
 def entropy(p: Posterior) -> Measured:
     """Shannon entropy; ``dH/ds_k = H (p_k - tau_k)`` with ``p_k = -tau_k log tau_k / H``."""
     log_h, share = _log_entropy_and_shares(p)
-    value = np.exp(log_h)
+    value = namespace(log_h).exp(log_h)
     return Measured(value, value * (share - p.tau))
 
 
@@ -121,7 +123,7 @@ def log_entropy(p: Posterior) -> Measured:
 def gini(p: Posterior) -> Measured:
     """Gini impurity ``sum_k tau_k (1 - tau_k)``; ``du/ds_k = 2 tau_k (sum_l tau_l^2 - tau_k)``."""
     tau, complement = p.tau, _complement(p)
-    value = np.sum(tau * complement, axis=0)
+    value = namespace(tau).sum(tau * complement, axis=0)
     return Measured(value, 2.0 * tau * (complement - value))
 
 
@@ -149,31 +151,45 @@ def measure_function(uncertainty: str | Callable[..., object]) -> Callable[[Post
 def log_tau(p: Posterior) -> Array:
     """Log posteriors, (K, n), exact at both ends."""
     out = p.scores - p.top
-    out -= np.log1p(p.rest)
+    out -= namespace(out).log1p(p.rest)
     return out
 
 
 def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which class leads and which follows in each row; of tied classes the first ones."""
     leads, follows = p.scores == p.top, p.scores == p.second
-    if np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
+    if on_host(leads) and np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
         return leads, follows
-    leads &= np.cumsum(leads, axis=0) == 1
-    follows &= ~leads
-    follows &= np.cumsum(follows, axis=0) == 1
-    return leads, follows
+    leads = _first(leads)
+    return leads, _first(follows & ~leads)
+
+
+def _first(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of the classes chosen in a row, the first."""
+    before = chosen[0, :]
+    for k in range(1, chosen.shape[0]):
+        chosen[k, :] &= ~before
+        before = before | chosen[k, :]
+    return chosen
+
+
+def _chosen(leads: NDArray[np.bool_], follows: NDArray[np.bool_], value: Array) -> Array:
+    """``value`` for the leading class, ``-value`` for the one that follows, 0 for the others."""
+    xp = namespace(value)
+    return xp.where(leads, value, xp.where(follows, -value, 0.0))
 
 
 def _margin_and_shortfall(p: Posterior) -> tuple[Array, Array]:
     """``delta = tau_(1) - tau_(2)`` and ``1 - delta``, neither as a difference of two numbers near 1."""
+    xp = namespace(p.top)
     gap = p.second - p.top
     norm = 1.0 + p.rest
-    return -np.expm1(gap) / norm, (p.rest + np.exp(gap)) / norm
+    return -xp.expm1(gap) / norm, (p.rest + xp.exp(gap)) / norm
 
 
 def _complement(p: Posterior) -> Array:
     """``1 - tau``, from ``rest`` for the leading class."""
-    return np.where(p.scores == p.top, p.rest / (1.0 + p.rest), 1.0 - p.tau)
+    return namespace(p.tau).where(p.scores == p.top, p.rest / (1.0 + p.rest), 1.0 - p.tau)
 
 
 def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
@@ -182,22 +198,25 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
     The leading term is ``-log tau_(1) = log1p(rest)``; where ``rest`` underflows its logarithm is that of the
     leading gap.
     """
+    xp = namespace(p.scores)
     log_posterior = log_tau(p)
     with np.errstate(divide="ignore"):
-        log_surprise = np.log(-log_posterior)  # -inf where log tau_(1) underflowed
+        log_surprise = xp.log(-log_posterior)  # -inf where log tau_(1) underflowed
     certain = p.rest < 1e-290
-    if np.any(certain):
+
+    def among_certain() -> Array:
         leads, _ = _leaders(p)
-        others = np.where(leads, -np.inf, p.scores - p.top)[:, certain]
-        largest = others.max(axis=0)
-        log_rest = largest + np.log(np.sum(np.exp(others - largest), axis=0))
-        log_surprise[:, certain] = np.where(leads[:, certain], log_rest, log_surprise[:, certain])
+        others = xp.exp(xp.where(leads, p.second, p.scores) - p.second)
+        log_rest = p.second - p.top + xp.log(xp.sum(others, axis=0) - 1.0)
+        return xp.where(leads, log_rest, log_surprise)
+
+    log_surprise = replaced(log_surprise, certain, among_certain)
     terms = log_posterior + log_surprise
-    top = terms.max(axis=0)
-    share = np.exp(terms - top)
-    total = share.sum(axis=0)
+    top = xp.max(terms, axis=0)
+    share = xp.exp(terms - top)
+    total = xp.sum(share, axis=0)
     share /= total
-    return top + np.log(total), share
+    return top + xp.log(total), share
 
 
 # Steps in the scores for second derivatives: near eps^(1/3); and where a measure of three or more classes has kinks, whose mass
@@ -227,6 +246,9 @@ def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Arr
 
 
 def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
+    if not on_host(p.scores):  # a function of the user's knows NumPy
+        value, gradient = _user_measure(function, posterior(to_host(p.scores)))
+        return Measured(like(value, p.scores), like(gradient, p.scores))
     at = np.ascontiguousarray(log_tau(p).T)
     answer = function(at)
     value = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=float)

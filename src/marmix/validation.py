@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from marmix.covariance import STRUCTURES
@@ -15,6 +16,7 @@ from marmix.solvers import SOLVERS
 Array = NDArray[np.float64]
 
 _CHUNK = 65536  # rows looked at together
+MOST_DENSE_FEATURES = 2000
 STARTS = ("labelled", "kmeans")
 START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
 
@@ -49,6 +51,8 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
     _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
     _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    if params["precision"] not in ("double", "single"):
+        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
     _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
 
 
@@ -74,8 +78,37 @@ def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[A
         raise ValueError(f"{name}={value!r} must be {wanted}.")
 
 
-def check_finite(X: NDArray[np.floating], names: Sequence[str]) -> None:
-    """Refuse missing and infinite features, naming the first such column."""
+def refuse_sparse(X: Any) -> None:
+    """Refuse sparse matrices, with what to do instead."""
+    if issparse(X):
+        raise TypeError(
+            f"Sparse data was passed, a matrix of shape {X.shape}, but marmix needs dense rows: means and covariances are dense. "
+            "Reduce the columns first, e.g. make_pipeline(TruncatedSVD(50), MARGaussianMixture()), or use X.toarray() if it fits "
+            "in memory."
+        )
+
+
+def check_table(X: Any) -> None:
+    """Refuse what is no table of numbers, among arrays that are not brought into memory."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
+    kind = getattr(getattr(X, "dtype", None), "kind", "f")
+    if kind not in "fiub":
+        raise ValueError(f"X has the type {X.dtype}: features must be real numbers.")
+
+
+def check_width(d: int, covariance_type: str) -> None:
+    """Refuse more features than covariance matrices can be afforded for, with what to do instead."""
+    if covariance_type in ("full", "tied") and d > MOST_DENSE_FEATURES:
+        raise ValueError(
+            f"{d} features with covariance_type={covariance_type!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "
+            f"no more than {MOST_DENSE_FEATURES} features are supported. Use covariance_type='diag', or reduce the features "
+            "first, e.g. make_pipeline(PCA(50), MARGaussianMixture())."
+        )
+
+
+def check_finite(X: NDArray[np.floating], names: Sequence[str], first: int = 0) -> None:
+    """Refuse missing and infinite features, naming the first such column; `first` is the number of the first row."""
     for start in range(0, len(X), _CHUNK):
         chunk = X[start : start + _CHUNK]
         finite = np.isfinite(chunk)
@@ -85,8 +118,8 @@ def check_finite(X: NDArray[np.floating], names: Sequence[str]) -> None:
         row = start + int(np.flatnonzero(~finite[:, column])[0])
         what = "NaN" if np.isnan(X[row, column]) else "infinity"
         raise ValueError(
-            f"Input X contains {what} in column {names[column]!r} (first in row {row}): only labels may be missing. Impute the "
-            "features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
+            f"Input X contains {what} in column {names[column]!r} (first in row {first + row}): only labels may be missing. "
+            "Impute the features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
         )
 
 
@@ -125,6 +158,48 @@ def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:
     return [int(count) for count in counts]
 
 
+def file_weights(
+    X: NDArray[Any], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Weights of rows that stay in a file, checked; they may be in a file too."""
+    if sample_weight is None:
+        return None
+    weight = sample_weight if isinstance(sample_weight, np.ndarray) else np.asarray(sample_weight, dtype=float)
+    if weight.shape != (len(X),):
+        raise ValueError(f"sample_weight must have shape ({len(X)},), one weight a row; got {weight.shape}.")
+    left = np.zeros(len(classes), dtype=bool)
+    for start in range(0, len(X), _CHUNK):
+        w, own = np.asarray(weight[start : start + _CHUNK]), z[start : start + _CHUNK]
+        if not np.isfinite(w).all():
+            raise ValueError("Input sample_weight contains NaN or infinity.")
+        refuse_negative(w)
+        if len(classes):
+            left[np.unique(own[(w > 0) & (own >= 0)])] = True
+    check_weighted_classes(classes, left)
+    return weight
+
+
+def check_lengths(X: Any, beside: Any, name: str = "y") -> None:
+    """Refuse rows and labels, or weights, of different numbers."""
+    if X.shape[0] != beside.shape[0]:
+        raise ValueError(f"X and {name} have inconsistent numbers of samples: {X.shape[0]} and {beside.shape[0]}.")
+
+
+def refuse_negative(weight: NDArray[Any]) -> None:
+    """Refuse negative weights."""
+    if (weight < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
+
+
+def check_weighted_classes(classes: NDArray[Any], left: NDArray[np.bool_]) -> None:
+    """Refuse a class of whose labelled rows none has weight."""
+    for name, is_left in zip(classes.tolist(), left.tolist(), strict=True):
+        if not is_left:
+            raise ValueError(
+                f"class {name!r} has no labelled row of positive sample_weight: give one a weight, or drop the class."
+            )
+
+
 def weighted_rows(
     X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
 ) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
@@ -132,15 +207,12 @@ def weighted_rows(
     if sample_weight is None:
         return X, z, None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if (weight < 0).any():
-        raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
+    refuse_negative(weight)
     counts = weight > 0
     if not counts.all():
         X, z, weight = X[counts], z[counts], weight[counts]
-    left = set(z[z >= 0].tolist())
-    for k, name in enumerate(classes.tolist()):
-        if k not in left:
-            raise ValueError(
-                f"class {name!r} has no labelled row of positive sample_weight: give one a weight, or drop the class."
-            )
+    left = np.zeros(len(classes), dtype=bool)
+    if len(classes):
+        left[np.unique(z[z >= 0])] = True
+    check_weighted_classes(classes, left)
     return X, z, weight

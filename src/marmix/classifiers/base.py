@@ -1,100 +1,59 @@
 """What the estimators share: validation in, prediction and fitted attributes out."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
+from marmix.arrays import Array, namespace, to_host
 from marmix.charts import SHAPE_MAX
-from marmix.engines import Frame, NumpyEngine, block_rows
+from marmix.classifiers.prediction import Predictor
+from marmix.engines import Covariates, Engine, Frame, Setting
+from marmix.engines.device import DeviceRows
 from marmix.inference import Fingerprint
-from marmix.labels import encode_labels, known_labels, number_labels
+from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
-from marmix.missingness import Mechanism, drivers_of
+from marmix.missingness import Mechanism
 from marmix.notes import BoundaryWarning, mechanism_notes
+from marmix.places import on_cluster, on_device
+from marmix.rows import HostRows
 from marmix.solvers import Fit
-from marmix.start import overall_moments
-from marmix.uncertainty import Posterior, entropy, log_tau, measure_function, posterior
-from marmix.validation import check_finite, feature_columns, weighted_rows
-
-Array = NDArray[np.float64]
-
-
-class SettingAndMethod:
-    """A parameter and a method of the same name, which the paper's word "uncertainty" wants to be.
-
-    Setting it sets the parameter, which `get_params` returns; reading it from an estimator gives the method.
-    """
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __set__(self, estimator: BaseEstimator, value: object) -> None:
-        vars(estimator)[self.name] = value
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        return self if estimator is None else estimator._uncertainty_of
+from marmix.streams import in_file, opened
+from marmix.validation import (
+    check_lengths,
+    check_table,
+    check_weighted_classes,
+    feature_columns,
+    file_weights,
+    refuse_negative,
+    refuse_sparse,
+    weighted_rows,
+)
 
 
-class Rows(NamedTuple):
-    """Validated training data; `X` and `z` are all rows, the others those of positive weight."""
+class Training(NamedTuple):
+    """Validated rows, and what a first look at them has shown."""
 
-    X: NDArray[Any]
-    z: NDArray[Any]
+    rows: Any  # HostRows, DeviceRows or ClusterRows
     names: list[str]
-    counted: NDArray[Any]
-    labels: NDArray[Any]
-    weight: Array | None
     mean: Array
     covariance: Array
-    covariates: tuple[Frame, list[int]] | None
-    kept: NDArray[Any] | None  # the places of these rows, None where they are all rows
+    covariates: Covariates | None
+
+    def setting(self, frame: Frame, model: ScoreModel, tempering: float) -> Setting:
+        """What the engine of a fit knows besides the rows."""
+        return Setting(frame, model, self.covariates, tempering)
 
 
 def silent(line: str) -> None:
     """Take a line of progress and say nothing."""
 
 
-def _models_missingness(estimator: "MARClassifier") -> bool:
-    if estimator.link is None:
-        raise AttributeError(
-            f"link=None ignores the mechanism: fit {type(estimator).__name__} with a link to have one."
-        )
-    return True
-
-
-def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """Accuracy on the rows whose label is known."""
-    check_is_fitted(estimator)
-    known, labels = known_labels(y, estimator.classes_)
-    if not known.any():
-        raise ValueError("score needs labelled rows, and every label in y is missing.")
-    predicted = estimator.predict(X)
-    if len(predicted) != len(known):
-        raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(known)}.")
-    weight = None
-    if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=float)
-        if weight.shape != known.shape:
-            raise ValueError(f"sample_weight must have shape {known.shape}, one weight a row; got {weight.shape}.")
-        weight = weight[known]
-    return float(accuracy_score(labels, predicted[known], sample_weight=weight))
-
-
-class MARClassifier(ClassifierMixin, BaseEstimator):
+class MARClassifier(Predictor):
     """Base of the estimators: everything but the score model. Not for direct use."""
-
-    uncertainty: Any = SettingAndMethod()
-    link: str | None
-    classes_: NDArray[Any]
-    _model: ScoreModel
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator, as scikit-learn's `get_params`."""
@@ -102,39 +61,80 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     # Into the fit.
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Rows:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """The rows, checked; `reset` is False where they are those of the previous fit."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        rows = self._rows(X, y, sample_weight, reset)
         names = self._column_names()
-        check_finite(X, names)
-        if reset:
-            z, self.classes_ = encode_labels(y, self.classes)
-        else:
-            z = number_labels(y, self.classes_)
-        if len(z) != len(X):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
-        counted, labels, weight = weighted_rows(X, z, sample_weight, self.classes_ if reset else self.classes_[:0])
-        mean, covariance = overall_moments(counted, weight)
-        covariates = None
+        mean, covariance = rows.moments.overall()
+        if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+            rows.check_finite(names)
         columns = feature_columns(self.mechanism_features, names) if reset else self._columns
+        covariates = None
         if columns and self.link is not None:
             sd = np.sqrt(np.diag(covariance))[columns]
             covariates = Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))), columns
-        kept = None if len(counted) == len(X) else np.flatnonzero(np.asarray(sample_weight) > 0)
-        return Rows(X, z, names, counted, labels, weight, mean, covariance, covariates, kept)
+        return Training(rows, names, mean, covariance, covariates)
 
-    def _mechanism(self, rows: Rows) -> Mechanism | None:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
+        """The rows where they are: on the host, on a device or on a cluster."""
+        X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+        refuse_sparse(X)
+        if on_cluster(X):
+            from marmix.engines.cluster import ClusterRows
+
+            return ClusterRows.of(self, X, y, sample_weight, reset)
+        if on_device(X):
+            return self._device_rows(X, y, sample_weight, reset)
+        if in_file(X):
+            check_table(X)
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        else:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        z = self._numbers(y, reset)
+        check_lengths(X, z)
+        named, labels_in_file = self.classes_ if reset else self.classes_[:0], isinstance(y, np.memmap)
+        if in_file(X):
+            weight = file_weights(X, z, sample_weight, named)
+            return HostRows(X, z, X, z, weight, None, len(self.classes_), labels_in_file)
+        counted, labels, weight = weighted_rows(X, z, sample_weight, named)
+        kept = None if len(counted) == len(X) else np.flatnonzero(np.asarray(sample_weight) > 0)
+        return HostRows(X, z, counted, labels, weight, kept, len(self.classes_), False)
+
+    def _numbers(self, y: Any, reset: bool) -> Any:
+        """The numbers of the classes, -1 where a label is missing; `reset` finds the classes."""
+        if not reset:
+            return number_device_labels(y, self.classes_) if on_device(y) else number_labels(y, self.classes_)
+        z, self.classes_ = encode_device_labels(y, self.classes) if on_device(y) else encode_labels(y, self.classes)
+        return z
+
+    def _device_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> DeviceRows:
+        check_table(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        xp, z = namespace(X), self._numbers(y, reset)
+        check_lengths(X, z)
+        z = xp.asarray(z, device=X.device)
+        weight = None
+        if sample_weight is not None:
+            weight = xp.asarray(sample_weight, dtype=xp.float64, device=X.device)
+            check_lengths(X, weight, "sample_weight")
+            refuse_negative(to_host(xp.min(weight)))
+        rows = DeviceRows(X, z, weight, len(self.classes_), self.precision == "single")
+        if reset:
+            check_weighted_classes(self.classes_, rows.moments.weight[:-1] > 0.0)
+        return rows
+
+    def _mechanism(self, training: Training) -> Mechanism | None:
         """The mechanism to be fitted, None where there is none to fit."""
-        if self.link is None or not (rows.labels < 0).any():
+        if self.link is None or not training.rows.any_missing:
             return None
-        covariates = 0 if rows.covariates is None else len(rows.covariates[1])
+        covariates = 0 if training.covariates is None else len(training.covariates[1])
         return Mechanism.from_link(self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates)
 
-    def _starting_values(self, rows: Rows, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
         """The user's starting values, alpha moved to the axes of the covariates."""
         out = dict(values)
-        if "alpha" in out and rows.covariates is not None:
-            frame, columns = rows.covariates
+        if "alpha" in out and training.covariates is not None:
+            frame, columns = training.covariates
             alpha = np.array(out["alpha"])
             if alpha.shape == (2 + len(columns),) and alpha.dtype.kind in "if":
                 alpha = alpha.astype(float)
@@ -154,15 +154,15 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
 
     # Out of the fit.
 
-    def _set_fitted(self, fit: Fit, engine: NumpyEngine, rows: Rows, offset: float) -> None:
+    def _set_fitted(self, fit: Fit, engine: Engine, training: Training, offset: float) -> None:
         """Attributes that all estimators have; `offset` brings log-likelihoods to the user's axes."""
         self._model, self._frame, self._theta = engine.model, engine.frame, fit.theta
-        sums = engine.sums(fit.theta, fit.mechanism)
+        sums = engine.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
         self._measure = vars(self)["uncertainty"]
-        self._columns = [] if rows.covariates is None else rows.covariates[1]
+        self._columns = [] if training.covariates is None else training.covariates[1]
         self.mechanism_ = fit.mechanism
-        if fit.mechanism is not None and rows.covariates is not None:
-            alpha, frame = np.array(fit.mechanism.alpha), rows.covariates[0]
+        if fit.mechanism is not None and training.covariates is not None:
+            alpha, frame = np.array(fit.mechanism.alpha), training.covariates[0]
             alpha[2:] = alpha[2:] @ frame.whitener
             alpha[0] -= alpha[2:] @ frame.centre
             self.mechanism_ = fit.mechanism.moved(alpha)
@@ -182,7 +182,8 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         self.trace_ = np.array(fit.trace) + offset
         self.converged_ = fit.converged
         self.n_iter_ = max(len(fit.trace) - 1, 1)
-        self.n_passes_ = fit.n_passes
+        self.n_passes_ = fit.n_passes + (fit.sums is None)
+        self._fingerprint = Fingerprint(training.rows.moments)
         self._total_weight = engine.total_weight
         self._tempering = engine.tempering
 
@@ -198,96 +199,10 @@ class MARClassifier(ClassifierMixin, BaseEstimator):
         if self.notes_:
             warnings.warn(" ".join(self.notes_), BoundaryWarning, stacklevel=3)
 
-    def _set_transduction(self, rows: Rows) -> None:
+    def _set_transduction(self, training: Training) -> None:
         """Impute the labels, and sum the entropy of what is imputed."""
-        self.transduction_ = self.classes_[rows.z]
-        weight = np.ones(len(rows.X))
-        if rows.weight is not None:
-            weight = np.zeros(len(rows.X))
-            weight[slice(None) if rows.kept is None else rows.kept] = rows.weight
-        self._entropy, self._missing_weight = 0.0, float(weight[rows.z < 0].sum())
-        for block in self._blocks(len(rows.X)):
-            imputed = rows.z[block] < 0
-            if imputed.any():
-                scores = self._scores(rows.X[block][imputed])
-                self.transduction_[block][imputed] = self.classes_[scores.argmax(axis=0)]
-                with np.errstate(all="ignore"):
-                    self._entropy += float(entropy(posterior(scores)).value @ weight[block][imputed])
-        self._fingerprint = Fingerprint.of(rows.counted, rows.labels, rows.weight, len(self.classes_))
-
-    # Prediction.
-
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
-
-    def _blocks(self, n: int) -> list[slice]:
-        size = block_rows(self._model.n_features())
-        return [slice(a, min(a + size, n)) for a in range(0, n, size)]
-
-    def _scores(self, X: NDArray[np.floating[Any]]) -> Array:
-        """Class scores (K, n) of a block of rows."""
-        return self._model.scores(self._theta, self._frame.enter(X))
-
-    def _checked(self, X: Any) -> NDArray[Any]:
-        """Rows to predict, with the features of the fit."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
-        check_finite(X, self._column_names())
-        return X
-
-    def _map(self, X: Any, function: Callable[[Posterior, NDArray[Any]], Array], *shape: int) -> Array:
-        """A function of the posteriors and features of each row, block by block."""
-        X = self._checked(X)
-        out = np.empty((len(X), *shape))
-        with np.errstate(all="ignore"):
-            for rows in self._blocks(len(X)):
-                out[rows] = function(posterior(self._scores(X[rows])), X[rows]).T
-        return out
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the posterior class probabilities, (n, K); finite however small."""
-        check_is_fitted(self)
-        return self._map(X, lambda p, _: log_tau(p), len(self.classes_))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Posterior class probabilities by Bayes' rule, (n, K), columns as in `classes_`."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
-        check_is_fitted(self)
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
-
-    def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class where there are two, (n,); else the log posteriors, (n, K)."""
-        log_proba = self.predict_log_proba(X)
-        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
-
-    @available_if(_models_missingness)
-    def missing_proba(self, X: Any) -> Array:
-        """The probability q that the label of each row is missing, (n,)."""
-        check_is_fitted(self)
-        known = self.mechanism_
-        if known is None:
-            raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        if not np.isfinite(known.alpha[0]):
-            return 0.0 * self._uncertainty_of(X)
-
-        def q(p: Posterior, X: NDArray[Any]) -> Array:
-            return known.missing_proba_of(drivers_of(known.measured(p).value, X[:, self._columns].T))
-
-        return self._map(X, q)
-
-    def _uncertainty_of(self, X: Any) -> Array:
-        """The measure u of each row, (n,): what drives the mechanism."""
-        check_is_fitted(self)
-        return self._map(X, lambda p, _: measure_function(self._measure)(p).value)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the rows whose label is known; rows of `y` that are missing do not count.
-
-        The labelled rows are not a fair sample when hard rows lose their labels: this score flatters. `marmix.evaluation`
-        has scores that do not.
-        """
-        return score_labelled(self, X, y, sample_weight)
+        imputed, self._entropy = training.rows.imputed(self)
+        self._missing_weight = float(training.rows.moments.weight[-1])
+        self.__dict__.pop("transduction_", None)
+        if imputed is not None:
+            self.transduction_ = imputed

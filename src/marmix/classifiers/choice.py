@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.classifiers.base import score_labelled
 from marmix.classifiers.candidates import default_candidates, fit_one, held_out, models_missingness, stack
+from marmix.classifiers.prediction import score_labelled
 from marmix.labels import encode_labels
 from marmix.validation import check_finite, feature_columns
 

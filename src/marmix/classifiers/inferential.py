@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.classifiers.base import MARClassifier, Rows
-from marmix.engines import NumpyEngine
-from marmix.fitting import one_thread
+from marmix.arrays import to_host, total
+from marmix.classifiers.base import MARClassifier, Training
+from marmix.engines import Engine, Piece
 from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
+from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism
+from marmix.places import on_cluster, on_device
+from marmix.rows import HostRows
 from marmix.uncertainty import entropy, posterior
+from marmix.validation import check_finite
+from marmix.workers import one_thread
 
 
 class InferentialClassifier(MARClassifier):
@@ -37,15 +42,16 @@ class InferentialClassifier(MARClassifier):
             With `params`, `bse`, `conf_int()`, `summary()`, ...
         """
         check_is_fitted(self)
-        rows = self._validated(X, y, sample_weight, reset=False)
-        engine, mechanism = self._engine(rows), self._mechanism_of_fit(rows)
-        own = Fingerprint.of(rows.counted, rows.labels, rows.weight, len(self.classes_))
+        training = self._validated(*_on_host(X, y, sample_weight), reset=False)
+        rows: HostRows = training.rows
+        engine, mechanism = self._engine(training), self._mechanism_of_fit(training)
+        own = Fingerprint(rows.moments)
         if not own.same(self._fingerprint):
             raise ValueError(
                 "X, y and sample_weight are not the rows that this estimator was fitted to: inference is about those."
             )
         features = self._column_names()
-        about = mechanism_parameters(mechanism, rows.covariates, features)
+        about = mechanism_parameters(mechanism, training.covariates, features)
         fitted = Fitted(
             engine=engine,
             theta=self._theta,
@@ -54,7 +60,7 @@ class InferentialClassifier(MARClassifier):
             classes=self.classes_,
             features=features,
             features_named=hasattr(self, "feature_names_in_"),
-            covariates=rows.covariates,
+            covariates=training.covariates,
             estimator=self._numbered(),
             X=rows.counted,
             z=rows.labels,
@@ -62,10 +68,16 @@ class InferentialClassifier(MARClassifier):
             kept=np.arange(len(rows.X)) if rows.kept is None else rows.kept,
             n_rows=len(rows.X),
             loglik=self.loglik_,
-            checked=self._checked,
+            checked=self._checked_values,
         )
         with one_thread():
             return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+
+    def _checked_values(self, X: Any) -> Any:
+        """Rows to predict, their values looked at."""
+        X = self._checked(X)
+        check_finite(X, self._column_names())
+        return X
 
     def multiple_imputations(
         self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
@@ -103,30 +115,22 @@ class InferentialClassifier(MARClassifier):
         labelled_only = known is None and not self._model.joint
         if X is None:
             n = self._total_weight - (self._missing_weight if labelled_only else 0.0)
-            return Counts(self.loglik_, size + own, n, self._entropy)
-        rows = self._validated(X, y, sample_weight, reset=False)
-        engine = self._engine(rows)
-        sums = engine.sums(self._theta, self._mechanism_of_fit(rows))
+            return Counts(self.loglik_, size + own, n, np.nan if self._entropy is None else self._entropy)
+        training = self._validated(X, y, sample_weight, reset=False)
+        engine = self._engine(training)
+        sums = engine.sums(self._theta, self._mechanism_of_fit(training))
         offset = engine.total_weight * self._frame.log_det if self._model.joint else 0.0
-        entropy_sum = 0.0
-        for part in self._blocks(engine.x.shape[1] - engine.labelled):
-            columns = slice(engine.labelled + part.start, engine.labelled + part.stop)
-            with np.errstate(all="ignore"):
-                h = entropy(posterior(self._model.scores(self._theta, engine.x[:, columns]))).value
-            entropy_sum += float(h.sum() if engine.weight is None else h @ engine.weight[columns])
-        n = engine.total_weight
-        if labelled_only:
-            n = float(engine.labelled if engine.weight is None else engine.weight[: engine.labelled].sum())
+        entropy_sum = float(np.sum(engine.mapped(_entropy, self._model, self._theta)))
+        n = float(engine.group_weight[:-1].sum()) if labelled_only else engine.total_weight
         loglik = sums.ignorable + sums.missing + offset
-        if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.x.shape[1]:
+        if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.n_rows:
             loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
         return Counts(loglik, size + own, n, entropy_sum)
 
-    def _engine(self, rows: Rows) -> NumpyEngine:
+    def _engine(self, training: Training) -> Engine:
         """Rows in the axes of the fit."""
-        return NumpyEngine(
-            rows.counted, rows.labels, rows.weight, self._frame, self._model, rows.covariates, self._tempering
-        )
+        engine: Engine = training.rows.engine(training.setting(self._frame, self._model, self._tempering))
+        return engine
 
     def _numbered(self) -> "MARClassifier":
         """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
@@ -139,9 +143,27 @@ class InferentialClassifier(MARClassifier):
             del other.feature_names_in_
         return other
 
-    def _mechanism_of_fit(self, rows: Rows) -> Mechanism | None:
+    def _mechanism_of_fit(self, training: Training) -> Mechanism | None:
         """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
         known = self.mechanism_
         if known is None or not np.isfinite(known.alpha[0]):
             return None
-        return known.moved(np.array(self._starting_values(rows, {"alpha": known.alpha})["alpha"]))
+        return known.moved(np.array(self._starting_values(training, {"alpha": known.alpha})["alpha"]))
+
+
+def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:
+    """The entropy of the labels that are missing."""
+    x, labelled = piece.x, piece.cuts[-1]
+    h = entropy(posterior(model.scores(theta, x[:, labelled:]))).value
+    return total(h if piece.weight is None else h * piece.weight[labelled:])
+
+
+def _on_host(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows of a device brought to the host; those of a cluster are refused."""
+    if on_cluster(X):
+        raise TypeError(
+            "inference needs the rows on one machine: compute() them if they fit in memory, or write them to a .npy file and "
+            "pass its path. The fit, predictions and criteria work on the cluster."
+        )
+    X, y, sample_weight = (to_host(array) if on_device(array) else array for array in (X, y, sample_weight))
+    return X, y, sample_weight

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array, along_rows, ones_beside
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -34,6 +34,7 @@ class Structure(ABC):
 
     shared_quadratic = False
     by_component = True  # whether every component has a covariance of its own
+    products = ""  # of features in the scores, as the fused kernels know them: "all", "squares", "none"; empty where they do not
 
     def __init__(self, d: int):
         self.d = d
@@ -48,8 +49,8 @@ class Structure(ABC):
 
     def features(self, x: Array) -> Array:
         """The features phi (p, n) of columns x (d, n)."""
-        phi = np.ones((self.n_features(), x.shape[1]))
-        phi[1 : 1 + self.d] = x
+        phi = ones_beside(x, self.n_features())
+        phi[1 : 1 + self.d, :] = x
         self.fill_quadratic(phi)
         return phi
 
@@ -74,8 +75,12 @@ class Structure(ABC):
         return prepared @ phi
 
     def moments(self, g: Array, phi: Array) -> Array:
-        """Sums of ``G phi`` over a block, (C, p)."""
-        return g @ phi.T
+        """Sums of ``G phi`` over a block, as `gathered` takes them."""
+        return along_rows(g, phi)
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (C, p) from the sum over blocks of what `moments` gave."""
+        return moments
 
     def shared_term(self, chol: Array, second: Array) -> float:
         """The sum over rows of the shared quadratic term."""

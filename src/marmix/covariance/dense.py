@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.covariance.base import LOG_2PI, Array, Moments, Structure
+from marmix.arrays import Array, along_rows, multiply_into, namespace, total_by_row
+from marmix.covariance.base import LOG_2PI, Moments, Structure
 
 
 def precision_factor(covariance: Array, floor: float) -> Array:
@@ -28,6 +29,8 @@ def _scatter(g0: Array, g1: Array, g2: Array, mu: Array) -> Array:
 class Full(Structure):
     """A covariance matrix of its own for every component."""
 
+    products = "all"
+
     def __init__(self, d: int):
         super().__init__(d)
         self._rows, self._cols = np.triu_indices(d)
@@ -40,7 +43,7 @@ class Full(Structure):
     def fill_quadratic(self, phi: Array) -> None:
         d, row = self.d, 1 + self.d
         for i in range(d):
-            np.multiply(phi[1 + i : 1 + d], phi[1 + i], out=phi[row : row + d - i])
+            multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
             row += d - i
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
@@ -165,20 +168,24 @@ class WideFull(Full):
         return prepared
 
     def scores(self, prepared: Array, phi: Array) -> Array:
-        components, d, n = len(prepared), self.d, phi.shape[1]
-        white = prepared[:, 1:].reshape(components * d, 1 + d) @ phi
+        xp, components, d, n = namespace(phi), prepared.shape[0], self.d, phi.shape[1]
+        white = xp.reshape(prepared[:, 1:, :], (components * d, 1 + d)) @ phi
         white *= white
-        distance = white.reshape(components, d, n).sum(axis=1)
+        distance = xp.sum(xp.reshape(white, (components, d, n)), axis=1)
         distance *= -0.5
         distance += prepared[:, :1, 0]
         return distance
 
     def moments(self, g: Array, phi: Array) -> Array:
-        components, d, n = len(g), self.d, phi.shape[1]
-        weighted = (g[:, None, :] * phi[1:]).reshape(components * d, n)
-        g12 = (weighted @ phi.T).reshape(components, d, 1 + d)
-        g2 = g12[:, :, 1:][:, self._rows, self._cols]
-        return np.concatenate([g.sum(axis=1)[:, None], g12[:, :, 0], g2], axis=1)
+        """``[sum_j G_j, sum_j G_j x_j [1, x_j]']`` of a block, flat for each component."""
+        xp, components, d, n = namespace(phi), g.shape[0], self.d, phi.shape[1]
+        weighted = xp.reshape(g[:, None, :] * phi[1:, :], (components * d, n))
+        g12 = xp.reshape(along_rows(weighted, phi), (components, d * (1 + d)))
+        return xp.concat([xp.reshape(total_by_row(g), (components, 1)), g12], axis=1)
+
+    def gathered(self, moments: Array) -> Array:
+        g12 = moments[:, 1:].reshape(len(moments), self.d, 1 + self.d)
+        return np.concatenate([moments[:, :1], g12[:, :, 0], g12[:, :, 1:][:, self._rows, self._cols]], axis=1)
 
 
 class Tied(Full):
@@ -186,6 +193,7 @@ class Tied(Full):
 
     shared_quadratic = True
     by_component = False
+    products = "none"
 
     def n_features(self) -> int:
         return 1 + self.d

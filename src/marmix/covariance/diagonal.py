@@ -2,18 +2,21 @@
 
 import numpy as np
 
-from marmix.covariance.base import LOG_2PI, Array, Moments, Structure
+from marmix.arrays import Array, multiply_into, namespace
+from marmix.covariance.base import LOG_2PI, Moments, Structure
 
 
 class Diag(Structure):
     """Independent features within a component; ``L`` is kept as its diagonal (C, d)."""
 
+    products = "squares"
+
     def n_features(self) -> int:
         return 1 + 2 * self.d
 
     def fill_quadratic(self, phi: Array) -> None:
-        x = phi[1 : 1 + self.d]
-        np.multiply(x, x, out=phi[1 + self.d :])
+        x = phi[1 : 1 + self.d, :]
+        multiply_into(phi[1 + self.d :, :], x, x)
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
         precision = chol**2
@@ -86,12 +89,14 @@ class Diag(Structure):
 class Spherical(Diag):
     """One variance a component, the same in all directions; ``L`` is kept as a number each (C,)."""
 
+    products = ""
+
     def n_features(self) -> int:
         return 2 + self.d
 
     def fill_quadratic(self, phi: Array) -> None:
-        x = phi[1 : 1 + self.d]
-        np.einsum("ij,ij->j", x, x, out=phi[1 + self.d])
+        x = phi[1 : 1 + self.d, :]
+        phi[1 + self.d, :] = namespace(phi).sum(x * x, axis=0)
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
         precision = chol**2

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from marmix.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.engines import NumpyEngine
+from marmix.engines import Engine
 from marmix.likelihood import Sums
 from marmix.missingness import Mechanism
 
@@ -29,7 +29,7 @@ class Coordinates:
 
     Parameters
     ----------
-    engine : NumpyEngine
+    engine : Engine
     theta, mechanism
         The fit.
     hold_shape : bool
@@ -38,7 +38,7 @@ class Coordinates:
 
     def __init__(
         self,
-        engine: NumpyEngine,
+        engine: Engine,
         theta: Any,
         mechanism: Mechanism | None,
         hold_shape: bool = False,

@@ -14,47 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.inference.tables import Table
+from marmix.moments import GroupMoments
 
 Array = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "icl")
-_CHUNK = 8192  # rows looked at together
 
 
 class Fingerprint(NamedTuple):
-    """What tells one set of rows from another: sums of weights, columns, squares and products of neighbouring columns.
+    """What tells one set of rows from another: weights, means and scatter of the unlabelled rows and of every class."""
 
-    One row of each for the unlabelled and for every class.
-    """
-
-    numbers: Array  # (1 + K, 3 d)
-
-    @classmethod
-    def of(cls, X: NDArray[Any], z: NDArray[Any], weight: Array | None, n_classes: int) -> "Fingerprint":
-        """The fingerprint of rows; their order does not matter."""
-        d = X.shape[1]
-        numbers = np.zeros((1 + n_classes, 3 * d))
-        for start in range(0, len(z), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            x = np.asarray(X[rows], dtype=float)
-            w = np.ones(len(x)) if weight is None else weight[rows]
-            own = (z[rows] == np.arange(-1, n_classes)[:, None]) * w
-            numbers[:, 0] += own.sum(axis=1)
-            numbers[:, 1 : 1 + d] += own @ x
-            numbers[:, 1 + d : 1 + 2 * d] += own @ (x * x)
-            numbers[:, 1 + 2 * d :] += own @ (x[:, :-1] * x[:, 1:])
-        return cls(numbers)
+    moments: GroupMoments
 
     def same(self, other: "Fingerprint") -> bool:
-        """Whether the rows are the same, up to rounding."""
-        if self.numbers.shape != other.numbers.shape:
+        """Whether the rows are the same, up to rounding; their order does not matter."""
+        own, others = self.moments, other.moments
+        if own.mean.shape != others.mean.shape:
             return False
-        # what sums of such absolute values can be at most, by the inequality of Cauchy and Schwarz
-        d = self.numbers.shape[1] // 3
-        weight, squares = self.numbers[:, :1], self.numbers[:, 1 + d : 1 + 2 * d]
-        products = np.sqrt(squares[:, :-1] * squares[:, 1:])
-        sizes = np.hstack([weight, np.sqrt(weight * squares), squares, products])
-        return bool(np.all(np.abs(self.numbers - other.numbers) <= 1e-9 * sizes))
+        size = np.sqrt(np.einsum("gii->gi", own.scatter))  # of a column, about its mean
+        weight = np.abs(own.weight - others.weight) <= 1e-9 * own.weight
+        largest = np.sqrt(own.weight)[:, None] * np.abs(own.mean) + size
+        mean = np.sqrt(own.weight)[:, None] * np.abs(own.mean - others.mean) <= 1e-9 * largest
+        scatter = np.abs(own.scatter - others.scatter) <= 1e-9 * largest[:, :, None] * largest[:, None, :]
+        return bool(weight.all() and mean.all() and scatter.all())
 
 
 class Counts(NamedTuple):

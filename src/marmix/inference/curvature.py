@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.engines import NumpyEngine, block_rows
+from marmix.engines import Engine, block_rows
 from marmix.likelihood import ScoreModel
 from marmix.links import hazard, hazard_curvature, odds_against
 from marmix.missingness import Mechanism, drivers_of
@@ -71,23 +71,21 @@ def size_of_mechanism(mechanism: Mechanism | None) -> int:
     return 0 if mechanism is None else len(mechanism.alpha) + 2
 
 
-def rows_of(engine: NumpyEngine, theta: Any) -> Any:
+def rows_of(engine: Engine, theta: Any) -> Any:
     """The rows of an engine in blocks, as `Rows`."""
     model = engine.model
     prepared = model.prepare(theta)
-    n, size = engine.x.shape[1], block_rows(2 * len(engine.x) + len(model.owner) ** 2)
-    for start in range(0, n, size):
-        part = slice(start, min(start + size, n))
-        phi = model.detailed_features(engine.x[:, part])
+    for x, cuts, weight, covariates in engine.pieces(block_rows(2 * model.n_features() + len(model.owner) ** 2)):
+        phi = model.detailed_features(x)
         scores, share = model.block_scores(prepared, phi[: model.n_features()])
-        here = part.stop - part.start
+        here = x.shape[1]
         yield Rows(
             phi,
             posterior(scores),
             np.ones((len(model.owner), here)) if share is None else share,
-            np.clip(engine.cuts - start, 0, here).tolist(),
-            np.ones(here) if engine.weight is None else engine.weight[part],
-            None if engine.covariates is None else engine.covariates[:, part],
+            cuts,
+            np.ones(here) if weight is None else weight,
+            covariates,
         )
 
 
@@ -188,7 +186,7 @@ def summed(rows: Rows, model: ScoreModel, gradient: Array, hessian: Array, compl
     return total
 
 
-def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None) -> Curvature:
+def curvature(engine: Engine, theta: Any, mechanism: Mechanism | None) -> Curvature:
     """Gradient, its derivatives, and the outer products of the gradients of rows, at these parameters."""
     model, parts = engine.model, []
     with np.errstate(all="ignore"):
@@ -202,7 +200,7 @@ def curvature(engine: NumpyEngine, theta: Any, mechanism: Mechanism | None) -> C
 
 
 def expected_outer(
-    engine: NumpyEngine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
+    engine: Engine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
 ) -> Array:
     """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness as the model has them given the features.
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from marmix.fitting import one_thread
 from marmix.inference.fitted import Fitted
 from marmix.inference.information import KINDS
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.tables import Table, listed, number, p_text
+from marmix.workers import one_thread
 
 Array = NDArray[np.float64]
 

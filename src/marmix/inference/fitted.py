@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.engines import Frame, NumpyEngine
+from marmix.engines import Engine, Frame
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
 from marmix.inference.parameters import Parameters
@@ -26,7 +26,7 @@ class Fitted:
 
     Parameters
     ----------
-    engine : NumpyEngine
+    engine : Engine
         The rows, in the axes of the fit.
     theta, mechanism
         The fit; the mechanism in the axes of its covariates, None where there is none.
@@ -51,7 +51,7 @@ class Fitted:
         Turns rows to predict into an array, with the estimator's own checks.
     """
 
-    engine: NumpyEngine
+    engine: Engine
     theta: Any
     mechanism: Mechanism | None
     parameters: Parameters

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.engines import NumpyEngine
+from marmix.engines import Engine
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import Curvature, curvature, expected_outer
 from marmix.missingness import Mechanism
@@ -54,7 +54,7 @@ def inverse(information: Array, symmetric: bool = True) -> Inverse:
 class Information:
     """What the rows say of the parameters of a fit, in its coordinates."""
 
-    def __init__(self, engine: NumpyEngine, theta: Any, mechanism: Mechanism | None):
+    def __init__(self, engine: Engine, theta: Any, mechanism: Mechanism | None):
         self.engine, self.theta, self.mechanism = engine, theta, mechanism
         self.sums: Curvature = curvature(engine, theta, mechanism)
         self._take(Coordinates(engine, theta, mechanism))

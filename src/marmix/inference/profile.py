@@ -13,13 +13,13 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from marmix.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.fitting import one_thread
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
 from marmix.inference.fitted import Fitted
 from marmix.inference.tables import number
 from marmix.links import eta_at, hazard, stretch
 from marmix.missingness import Mechanism
+from marmix.workers import one_thread
 
 Array = NDArray[np.float64]
 

@@ -142,7 +142,7 @@ class Integrals:
     def drivers(self, mechanism: Mechanism) -> list[Array]:
         """What drives the mechanism (see `marmix.missingness`) at the nodes of every replicate."""
         theta = self.description.theta
-        return [one.sample(theta, mechanism, one.x.shape[1]).drivers for one in self.engines]
+        return [one.sample(theta, mechanism, one.n_rows).drivers for one in self.engines]
 
     def missing(self, mechanism: Mechanism, drivers: list[Array]) -> Array:
         """The share of rows without label, (R,)."""

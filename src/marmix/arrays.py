@@ -1,0 +1,134 @@
+"""Arrays on the host and on devices: where the two want other words for the same thing.
+
+The mathematics is written once, in the Python array API standard, and runs on whatever holds the rows: NumPy, torch, CuPy. A
+NumPy array is asked first and answered at once. On a device nothing may depend on a value there, for the host would have to
+wait for it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Rows whose products a device sums together.
+_RUN = 4096
+
+
+def namespace(array: Any) -> Any:
+    """The functions for this kind of array."""
+    if isinstance(array, np.ndarray | np.generic):
+        return np
+    own = getattr(array, "__array_namespace__", None)
+    if own is not None and not type(array).__module__.startswith("cupy"):
+        return own()
+    return _compatible(array)
+
+
+def _compatible(array: Any) -> Any:
+    try:
+        from array_api_compat import array_namespace
+    except ImportError:
+        raise ImportError(
+            f"arrays of type {type(array).__module__}.{type(array).__name__} need the package array-api-compat: "
+            "pip install 'marmix[gpu]'."
+        ) from None
+    return array_namespace(array)
+
+
+def on_host(array: Any) -> bool:
+    """Whether this is a NumPy array, whose values may be looked at."""
+    return isinstance(array, np.ndarray | np.generic)
+
+
+def to_host(array: Any) -> NDArray[Any]:
+    """The values as a NumPy array."""
+    if on_host(array):
+        return np.asarray(array)
+    if hasattr(array, "get"):  # CuPy
+        return np.asarray(array.get())
+    if hasattr(array, "detach"):  # torch
+        return np.asarray(array.detach().cpu().numpy())
+    return np.asarray(array)
+
+
+def like(values: Any, array: Any) -> Any:
+    """Values of the host as an array of the same kind, precision and place as `array`."""
+    if on_host(array):
+        return np.asarray(values, dtype=array.dtype)
+    return namespace(array).asarray(np.ascontiguousarray(values), dtype=array.dtype, device=array.device)
+
+
+def in_double(array: Any) -> Any:
+    """The values in double precision."""
+    if on_host(array):
+        return np.asarray(array, dtype=float)
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def in_precision_of(array: Any, values: Any) -> Any:
+    """The values in the precision of `array`."""
+    if on_host(array) or values.dtype == array.dtype:
+        return values
+    return namespace(array).astype(values, array.dtype)
+
+
+def ones_beside(x: Any, rows: int) -> Any:
+    """Ones (rows, n) of the same kind, precision and place as columns x (d, n)."""
+    if on_host(x):
+        return np.ones((rows, x.shape[1]))
+    return namespace(x).ones((rows, x.shape[1]), dtype=x.dtype, device=x.device)
+
+
+def total(values: Any) -> Any:
+    """The sum of all entries, in double precision."""
+    if on_host(values):
+        return values.sum()
+    xp = namespace(values)
+    return xp.sum(values, dtype=xp.float64)
+
+
+def total_by_row(values: Any) -> Any:
+    """The sums of the rows of a matrix, in double precision."""
+    if on_host(values):
+        return values.sum(axis=1)
+    xp = namespace(values)
+    return xp.sum(values, axis=1, dtype=xp.float64)
+
+
+def along_rows(a: Any, b: Any) -> Any:
+    """``a b'``, a sum over the rows of the data, which are the columns of a and b.
+
+    On a device in runs of rows whose sums add in double precision: long thin products are slow there as one, and would lose
+    digits where the rows are in single precision.
+    """
+    if on_host(a):
+        return a @ b.T
+    xp, n = namespace(a), a.shape[1]
+    runs, rest = divmod(n, _RUN)
+    parts = []
+    if runs:
+        left = xp.permute_dims(xp.reshape(a[:, : runs * _RUN], (a.shape[0], runs, _RUN)), (1, 0, 2))
+        right = xp.permute_dims(xp.reshape(b[:, : runs * _RUN], (b.shape[0], runs, _RUN)), (1, 2, 0))
+        parts.append(xp.sum(left @ right, axis=0, dtype=xp.float64))
+    if rest or not runs:
+        parts.append(xp.astype(a[:, runs * _RUN :] @ b[:, runs * _RUN :].T, xp.float64))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def replaced(usual: Any, where: Any, instead: Callable[[], Any]) -> Any:
+    """`usual`, but `instead` where asked for; the host computes that only if some entry asks."""
+    if on_host(usual):
+        return np.where(where, instead(), usual) if where.any() else usual
+    return namespace(usual).where(where, instead(), usual)
+
+
+def multiply_into(out: Any, a: Any, b: Any) -> None:
+    """``out = a b``, without a copy on the host."""
+    if on_host(out):
+        np.multiply(a, b, out=out)
+    else:
+        out[...] = a * b

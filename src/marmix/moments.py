@@ -1,0 +1,67 @@
+"""Weights, means and scatter of the rows of each class, in one pass; parts of the rows add up."""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marmix.arrays import Array
+
+
+class GroupMoments(NamedTuple):
+    """Moments of groups of rows: one for every class, the last for the rows without label."""
+
+    weight: Array  # (G,)
+    mean: Array  # (G, d), zero for a group without rows
+    scatter: Array  # (G, d, d): sums of squares and products about the mean
+
+    def __add__(self, other: "GroupMoments") -> "GroupMoments":  # type: ignore[override]
+        """The moments of both sets of rows, by the formula of Chan, Golub and LeVeque."""
+        weight = self.weight + other.weight
+        with np.errstate(all="ignore"):
+            return self._merged(other, weight)
+
+    def _merged(self, other: "GroupMoments", weight: Array) -> "GroupMoments":
+        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0.0)
+        gap = other.mean - self.mean
+        mean = self.mean + share[:, None] * gap
+        between = (share * self.weight)[:, None, None] * gap[:, :, None] * gap[:, None, :]
+        return GroupMoments(weight, mean, self.scatter + other.scatter + between)
+
+    @property
+    def labelled(self) -> "GroupMoments":
+        """Those of the classes alone."""
+        return GroupMoments(*(part[:-1] for part in self))
+
+    def overall(self) -> tuple[Array, Array]:
+        """Mean and covariance of all rows."""
+        one = reduce(
+            GroupMoments.__add__, (GroupMoments(*(part[k : k + 1] for part in self)) for k in range(len(self.weight)))
+        )
+        return one.mean[0], one.scatter[0] / one.weight[0]
+
+
+def group_moments(X: Any, z: Any, weight: Any, classes: int) -> GroupMoments:
+    """Moments of a run of rows (n, d) in memory; `z` is -1 where the label is missing."""
+    X = np.asarray(X, dtype=float)
+    d = X.shape[1]
+    out = GroupMoments(np.zeros(classes + 1), np.zeros((classes + 1, d)), np.zeros((classes + 1, d, d)))
+    for k in range(classes + 1):
+        own = np.flatnonzero(z == (k if k < classes else -1))
+        if not len(own):
+            continue
+        x = X[own]
+        w = None if weight is None else np.asarray(weight[own], dtype=float)
+        out.weight[k] = len(own) if w is None else w.sum()
+        if out.weight[k] <= 0.0:
+            continue
+        out.mean[k] = x.mean(axis=0) if w is None else w @ x / out.weight[k]
+        x -= out.mean[k]
+        out.scatter[k] = x.T @ x if w is None else (x.T * w) @ x
+    return out
+
+
+def merged(parts: Iterable[GroupMoments]) -> GroupMoments:
+    """The moments of all parts, added in their order."""
+    return reduce(GroupMoments.__add__, parts)

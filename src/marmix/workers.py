@@ -1,0 +1,76 @@
+"""How many cores there are, and work shared among them in an order that does not depend on how many."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """While it is open the linear algebra has one thread: many small steps would only wait for more."""
+    return _threads().limit(limits=1, user_api="blas")
+
+
+def available() -> int:
+    """Threads that a fit may use now.
+
+    As many as there are cores for this process, but no more than `OMP_NUM_THREADS`, a limit set with threadpoolctl or
+    joblib's `parallel_config` say, and one inside a worker of joblib, which has its share of the cores already.
+    """
+    most = [int(joblib.effective_n_jobs(-1))]
+    backend, asked = joblib.parallel.get_active_backend()
+    if asked is not None and asked > 0:
+        most.append(int(asked))
+    if backend.nesting_level:
+        most.append(1)
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if limit.isdecimal() and int(limit) > 0:
+        most.append(int(limit))
+    blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
+    if blas:
+        most.append(max(blas))
+    return max(1, min(most))
+
+
+def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], workers: int = 1) -> list[Any]:
+    """A function of every item, the results in the order of the items whoever computed them.
+
+    Parameters
+    ----------
+    start : callable
+        Called once by every worker; returns its function, with working space of its own.
+    """
+    workers = min(workers, len(items))
+    if workers <= 1:
+        with np.errstate(all="ignore"):
+            one = start()
+            return [one(item) for item in items]
+    results: dict[int, Any] = {}
+    left, lock = iter(enumerate(items)), Lock()
+
+    def work() -> None:
+        with np.errstate(all="ignore"):
+            one = start()
+            while True:
+                with lock:
+                    place, item = next(left, (-1, None))
+                if place < 0:
+                    return
+                results[place] = one(item)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(work) for _ in range(workers)]:
+            done.result()
+    return [results[place] for place in range(len(items))]

@@ -1,0 +1,106 @@
+"""Few passes over many rows: samples first, in coordinates that a sample's curvature gives; the maximum is that of all rows."""
+
+import numpy as np
+import pytest
+from problems import mechanism_of
+
+import marmix.solvers.quasi_newton as quasi_newton
+from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.covariance import structure
+from marmix.datasets import hide_labels
+from marmix.engines import NumpyEngine
+from marmix.moments import group_moments
+from marmix.scores import GaussianScores
+from marmix.solvers.quasi_newton import _factor, _metric_at, _stages
+from marmix.start import frame_of, labelled_start, mechanism_start
+
+
+def hidden(n, d, classes, rate=0.7, seed=0):
+    """Gaussian classes, hard rows without labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    tau = np.exp(2.0 * X[:, :classes])
+    return X, hide_labels(y, tau / tau.sum(axis=1, keepdims=True), rate=rate, random_state=rng, return_y=True)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "classes"),
+    [
+        (MARGaussianMixture(), 2),
+        (MARGaussianMixture(link="cloglog"), 3),
+        (MARGaussianMixture(covariance_type="tied", uncertainty="entropy"), 3),
+        (MARGaussianMixture(covariance_type="diag", link="logit"), 2),
+        (MARGaussianMixture(link=None), 2),
+        (MARLogisticRegression(link="logit", n_init=1), 2),
+    ],
+)
+def test_the_maximum_is_that_of_a_climb_on_all_rows_and_takes_at_most_ten_passes(monkeypatch, estimator, classes):
+    X, y = hidden(200_000, 4, classes)
+    fit = estimator.fit(X, y)
+    found, passes = fit.loglik_ - 0.5 * (np.sum(fit.coef_**2) if hasattr(fit, "coef_") else 0.0), fit.n_passes_
+    monkeypatch.setattr(quasi_newton, "_stages", lambda n, size: [])
+    whole = estimator.set_params(tol=1e-11).fit(X, y)
+    top = whole.loglik_ - 0.5 * (np.sum(whole.coef_**2) if hasattr(whole, "coef_") else 0.0)
+    estimator.set_params(tol=1e-8)
+    assert abs(found - top) < 1e-8 * len(X)
+    assert passes <= 10
+    assert whole.n_passes_ > passes
+
+
+@pytest.mark.parametrize("n", [10, 7999, 8000, 50_000, 10**6, 10**9])
+@pytest.mark.parametrize("size", [5, 33, 1155])
+def test_samples_grow_and_stay_a_part_of_the_rows(n, size):
+    stages = _stages(n, size)
+    assert stages == sorted(set(stages))
+    assert all(rows <= 0.25 * n and rows >= 20 * size for rows in stages)
+    assert not stages or stages[-1] <= max(2**18, stages[0])
+    assert bool(stages) == (n >= 4 * max(2000, 20 * size))
+
+
+def problem(n=4000):
+    X, z = hidden(n, 3, 2)
+    moments = group_moments(X, z, None, 2)
+    model = GaussianScores(structure("full", 3), [1, 1], 1e-6)
+    frame = frame_of(model, *moments.overall(), moments.labelled, singular=False)
+    engine = NumpyEngine(X, z, None, frame, model)
+    theta = labelled_start(model, frame, moments.labelled)
+    return engine, theta, mechanism_start(engine, theta, mechanism_of("logit"), {})
+
+
+def test_the_metric_of_a_sample_predicts_how_gradients_change():
+    engine, theta, mechanism = problem()
+    fit = quasi_newton.lbfgs(engine, theta, mechanism, max_iter=200, tol=1e-12, report=lambda *_: None)
+    metric = _metric_at(engine, fit.theta, fit.mechanism)
+    place = quasi_newton._Place(fit.theta, fit.mechanism, fit.sums)
+    charts = quasi_newton._Charts(engine, place)
+    step = 1e-3 * np.random.default_rng(0).normal(size=charts.size)
+    common = np.append(
+        np.exp(0.5 * fit.theta.log_pi), np.zeros(charts.size - 2)
+    )  # weights are free up to a common factor
+    step -= common * (common @ step)
+    change = charts.gradient(np.zeros(charts.size), place) - charts.gradient(step, charts.place(step))
+    found = metric.inverse @ change / engine.total_weight
+    np.testing.assert_allclose(found - common * (common @ found), step, atol=0.02 * np.abs(step).max())
+
+
+@pytest.mark.parametrize("boxed", [[], [1], [0, 3], [0, 1, 2, 3, 4]])
+def test_coordinates_carry_the_metric_of_the_free_given_the_boxed(boxed):
+    root = np.random.default_rng(0).normal(size=(5, 5))
+    metric = root @ root.T + np.eye(5)
+    mask = np.isin(np.arange(5), boxed)
+    F = _factor(metric, mask)
+    free = np.flatnonzero(~mask)
+    hessian = np.linalg.inv(metric)
+    inner = np.ix_(free, free)
+    np.testing.assert_allclose(F[inner].T @ hessian[inner] @ F[inner], np.eye(len(free)), atol=1e-12)
+    np.testing.assert_allclose(np.diag(F)[mask], np.sqrt(np.diag(metric))[mask])
+    assert not F[np.ix_(free, np.flatnonzero(mask))].any()
+
+
+def test_running_out_of_iterations_on_many_rows_is_said():
+    X, y = hidden(20_000, 3, 2)
+    with pytest.warns(match="max_iter=1 iterations were used up"):
+        fit = MARGaussianMixture(max_iter=1).fit(X, y)
+    assert not fit.converged_

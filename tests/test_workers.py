@@ -1,0 +1,128 @@
+"""Cores: any number of them gives the same bits, limits that users set are kept, small data never ask."""
+
+import time
+
+import joblib
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import marmix.rows
+from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.workers import available, one_thread, ordered
+
+
+def rows_of(n, d=3, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_the_order_of_the_items(workers):
+    def start():
+        def slow_for_small(item):
+            time.sleep(0.002 if item < 3 else 0.0)
+            return item * item
+
+        return slow_for_small
+
+    assert ordered(start, range(20), workers) == [i * i for i in range(20)]
+
+
+def test_every_worker_has_its_own_space_and_no_more_than_asked_for():
+    spaces = []
+
+    def start():
+        space = []
+        spaces.append(space)
+        return lambda item: (time.sleep(0.001), space.append(item))
+
+    ordered(start, range(40), 3)
+    assert len(spaces) <= 3
+    assert sorted(item for space in spaces for item in space) == list(range(40))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_error_in_a_worker_is_raised(workers):
+    def start():
+        return lambda item: 1 // (item - 5)
+
+    with pytest.raises(ZeroDivisionError):
+        ordered(start, range(10), workers)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MARGaussianMixture(max_iter=4),
+        MARGaussianMixture(covariance_type="tied", link="logit", max_iter=4),
+        MARLogisticRegression(link="logit", n_init=1, max_iter=4),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
+    X, y = rows_of(100_000)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
+    fits = []
+    for workers in (1, 2, 3):
+        monkeypatch.setattr(marmix.rows, "available", lambda workers=workers: workers)
+        fit = estimator.fit(X, y, sample_weight=weight)
+        own = fit.means_ if hasattr(fit, "means_") else fit.coef_
+        fits.append(np.concatenate([own.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other, fits[0])
+
+
+def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
+    def asked():
+        raise AssertionError
+
+    monkeypatch.setattr(marmix.rows, "available", asked)
+    X, y = rows_of(2000)
+    MARGaussianMixture(link="logit").fit(X, y)
+
+
+@pytest.fixture
+def many_cores(monkeypatch):
+    """A machine of eight cores without limits."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(joblib, "effective_n_jobs", lambda n_jobs: 8)
+    with threadpool_limits(8, user_api="blas"):
+        yield
+
+
+@pytest.mark.usefixtures("many_cores")
+class TestLimits:
+    def test_without_limits_all_cores_are_used(self):
+        assert available() == 8
+
+    @pytest.mark.parametrize("value", ["3", "3,1"])
+    def test_the_variable_of_openmp(self, monkeypatch, value):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available() == 3
+
+    @pytest.mark.parametrize("value", ["", "many", "0"])
+    def test_a_variable_that_says_nothing_is_no_limit(self, monkeypatch, value):
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert available() == 8
+
+    def test_threadpoolctl(self):
+        with threadpool_limits(2):
+            assert available() == 2
+        with one_thread():
+            assert available() == 1
+
+    def test_joblib(self):
+        with joblib.parallel_config(n_jobs=4):
+            assert available() == 4
+
+    def test_inside_a_thread_of_joblib_there_is_one(self):
+        inside = joblib.Parallel(2, prefer="threads")(joblib.delayed(available)() for _ in range(2))
+        assert inside == [1, 1]
+
+
+def test_inside_a_process_of_joblib_there_is_no_more_than_its_share():
+    assert joblib.Parallel(2)(joblib.delayed(available)() for _ in range(2)) == [1, 1]
