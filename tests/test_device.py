@@ -1,0 +1,279 @@
+"""Rows in arrays of another library than NumPy: the same mathematics, on the device, without a look at a value there.
+
+Torch on the CPU and array-api-strict stand for all of them; torch on CUDA and CuPy are tried where they are.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from problems import Problem, mechanism_of
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.arrays import to_host
+from marmix.engines.device import DeviceEngine, DeviceRows, device_blocks
+from marmix.links import hazard, log_missing
+from marmix.uncertainty import MEASURES, posterior
+
+LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
+
+
+def kinds():
+    yield "strict"
+    yield "torch"
+    yield "cuda"
+    yield "cupy"
+
+
+@pytest.fixture(params=kinds())
+def there(request):
+    """A function that brings a NumPy array to a device."""
+    if request.param == "strict":
+        return pytest.importorskip("array_api_strict").asarray
+    pytest.importorskip("array_api_compat")
+    if request.param == "cupy":
+        cupy = pytest.importorskip("cupy")
+        return cupy.asarray
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    return lambda array: torch.asarray(array, device="cuda" if request.param == "cuda" else "cpu")
+
+
+def rows_of(n=6000, d=3, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
+
+
+def engine_there(problem, there):
+    p = problem
+    rows = DeviceRows(there(p.X), there(p.z), None if p.weight is None else there(p.weight), p.model.n_classes, False)
+    return rows.engine(p.engine.setting)
+
+
+# The mathematics.
+
+
+@pytest.mark.parametrize("shape", [0.0, 1e-5, 0.004, 0.6, 1.0, 40.0, 100.0])
+def test_the_link_is_exact_in_the_far_tails(there, shape):
+    eta = np.concatenate([np.linspace(-800, 800, 401), np.linspace(-3, 3, 61), [-690.1, -345.1, 690.1, 0.0]])
+    with np.errstate(all="ignore"):
+        here = hazard(eta, shape, True)
+        h = hazard(there(eta), shape, True)
+        for mine, other in zip(here, h, strict=True):
+            np.testing.assert_allclose(to_host(other), mine, rtol=1e-13, atol=1e-320)
+        for extra in (0.0, 0.1):
+            mine = log_missing(eta, here.n + extra, here.slope, extra)
+            other = log_missing(there(eta), h.n + extra, h.slope, extra)
+            for a, b in zip(mine, other, strict=True):
+                np.testing.assert_allclose(to_host(b), a, rtol=1e-13, atol=1e-320)
+
+
+@pytest.mark.parametrize("measure", sorted(MEASURES))
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_measures_are_those_of_the_host_with_ties_and_certainty(there, measure, classes):
+    if measure == "signed-margin" and classes > 2:
+        pytest.skip("of two classes only")
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(classes, 60)) * np.repeat([1.0, 30.0, 700.0], 20)
+    scores[:, :3] = 0.0
+    scores[0, 3:6] = scores[1, 3:6] = 5.0
+    with np.errstate(all="ignore"):
+        mine = MEASURES[measure](posterior(scores))
+        other = MEASURES[measure](posterior(there(scores)))
+    np.testing.assert_allclose(to_host(other.value), mine.value, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(to_host(other.gradient), mine.gradient, rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "wide"])
+@pytest.mark.parametrize("link", ["logit", "cloglog", "near cloglog", "with share"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
+    wide = covariance_type == "wide"
+    kind = "full" if wide else covariance_type
+    p = Problem(kind, mechanism_of(link), LABELS, [1, 2, 1], weighted=weighted, wide=wide)
+    engine = engine_there(p, there)
+    for options in ({}, {"ignorable": False}):
+        mine, other = (each.sums(p.theta, p.mechanism, **options) for each in (p.engine, engine))
+        np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(other.alpha, mine.alpha, rtol=1e-11, atol=1e-12)
+        for name in ("ignorable", "missing", "shape", "share"):
+            assert getattr(other, name) == pytest.approx(getattr(mine, name), rel=1e-11, abs=1e-11)
+    mine, other = (each.sums(p.theta, None) for each in (p.engine, engine))
+    assert other.ignorable == pytest.approx(mine.ignorable, rel=1e-12)
+    np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("measure", sorted(set(MEASURES) - {"signed-margin"}))
+@pytest.mark.parametrize("covariance_type", ["full", "wide"])
+def test_no_value_is_looked_at_inside_a_pass(monkeypatch, measure, covariance_type):
+    strict = pytest.importorskip("array_api_strict")
+    p = Problem("full", mechanism_of("with share", measure), LABELS, [1, 1, 1], wide=covariance_type == "wide")
+    engine = engine_there(p, strict.asarray)
+    prepared = strict.asarray(p.model.prepare(p.theta))
+
+    def looked_at(self):
+        raise AssertionError("the host asked for a value of the device")
+
+    kind = type(engine.x)
+    for name in ("__bool__", "__float__", "__int__", "__index__", "__array__"):
+        monkeypatch.setattr(kind, name, looked_at, raising=False)
+    engine._sums_there(prepared, p.mechanism, True)
+
+
+def test_cuda_does_not_wait_inside_a_pass():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    p = Problem("full", mechanism_of("with share"), LABELS, [1, 1, 1])
+    engine = engine_there(p, lambda array: torch.asarray(array, device="cuda"))
+    prepared = torch.asarray(p.model.prepare(p.theta), device="cuda")
+    engine._sums_there(prepared, p.mechanism, True)
+    engine.plain_sums(prepared, p.mechanism, True)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        engine._sums_there(prepared, p.mechanism, True)
+        engine.plain_sums(prepared, p.mechanism, True)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_blocks_of_a_device_cover_all_rows_once():
+    for n, p in ((1, 3), (4096, 70_000), (10_000_000, 15), (10_000_001, 231)):
+        blocks = device_blocks(n, p)
+        assert blocks[0].start == 0
+        assert blocks[-1].stop == n
+        assert all(a.stop == b.start for a, b in pairwise(blocks))
+
+
+def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
+    p = Problem("full", mechanism_of("with share"), LABELS * 300, [1, 1, 1], weighted=True)
+    one = engine_there(p, there).sums(p.theta, p.mechanism)
+    monkeypatch.setattr("marmix.engines.device._BLOCK_VALUES", 1)
+    engine = engine_there(p, there)
+    assert len(engine._pieces()) > 2
+    several = engine.sums(p.theta, p.mechanism)
+    np.testing.assert_allclose(several.moments.by_component, one.moments.by_component, rtol=1e-11, atol=1e-9)
+    assert several.missing == pytest.approx(one.missing, rel=1e-12)
+
+
+# Fits and predictions.
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MARGaussianMixture(link="logit"),
+        MARGaussianMixture(covariance_type="tied", uncertainty="entropy", link="logit", mechanism_features=[1]),
+        MARGaussianMixture(covariance_type="diag", n_components=2, link="logit", random_state=0, max_iter=20),
+        MARLogisticRegression(degree=2, link="logit", n_init=1),
+        MARLogisticRegression(link=None),
+        MARGaussianMixture(link="logit", solver="ecm", max_iter=3),
+    ],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_a_fit_on_a_device_is_the_fit_on_the_host(there, estimator, classes):
+    X, y = rows_of(9000, classes=classes)
+    weight = np.random.default_rng(2).integers(0, 3, size=len(y)).astype(float)
+    mine = estimator.fit(X, y, sample_weight=weight)
+    loglik, transduction, probabilities = mine.loglik_, mine.transduction_, mine.predict_proba(X)
+    icl, uncertainty = mine.icl(), mine.uncertainty(X)
+    fit = estimator.fit(there(X), there(y), sample_weight=there(weight))
+    assert fit.loglik_ == pytest.approx(loglik, rel=1e-10)
+    assert fit.icl() == pytest.approx(icl, rel=1e-8)
+    assert fit.icl(there(X), there(y), sample_weight=there(weight)) == pytest.approx(icl, rel=1e-8)
+    given = there(X)
+    for found, wanted in (
+        (fit.predict_proba(given), probabilities),
+        (fit.uncertainty(given), uncertainty),
+        (fit.transduction_, transduction),
+        (fit.predict(given), mine.classes_[probabilities.argmax(axis=1)]),
+    ):
+        assert type(found) is type(given)
+        assert found.device == given.device
+        np.testing.assert_allclose(to_host(found), wanted, atol=1e-5)
+    np.testing.assert_allclose(fit.predict_proba(X), probabilities, atol=1e-5)  # and the host may go on with it
+
+
+def test_labels_may_be_words_on_the_host(there):
+    X, y = rows_of(3000)
+    words = np.where(y < 0, None, np.where(y == 1, "pulsar", "noise"))
+    mine = MARGaussianMixture(link="logit").fit(X, words)
+    fit = MARGaussianMixture(link="logit").fit(there(X), words)
+    np.testing.assert_array_equal(fit.transduction_, mine.transduction_)
+    np.testing.assert_array_equal(fit.predict(there(X)), mine.predict(X))
+
+
+def test_nan_marks_missing_labels_and_named_classes_keep_their_order(there):
+    X, y = rows_of(2000)
+    numbers = np.where(y < 0, np.nan, y + 3.0)
+    fit = MARGaussianMixture(link="logit", classes=[4, 3]).fit(there(X), there(numbers))
+    mine = MARGaussianMixture(link="logit", classes=[4, 3]).fit(X, numbers)
+    np.testing.assert_array_equal(fit.classes_, [4, 3])
+    np.testing.assert_allclose(fit.means_, mine.means_, rtol=1e-6)
+
+
+def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(there):
+    X, y = rows_of(20_000)
+    X = X.astype(np.float32)
+    options = {"link": "logit", "covariance_type": "tied"}
+    mine = MARGaussianMixture(**options).fit(X, y)
+    double = MARGaussianMixture(**options).fit(there(X), there(y))
+    single = MARGaussianMixture(**options, precision="single").fit(there(X), there(y))
+    np.testing.assert_allclose(double.means_, mine.means_, rtol=1e-9)
+    error = mine.inference(X, y).bse
+    np.testing.assert_allclose(single.means_, mine.means_, atol=0.05 * error[2:8].min())
+    np.testing.assert_allclose(single.alpha_, mine.alpha_, atol=0.05 * error[-2:].max())
+    assert single.loglik_ == pytest.approx(mine.loglik_, rel=1e-6)
+    assert single.converged_
+
+
+def test_inference_brings_the_rows_to_the_host(there):
+    X, y = rows_of(2000)
+    mine = MARGaussianMixture(link="logit", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(mine.inference(there(X), there(y)).bse, mine.inference(X, y).bse, rtol=1e-9)
+
+
+def test_bad_rows_are_refused_in_words(there):
+    X, y = rows_of(300)
+    fit = MARGaussianMixture(link="logit").fit(there(X), there(y))
+    bad = X.copy()
+    bad[5, 1] = np.nan
+    with pytest.raises(ValueError, match="column 'x1': only labels may be missing"):
+        MARGaussianMixture().fit(there(bad), there(y))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples: 300 and 299"):
+        MARGaussianMixture().fit(there(X), there(y[1:]))
+    with pytest.raises(ValueError, match="weights must be >= 0"):
+        MARGaussianMixture().fit(there(X), there(y), sample_weight=there(np.full(300, -1.0)))
+    with pytest.raises(ValueError, match="no labelled row of positive sample_weight"):
+        MARGaussianMixture().fit(there(X), there(y), sample_weight=there(np.where(y == 1, 0.0, 1.0)))
+    with pytest.raises(ValueError, match="2 features, but MARGaussianMixture is expecting 3"):
+        fit.predict(there(X[:, :2]))
+    with pytest.raises(ValueError, match="out= is for rows on the host"):
+        fit.predict_proba(there(X), out=np.empty((300, 2)))
+    with pytest.raises(ValueError, match="label 7, which is not among the classes"):
+        fit.impute(there(X), there(np.where(y == 1, 7, y)))
+    with pytest.raises(ValueError, match="1D"):
+        fit.predict(there(X[:, 0]))
+
+
+def test_an_unknown_precision_is_refused():
+    X, y = rows_of(300)
+    with pytest.raises(ValueError, match="precision='half' must be 'double' or 'single'"):
+        MARGaussianMixture(precision="half").fit(X, y)
+
+
+def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(monkeypatch, there):
+    p = Problem("full", mechanism_of("logit"), LABELS * 30, [1, 1, 1])
+    monkeypatch.setattr("marmix.engines.device._HOST_ROWS", 500)
+    engine = engine_there(p, there)
+    assert isinstance(engine.thinned(1000), DeviceEngine)
+    assert not isinstance(engine.thinned(200), DeviceEngine)
+    for rows in (200, 1000):
+        mine, other = (each.thinned(rows).sums(p.theta, p.mechanism) for each in (p.engine, engine))
+        assert other.missing == pytest.approx(mine.missing, rel=1e-11)

@@ -1,0 +1,271 @@
+"""Rows that stay in a file: the same answer, and what is written appears whole or not at all."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from problems import Problem, mechanism_of
+
+import marmix.streams
+from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.engines import FileEngine, Frame, NumpyEngine, Setting
+from marmix.streams import in_file, opened, output, release, result
+
+LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
+
+
+def rows_of(n=6000, d=3, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
+
+
+@pytest.fixture
+def left_there(monkeypatch):
+    """However small, an array in a file is left there."""
+    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+
+
+def saved(folder, **arrays):
+    """Paths of `.npy` files that hold these arrays."""
+    paths = []
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+        paths.append(folder / f"{name}.npy")
+    return paths
+
+
+def vector(fit):
+    own = [fit.means_, fit.covariances_] if hasattr(fit, "means_") else [fit.coef_, fit.intercept_]
+    return np.concatenate([part.ravel() for part in own] + [fit.alpha_, [fit.loglik_]])
+
+
+# Engines.
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(covariance_type, weighted):
+    p = Problem(covariance_type, mechanism_of("with share"), LABELS, [1, 2, 1], weighted=weighted)
+    there = FileEngine(p.X, p.z, p.weight, p.engine.setting, workers=2)
+    there._block = 7
+    mine, other = (engine.sums(p.theta, p.mechanism) for engine in (p.engine, there))
+    np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(other.alpha, mine.alpha, rtol=1e-11)
+    assert other.ignorable == pytest.approx(mine.ignorable, rel=1e-12)
+    assert other.missing == pytest.approx(mine.missing, rel=1e-12)
+    np.testing.assert_array_equal(there.counts, p.engine.counts)
+    np.testing.assert_allclose(there.group_weight, p.engine.group_weight)
+
+
+@pytest.mark.parametrize("rows", [5, 20, 40])
+def test_a_thinned_file_has_the_rows_of_a_thinned_array(monkeypatch, rows):
+    monkeypatch.setattr("marmix.engines.files._CHUNK", 6)
+    X, z = rows_of(500)
+    model = Problem("full", None, LABELS, [1, 1, 1]).model
+    setting = Setting(Frame(np.zeros(3), np.eye(3)), model, (Frame(np.ones(1), np.eye(1)), [2]))
+    weight = np.random.default_rng(3).uniform(0.5, 1.0, size=500)
+    mine = NumpyEngine(X, z, weight, *setting).thinned(rows)
+    there = FileEngine(X, z, weight, setting, 1).thinned(rows)
+    np.testing.assert_array_equal(there.x, mine.x)
+    np.testing.assert_allclose(there.weight, mine.weight, rtol=1e-14)
+    np.testing.assert_array_equal(there.covariates, mine.covariates)
+
+
+def test_rows_of_weight_zero_in_a_file_do_not_count():
+    p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1])
+    weight = np.random.default_rng(0).integers(0, 3, size=len(p.z)).astype(float)
+    some = weight > 0
+    there = FileEngine(p.X, p.z, weight, p.engine.setting, 1)
+    mine = NumpyEngine(p.X[some], p.z[some], weight[some], *p.engine.setting)
+    assert there.n_rows == mine.n_rows == some.sum()
+    assert there.sums(p.theta, p.mechanism).missing == pytest.approx(mine.sums(p.theta, p.mechanism).missing, rel=1e-12)
+    np.testing.assert_array_equal(np.sort(there.thinned(20).x, axis=1), np.sort(mine.thinned(20).x, axis=1))
+
+
+# Fits.
+
+
+@pytest.mark.usefixtures("left_there")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MARGaussianMixture(link="logit"),
+        MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="entropy", mechanism_features=[1]),
+        MARLogisticRegression(link="logit", n_init=1),
+        MARLogisticRegression(link=None),
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_to_files_is_the_fit_to_arrays(tmp_path, estimator, weighted):
+    X, y = rows_of(12_000)
+    w = np.random.default_rng(5).integers(0, 3, size=len(y)).astype(float) if weighted else None
+    path, labels = saved(tmp_path, X=X, y=y)
+    mine = estimator.fit(X, y, sample_weight=w)
+    here = vector(mine) if estimator.link else np.append(mine.coef_, mine.loglik_)
+    transduction, passes, icl = mine.transduction_, mine.n_passes_, mine.icl()
+    there = estimator.fit(path, labels, sample_weight=None if w is None else saved(tmp_path, w=w)[0])
+    found = vector(there) if estimator.link else np.append(there.coef_, there.loglik_)
+    np.testing.assert_allclose(found, here, rtol=1e-7)
+    assert there.loglik_ == pytest.approx(here[-1], rel=1e-12)
+    assert there.n_passes_ == passes or estimator.link is None  # whose last steps are of the size of rounding
+    np.testing.assert_array_equal(there.impute(path, labels), transduction)
+    assert there.icl(path, labels, sample_weight=w) == pytest.approx(icl, rel=1e-9)
+
+
+@pytest.mark.usefixtures("left_there")
+@pytest.mark.parametrize("kind", ["float32", "int64", "fortran", "slice", "mode c"])
+def test_any_memory_map_of_numbers_will_do(tmp_path, kind):
+    X, y = rows_of(3000)
+    X = np.round(8 * X)
+    if kind == "fortran":
+        np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    else:
+        np.save(tmp_path / "X.npy", X.astype(kind) if kind in ("float32", "int64") else X)
+    M = np.load(tmp_path / "X.npy", mmap_mode="c" if kind == "mode c" else "r")
+    if kind == "slice":
+        X, M, y = X[500:2900], M[500:2900], y[500:2900]
+    if kind == "mode c":
+        M[:, 0] *= -1.0  # in memory only: a page that is let go would lose it
+        X = np.array(M)
+    assert in_file(M)
+    mine, there = (MARGaussianMixture(link="logit").fit(rows, y) for rows in (X, M))
+    np.testing.assert_allclose(vector(there), vector(mine), rtol=1e-7)
+    np.testing.assert_allclose(there.predict_proba(M), mine.predict_proba(X), rtol=1e-7)
+    np.testing.assert_array_equal(there.transduction_, mine.transduction_)  # y is in memory
+    if kind == "mode c":
+        np.testing.assert_array_equal(M, X)
+
+
+@pytest.mark.usefixtures("left_there")
+def test_inference_on_a_file_is_that_on_an_array(tmp_path):
+    X, y = rows_of(2000)
+    path, _ = saved(tmp_path, X=X, y=y)
+    mine = MARGaussianMixture(link="logit", tol=1e-12).fit(X, y)
+    there = mine.inference(path, y)
+    np.testing.assert_allclose(there.bse, mine.inference(X, y).bse, rtol=1e-8)
+
+
+def test_labels_from_a_file_are_imputed_to_a_file(tmp_path, monkeypatch):
+    X, y = rows_of(2000)
+    path, labels = saved(tmp_path, X=X, y=y)
+    in_memory = MARGaussianMixture(link="logit").fit(path, labels)
+    assert in_memory.transduction_.shape == (2000,)  # small files are read
+    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+    fit = MARGaussianMixture(link="logit").fit(path, labels)
+    with pytest.raises(AttributeError, match=r"impute\(X, y, out='labels.npy'\)"):
+        fit.transduction_  # noqa: B018
+    written = fit.impute(path, labels, out=tmp_path / "labels.npy")
+    assert isinstance(written, np.memmap)
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), in_memory.transduction_)
+    assert np.isnan(fit.icl())
+    assert fit.icl(path, labels) == pytest.approx(in_memory.icl(), rel=1e-9)
+
+
+@pytest.mark.usefixtures("left_there")
+def test_a_value_that_is_not_finite_in_a_file_is_named(tmp_path):
+    X, y = rows_of(3000)
+    X[1234, 2] = np.nan
+    path, labels = saved(tmp_path, X=X, y=y)
+    with pytest.raises(ValueError, match=r"NaN in column 'x2' \(first in row 1234\)"):
+        MARGaussianMixture().fit(path, labels)
+    fit = MARGaussianMixture(link="logit").fit(np.delete(X, 1234, axis=0), np.delete(y, 1234))
+    with pytest.raises(ValueError, match=r"NaN in column 'x2' \(first in row 1234\)"):
+        fit.predict_proba(path, out=tmp_path / "p.npy")
+    assert not list(tmp_path.glob("*p.npy*"))
+
+
+# What is written.
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict", "missing_proba"])
+def test_predictions_go_where_they_are_sent(tmp_path, method):
+    X, y = rows_of(3000)
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    plain = getattr(fit, method)(X)
+    own = np.empty_like(plain)
+    assert getattr(fit, method)(X, out=own) is own
+    np.testing.assert_array_equal(own, plain)
+    written = getattr(fit, method)(X, out=str(tmp_path / "out.npy"))
+    assert isinstance(written, np.memmap)
+    np.testing.assert_array_equal(written, plain)
+
+
+def test_results_are_refused_where_they_would_do_harm(tmp_path):
+    X, y = rows_of(300)
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    (tmp_path / "old.npy").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"old\.npy' exists: remove it"):
+        fit.predict_proba(X, out=tmp_path / "old.npy")
+    assert (tmp_path / "old.npy").read_text() == "mine"
+    with pytest.raises(ValueError, match=r"ends in \.npy"):
+        fit.predict_proba(X, out=tmp_path / "out.csv")
+    for wrong in (np.empty((300, 3)), np.empty((300, 2), dtype=int), [0.0]):
+        with pytest.raises(ValueError, match=r"array of shape \(300, 2\)"):
+            fit.predict_proba(X, out=wrong)
+
+
+def test_an_unfinished_file_is_not_left_behind(tmp_path):
+    def interrupted():
+        with output(tmp_path / "out.npy", (10,), float) as out:
+            out[:5] = 1.0
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir())
+    with output(tmp_path / "out.npy", (3,), float) as out:
+        out[:] = 2.0
+    np.testing.assert_array_equal(result(tmp_path / "out.npy", out), [2.0, 2.0, 2.0])
+
+
+def test_a_path_that_is_no_array_says_what_to_do(tmp_path):
+    with pytest.raises(ValueError, match=r"marmix\.io\.to_memmap"):
+        opened("rows.csv")
+    with pytest.raises(FileNotFoundError, match=r"y=.*no such file"):
+        opened(tmp_path / "y.npy", "y")
+
+
+def test_letting_pages_go_changes_no_value(tmp_path):
+    values = np.random.default_rng(0).normal(size=(5000, 7))
+    np.save(tmp_path / "X.npy", values)
+    for mode in ("r", "r+", "c"):
+        M = np.load(tmp_path / "X.npy", mmap_mode=mode)
+        if mode != "r":
+            M[7] = -1.0
+            values[7] = -1.0
+        for part in (M, M[100:200], M[::3], M[:, 2], M[:0]):
+            release(part)
+        np.testing.assert_array_equal(M, values)
+
+
+MEASURE = """
+import resource, sys, warnings
+import numpy as np
+from marmix import MARGaussianMixture
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+MARGaussianMixture().fit(rng.normal(size=(3000, 3)), rng.integers(-1, 2, size=3000))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+fit = MARGaussianMixture(link="logit").fit(sys.argv[1], sys.argv[2])
+fit.predict_proba(sys.argv[1], out=sys.argv[3])
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_a_file_of_800_megabytes_is_fitted_in_a_fraction_of_that(tmp_path):
+    n = 10_000_000
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=float, shape=(n, 10))
+    X[:] = np.tile(np.random.default_rng(0).normal(size=(100_000, 10)), (100, 1))
+    y = np.tile(np.random.default_rng(1).integers(-1, 2, size=100_000, dtype=np.int8), 100)
+    X[:, 0] += 2 * y
+    X.flush()
+    _, labels = saved(tmp_path, one=0, y=y)
+    del X
+    command = [sys.executable, "-c", MEASURE, tmp_path / "X.npy", labels, tmp_path / "p.npy"]
+    grown = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert grown < 250.0
