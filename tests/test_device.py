@@ -64,12 +64,12 @@ def test_the_link_is_exact_in_the_far_tails(there, shape):
         here = hazard(eta, shape, True)
         h = hazard(there(eta), shape, True)
         for mine, other in zip(here, h, strict=True):
-            np.testing.assert_allclose(to_host(other), mine, rtol=1e-13, atol=1e-320)
+            np.testing.assert_allclose(to_host(other), mine, rtol=1e-12, atol=1e-320)
         for extra in (0.0, 0.1):
             mine = log_missing(eta, here.n + extra, here.slope, extra)
             other = log_missing(there(eta), h.n + extra, h.slope, extra)
             for a, b in zip(mine, other, strict=True):
-                np.testing.assert_allclose(to_host(b), a, rtol=1e-13, atol=1e-320)
+                np.testing.assert_allclose(to_host(b), a, rtol=1e-12, atol=1e-320)
 
 
 @pytest.mark.parametrize("measure", sorted(MEASURES))
@@ -124,6 +124,7 @@ def test_no_value_is_looked_at_inside_a_pass(monkeypatch, measure, covariance_ty
     engine._sums_there(prepared, p.mechanism, True)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_cuda_does_not_wait_inside_a_pass():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
@@ -134,8 +135,8 @@ def test_cuda_does_not_wait_inside_a_pass():
     engine._sums_there(prepared, p.mechanism, True)
     engine.plain_sums(prepared, p.mechanism, True)
     torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         engine._sums_there(prepared, p.mechanism, True)
         engine.plain_sums(prepared, p.mechanism, True)
     finally:

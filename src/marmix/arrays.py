@@ -55,9 +55,11 @@ def to_host(array: Any) -> NDArray[Any]:
 
 
 def like(values: Any, array: Any) -> Any:
-    """Values of the host as an array of the same kind, precision and place as `array`."""
+    """Values as an array of the same kind, precision and place as `array`."""
     if on_host(array):
         return np.asarray(values, dtype=array.dtype)
+    if not on_host(values):
+        return in_precision_of(array, values)
     return namespace(array).asarray(np.ascontiguousarray(values), dtype=array.dtype, device=array.device)
 
 

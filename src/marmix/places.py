@@ -1,6 +1,5 @@
 """Where rows are: on the host, on a device, on a cluster. The type of the array tells."""
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ def on_device(array: Any) -> bool:
     """Whether this is an array of torch, CuPy or another library of the array API standard than NumPy."""
     if isinstance(array, np.ndarray | np.generic):
         return False
-    torch = sys.modules.get("torch")
-    return hasattr(array, "__array_namespace__") or (torch is not None and isinstance(array, torch.Tensor))
+    return hasattr(array, "__array_namespace__") or type(array).__module__.split(".")[0] in ("torch", "cupy")
 
 
 def on_cluster(array: Any) -> bool:
