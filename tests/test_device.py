@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from problems import Problem, mechanism_of
 
-from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.arrays import to_host
 from marmix.engines.device import DeviceEngine, DeviceRows, device_blocks
 from marmix.links import hazard, log_missing
@@ -278,3 +278,9 @@ def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(mo
     for rows in (200, 1000):
         mine, other = (each.thinned(rows).sums(p.theta, p.mechanism) for each in (p.engine, engine))
         assert other.missing == pytest.approx(mine.missing, rel=1e-11)
+
+
+def test_a_choice_of_candidates_brings_the_rows_to_the_host(there):
+    X, y = rows_of(300)
+    mine, other = (MARClassifierCV(cv=3).fit(*rows) for rows in ((X, y), (there(X), there(y))))
+    np.testing.assert_array_equal(other.predict_proba(there(X)), mine.predict_proba(X))

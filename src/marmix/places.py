@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from marmix.arrays import to_host
+
 
 def on_device(array: Any) -> bool:
     """Whether this is an array of torch, CuPy or another library of the array API standard than NumPy."""
@@ -15,3 +17,13 @@ def on_device(array: Any) -> bool:
 def on_cluster(array: Any) -> bool:
     """Whether this is a Dask array, dataframe or series."""
     return type(array).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(array, "__dask_graph__")
+
+
+def brought_here(what: str, *arrays: Any) -> list[Any]:
+    """Arrays with those of a device brought to the host; those of a cluster are refused, for `what` needs them all."""
+    if any(on_cluster(array) for array in arrays):
+        raise TypeError(
+            f"{what} needs the rows on one machine: compute() them if they fit in memory, or write them to a .npy file and pass "
+            "its path. Fits of one estimator, predictions and criteria work on the cluster."
+        )
+    return [to_host(array) if on_device(array) else array for array in arrays]

@@ -18,7 +18,9 @@ from marmix import evaluation
 from marmix.classifiers.candidates import default_candidates, fit_one, held_out, models_missingness, stack
 from marmix.classifiers.prediction import score_labelled
 from marmix.labels import encode_labels
-from marmix.validation import check_finite, feature_columns
+from marmix.places import brought_here
+from marmix.streams import opened
+from marmix.validation import check_finite, feature_columns, refuse_sparse
 
 Array = NDArray[np.float64]
 
@@ -121,6 +123,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d)
+            Rows on a device are brought to the host; those of a cluster are refused, for folds are drawn from all of them.
         y : array-like of shape (n,)
             Labels; -1, NaN, None or pandas.NA where missing.
         sample_weight : array-like of shape (n,) or None
@@ -132,6 +135,8 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         """
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
+        X, y, sample_weight = brought_here("MARClassifierCV", opened(X), opened(y, "y"), sample_weight)
+        refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
         check_finite(X, self._names())
         z, self.classes_ = encode_labels(y, self.classes)
@@ -291,6 +296,8 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
+        (X,) = brought_here("MARClassifierCV", opened(X))
+        refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
         check_finite(X, self._names())
         return X

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import to_host, total
+from marmix.arrays import total
 from marmix.classifiers.base import MARClassifier, Training
 from marmix.engines import Engine, Piece
 from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism
-from marmix.places import on_cluster, on_device
+from marmix.places import brought_here
 from marmix.rows import HostRows
 from marmix.uncertainty import entropy, posterior
 from marmix.validation import check_finite
@@ -42,7 +42,8 @@ class InferentialClassifier(MARClassifier):
             With `params`, `bse`, `conf_int()`, `summary()`, ...
         """
         check_is_fitted(self)
-        training = self._validated(*_on_host(X, y, sample_weight), reset=False)
+        X, y, sample_weight = brought_here("inference", X, y, sample_weight)
+        training = self._validated(X, y, sample_weight, reset=False)
         rows: HostRows = training.rows
         engine, mechanism = self._engine(training), self._mechanism_of_fit(training)
         own = Fingerprint(rows.moments)
@@ -156,14 +157,3 @@ def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:
     x, labelled = piece.x, piece.cuts[-1]
     h = entropy(posterior(model.scores(theta, x[:, labelled:]))).value
     return total(h if piece.weight is None else h * piece.weight[labelled:])
-
-
-def _on_host(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows of a device brought to the host; those of a cluster are refused."""
-    if on_cluster(X):
-        raise TypeError(
-            "inference needs the rows on one machine: compute() them if they fit in memory, or write them to a .npy file and "
-            "pass its path. The fit, predictions and criteria work on the cluster."
-        )
-    X, y, sample_weight = (to_host(array) if on_device(array) else array for array in (X, y, sample_weight))
-    return X, y, sample_weight
