@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from multiprocessing import current_process
 from threading import Lock
 from typing import Any
 
@@ -29,6 +30,8 @@ def available() -> int:
     As many as there are cores for this process, but no more than `OMP_NUM_THREADS`, a limit set with threadpoolctl or
     joblib's `parallel_config` say, and one inside a worker of joblib, which has its share of the cores already.
     """
+    if current_process().daemon:  # a worker of Dask or of multiprocessing, which has its share of the cores already
+        return 1
     most = [int(joblib.effective_n_jobs(-1))]
     backend, asked = joblib.parallel.get_active_backend()
     if asked is not None and asked > 0:

@@ -69,7 +69,7 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
 
 
 class NotKept:
-    """`transduction_` of a fit whose labels came from a file: what to do for it."""
+    """`transduction_` where it is not kept: what to do for it."""
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
@@ -77,7 +77,8 @@ class NotKept:
         message = f"{type(estimator).__name__!r} object has no attribute 'transduction_'"
         if "n_passes_" in vars(estimator):
             message += (
-                ": it is not kept where labels come from a file. impute(X, y, out='labels.npy') writes it to one."
+                ": it is not kept where labels come from a file, nor copied with the estimator where they are on a cluster. "
+                "impute(X, y) gives it, impute(X, y, out='labels.npy') writes it to a file."
             )
         raise AttributeError(message)
 
@@ -95,6 +96,11 @@ class Predictor(ClassifierMixin, BaseEstimator):
     _frame: Frame
     _columns: list[int]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied or pickled: all but labels on a cluster, which are a graph of all rows."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "transduction_" or not on_cluster(value)}
+
     def _column_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
@@ -108,7 +114,12 @@ class Predictor(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = opened(X)
         refuse_sparse(X)
-        if in_file(X) or on_device(X) or on_cluster(X):
+        if on_cluster(X):
+            from marmix.engines.cluster import described
+
+            validate_data(self, described(X), skip_check_array=True, reset=False)
+            return X
+        if in_file(X) or on_device(X):
             check_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return X

@@ -52,25 +52,22 @@ def lbfgs(
     """
     size = engine.model.chart(theta).size
     stages = _stages(engine.n_rows, size)
-    metric, sampled = None, engine.thinned(stages[-1]) if stages else engine
-    rows_before = 0
+    metric, reach, sampled = None, 1.0, engine.thinned(stages[-1]) if stages else engine
     for rows in stages:
         few = sampled if rows == stages[-1] else sampled.thinned(rows)
-        enough = tol if rows_before else max(tol, _FIRST_TOL)
-        reach = _error(size, rows_before)
-        if not rows_before and mechanism is not None and mechanism.free_shape and len(stages) > 1:
-            # so few rows do not tell the shape, and it would run to a limit
-            held = replace(mechanism, free_shape=False)
-            fit, metric = _ascend(few, theta, held, metric, reach, max_iter, enough, unheard, False)
-            theta, mechanism = fit.theta, replace(fit.mechanism, free_shape=True)  # type: ignore[type-var]
-            metric = None
-        else:
-            fit, metric = _ascend(few, theta, mechanism, metric, reach, max_iter, enough, unheard, rows == stages[-1])
-            theta, mechanism = fit.theta, fit.mechanism
-        if not rows_before and size * rows <= _HESSIAN_SHARE * engine.n_rows:
+        first, last = rows == stages[0], rows == stages[-1]
+        # so few rows do not tell the shape, and it would run to a limit
+        held = first and not last and mechanism is not None and mechanism.free_shape
+        begin = replace(mechanism, free_shape=False) if held else mechanism  # type: ignore[type-var]
+        enough = max(tol, _FIRST_TOL) if first else tol
+        fit, metric = _ascend(few, theta, begin, metric, reach, max_iter, enough, unheard, last)
+        theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
+        mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
+        if first and size * rows <= _HESSIAN_SHARE * engine.n_rows:
             metric = _metric_at(few, theta, mechanism)
-        rows_before = rows
-    reach, tol = _error(size, rows_before), max(tol, engine.resolution)
+        elif held:
+            metric = None  # it knows nothing of the shape
+    tol = max(tol, engine.resolution)
     return _ascend(engine, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
 
 
@@ -83,11 +80,6 @@ def _stages(n: int, size: int) -> list[int]:
     while stages[-1] * _GROWTH <= most:
         stages.append(stages[-1] * _GROWTH)
     return [*stages, most] if most >= 2 * stages[-1] else stages
-
-
-def _error(size: int, rows: int) -> float:
-    """About how far from the top estimates from so many rows are, in coordinates of unit information."""
-    return float(np.sqrt(size / rows)) if rows else 1.0
 
 
 class _Metric(NamedTuple):

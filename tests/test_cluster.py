@@ -1,0 +1,343 @@
+"""Fits on a Dask cluster are those of NumPy, whoever holds the rows and whoever dies."""
+
+import gc
+import os
+import signal
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+
+from marmix import MARGaussianMixture, MARLogisticRegression
+
+pd = pytest.importorskip("pandas")
+dask = pytest.importorskip("dask")
+da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+cluster = pytest.importorskip("marmix.engines.cluster")
+holders = pytest.importorskip("marmix.engines.holders")
+
+SIZES = (1500, 0, 1, 999, 2500)
+
+
+def start(n_workers=2):
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start() as local, distributed.Client(local) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Partitions of more than some 500 rows are not joined, so that both workers have some."""
+    monkeypatch.setattr(cluster, "_JOINED", 2**12)
+
+
+@pytest.fixture(scope="module")
+def rows(simulate):
+    """Three classes; the rows of the last partition have no label."""
+    data = simulate(n=sum(SIZES), classes=3, d=3, distance=3.0, seed=2)
+    order = np.argsort(data.missing, kind="stable")
+    order = np.concatenate([np.random.default_rng(0).permutation(order[:2500]), order[2500:]])
+    assert data.missing[order[-SIZES[-1] :]].mean() > 0.5
+    return data.X[order], data.y[order]
+
+
+def lazy(array, sizes=SIZES):
+    return da.from_array(array, chunks=(sizes, *([array.shape[1]] if array.ndim > 1 else [])))
+
+
+def estimates(fit):
+    names = ("weights_", "means_", "covariances_", "coef_", "intercept_", "alpha_", "share_", "loglik_", "_entropy")
+    return {name: np.asarray(getattr(fit, name)) for name in names if getattr(fit, name, None) is not None}
+
+
+def agree(fit, other, tolerance=1e-10):
+    mine, others = estimates(fit), estimates(other)
+    assert mine.keys() == others.keys()
+    for name in mine:
+        assert mine[name].shape == others[name].shape
+        assert np.abs(mine[name] - others[name]).max() <= tolerance * np.abs(others[name]).max(), name
+
+
+def same_bits(fit, other):
+    mine, others = estimates(fit), estimates(other)
+    return mine.keys() == others.keys() and all(np.array_equal(mine[name], others[name]) for name in mine)
+
+
+def actors(client):
+    return sum(client.run(lambda dask_worker: len(dask_worker.state.actors)).values())
+
+
+def gone(client):
+    """Whether all actors are, after at most a few seconds."""
+    deadline = time.monotonic() + 5.0
+    while actors(client):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+MODELS = {
+    "full": MARGaussianMixture(),
+    "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
+    "ecm": MARGaussianMixture(covariance_type="diag", link="logit", solver="ecm", tol=1e-6),
+    "tempered": MARGaussianMixture(link="logit", mechanism_weight=0.0),
+    "covariates": MARGaussianMixture(link="logit", mechanism_features=[1]),
+    "logistic": MARLogisticRegression(link="logit"),
+    "ignorable logistic": MARLogisticRegression(link=None, degree=2),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_estimates_are_those_of_numpy(client, rows, name):
+    X, y = rows
+    here = clone(MODELS[name]).fit(X, y)
+    there = clone(MODELS[name]).fit(lazy(X), lazy(y))
+    agree(there, here)
+    assert np.array_equal(there.transduction_.compute(), here.transduction_)
+
+
+def test_so_are_those_of_a_class_of_two_components(client, rows):
+    X, y = rows[0], np.where(rows[1] == 2, 0, rows[1])
+    model = MARGaussianMixture(link="logit", n_components={0: 2}, random_state=0)
+    agree(clone(model).fit(lazy(X), lazy(y)), clone(model).fit(X, y))
+
+
+@pytest.mark.parametrize("model", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")])
+def test_so_are_those_of_two_classes_that_many_rows_have_found_by_way_of_few(client, simulate, model):
+    X, y, _ = simulate(n=40_000, d=2, seed=3)
+    here, there = clone(model).fit(X, y), clone(model).fit(lazy(X, (15_000, 5_000, 20_000)), lazy(y, (20_000, 20_000)))
+    agree(there, here)
+    assert there.n_passes_ == here.n_passes_
+    assert there.icl() == pytest.approx(here.icl(), rel=1e-10)
+    assert there.bic(lazy(X, (20_000, 20_000)), y) == pytest.approx(here.bic(), rel=1e-10)
+
+
+def test_weights_count_rows_and_rows_of_weight_zero_do_not_count(client, rows):
+    X, y = rows
+    weight = np.random.default_rng(1).integers(3, size=len(y)).astype(float)
+    weight[: SIZES[0]] = 0.0  # all that the first partition has
+    here = MARGaussianMixture(link="logit").fit(X, y, weight)
+    there = MARGaussianMixture(link="logit").fit(lazy(X), lazy(y), lazy(weight))
+    agree(there, here)
+    assert np.array_equal(there.transduction_.compute(), here.transduction_)
+    agree(MARGaussianMixture(link="logit").fit(lazy(X), y, weight), here)
+
+
+def test_the_result_does_not_depend_on_where_the_rows_are(client, rows):
+    X, y = lazy(rows[0]), lazy(rows[1])
+    reference = MARGaussianMixture(link="logit").fit(X, y)
+    first = next(iter(client.nthreads()))
+    held = client.persist([X, y], workers=[first], allow_other_workers=False)
+    assert same_bits(MARGaussianMixture(link="logit").fit(*held), reference)
+    with dask.config.set(scheduler="synchronous"):  # no cluster at all
+        assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
+
+
+def test_an_answer_may_take_longer_than_it_is_waited_for_at_once(client, monkeypatch, rows):
+    X, y = lazy(rows[0]), lazy(rows[1])
+    reference = MARGaussianMixture(link="logit").fit(X, y)
+    monkeypatch.setattr(holders, "_LOOK", 1e-4)
+    assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
+
+
+def test_rows_that_one_worker_has_are_shared_with_the_others(client, rows):
+    X, y = lazy(rows[0], (500,) * 10), lazy(rows[1], (500,) * 10)
+    first = next(iter(client.nthreads()))
+    held = client.persist([X, y], workers=[first], allow_other_workers=False)
+    taken = cluster.ClusterRows.of(MARGaussianMixture(), *held, None, True)
+    assert sorted(len(holder.runs) for holder in taken._crew._holders) == [5, 5]
+
+
+def test_small_partitions_are_joined_and_large_ones_are_not():
+    assert holders.joined([0, 0, 7], 5) == [[0, 1], [2]]
+    assert holders.joined([7, 0, 2, 3, 1, 9, 0, 1], 5) == [[0, 1], [2, 3], [4], [5, 6], [7]]
+
+
+def test_threads_change_no_bit(rows):
+    X, y = rows
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    training = fit._validated(X, y, None, reset=False)
+    setting = training.setting(fit._frame, fit._model, 1.0)
+    found = []
+    for threads in (1, 2, 5):
+        cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
+        holder = holders.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
+        holder.perform([("number", (False, fit.classes_)), ("enter", (setting,))], {})
+        sums = holder.perform([("parts", (fit._theta, fit.mechanism_, True, 1.0))], {})
+        assert list(sums) == [0, 2]
+        found.append([sums[i].moments.by_component for i in (0, 2)])
+    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def test_a_dataframe_brings_names_and_labels_of_any_kind(client, rows):
+    X, z = rows
+    y = np.array(["ant", "bee", "cat", None], dtype=object)[z]
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    here = MARGaussianMixture(link="logit", mechanism_features=["b"]).fit(frame[["a", "b", "c"]], y)
+    table = dd.from_pandas(frame, npartitions=3)
+    table = table[table.a > -np.inf]  # of lengths that nobody knows
+    there = MARGaussianMixture(link="logit", mechanism_features=["b"]).fit(table[["a", "b", "c"]], table.y)
+    agree(there, here)
+    assert there.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert there.classes_.tolist() == ["ant", "bee", "cat"]
+    with pytest.raises(ValueError, match="declares the category 'dog', but no row has that label"):
+        MARGaussianMixture().fit(
+            table[["a", "b", "c"]], table.y.astype(pd.CategoricalDtype(["ant", "bee", "cat", "dog"]))
+        )
+    assert there.transduction_.compute().tolist() == here.transduction_.tolist()
+    assert there.impute(table[["a", "b", "c"]], table.y).compute().tolist() == here.transduction_.tolist()
+    assert there.predict(table[["a", "b", "c"]]).compute().tolist() == here.predict(frame[["a", "b", "c"]]).tolist()
+    with pytest.raises(ValueError, match="feature names should match"):
+        there.predict(table[["a", "c", "b"]])
+
+
+def test_arrays_of_unknown_lengths_and_of_split_columns_are_fitted(client, rows):
+    X, y = rows
+    kept = X[:, 0] > 0.0
+    here = MARGaussianMixture(link="logit").fit(X[kept], y[kept])
+    split = da.from_array(X, chunks=(SIZES, (2, 1)))
+    some = split[:, 0] > 0.0
+    there = MARGaussianMixture(link="logit").fit(split[some], lazy(y)[some])
+    agree(there, here)
+    assert np.array_equal(there.transduction_.compute(), here.transduction_)
+    assert np.array_equal(there.predict(split[some]).compute(), here.predict(X[kept]))
+
+
+def test_predictions_are_lazy_and_those_of_numpy(client, rows):
+    X, y = rows
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    for name in ("predict_proba", "predict_log_proba", "predict", "missing_proba", "uncertainty", "decision_function"):
+        predicted = getattr(fit, name)(lazy(X))
+        assert predicted.chunks[0] == SIZES
+        expected = getattr(fit, name)(X)
+        assert predicted.shape == expected.shape
+        assert predicted.dtype == expected.dtype
+        np.testing.assert_allclose(predicted.compute(), expected, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(fit.impute(lazy(X), y).compute(), fit.impute(X, y))
+
+    def never(block):
+        raise RuntimeError("computed")
+
+    unready = lazy(X).map_blocks(never, dtype=float)
+    for predicted in (fit.predict_proba(unready), fit.impute(unready, lazy(y))):
+        with pytest.raises(RuntimeError, match="computed"):
+            predicted.compute()
+
+
+@pytest.fixture
+def uncollected():
+    """The garbage collector is off: things go when nothing refers to them, or not at all."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_nothing_is_left_on_the_workers(client, rows, uncollected):
+    X, y = rows
+    fit = MARGaussianMixture(link="logit").fit(lazy(X), lazy(y))
+    assert gone(client)
+    assert fit.transduction_.shape == (len(y),)
+    constant = X.copy()
+    constant[:, 2] = 1.0
+    with pytest.raises(ValueError, match="column 'x2' is constant"):
+        MARGaussianMixture().fit(lazy(constant), lazy(y))
+    assert gone(client)
+
+
+@pytest.fixture
+def mortal():
+    """A cluster to be harmed."""
+    with start() as local, distributed.Client(local) as client:
+        yield local, client
+
+
+@contextmanager
+def on_call(number, action):
+    """Do something when the engine is asked for sums for the `number`-th time; the calls."""
+    usual, calls = cluster.ClusterEngine.parts, []
+
+    def parts(self, *args):
+        calls.append(args)
+        if len(calls) == number:
+            action()
+        return usual(self, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster.ClusterEngine, "parts", parts)
+        yield calls
+
+
+def kill_one(client):
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_changes_no_bit(mortal, rows):
+    local, client = mortal
+    X, y = lazy(rows[0]), lazy(rows[1])
+    reference = MARGaussianMixture(link="logit").fit(X, y)
+    alive = set(client.nthreads())
+    with on_call(3, lambda: kill_one(client)) as calls:
+        fit = MARGaussianMixture(link="logit").fit(X, y)
+    assert len(calls) > 5
+    assert len(alive & set(client.nthreads())) == 1
+    assert same_bits(fit, reference)
+    assert fit.n_passes_ == reference.n_passes_
+    # rows that were on the cluster are computed again, and workers may come as well as go
+    held = client.persist([X, y])
+    with on_call(3, lambda: (local.scale(3), kill_one(client))):
+        assert same_bits(MARGaussianMixture(link="logit").fit(*held), reference)
+
+
+def test_rows_that_cannot_be_computed_again_are_missed_in_words(mortal, monkeypatch, rows):
+    local, client = mortal
+    X, y = rows
+    workers = [*client.nthreads()] * 3
+    blocks = [dask.delayed(client.scatter(X[1000 * i : 1000 * i + 1000], workers=[workers[i]])) for i in range(5)]
+    scattered = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
+    with on_call(3, lambda: kill_one(client)), pytest.raises(RuntimeError, match="cannot compute them again"):
+        MARGaussianMixture(link="logit").fit(scattered, y)
+    monkeypatch.setattr(holders, "_PATIENCE", 0.5)
+    with on_call(3, lambda: local.scale(0)), pytest.raises(RuntimeError, match="no worker for"):
+        MARGaussianMixture(link="logit").fit(lazy(X), lazy(y))
+
+
+def test_what_cannot_be_fitted_is_refused_in_words(client, rows):
+    X, y = rows
+    fit = MARGaussianMixture(link="logit").fit
+    with pytest.raises(ValueError, match="inconsistent numbers of samples: 5000 and 4999"):
+        fit(lazy(X), da.from_array(y[1:]))
+    known, unknown = lazy(y), lazy(y)[lazy(y) < 7]
+    with pytest.raises(ValueError, match="X has 5 partitions and y has 2, so that rows do not align"):
+        fit(lazy(X)[known < 7], lazy(y, (2500, 2500))[lazy(y, (2500, 2500)) < 7])
+    with pytest.raises(ValueError, match=r"partition of X has (1500|0) rows and that of y has (1000|500)"):
+        fit(lazy(X), lazy(y, (1000, 500, 1, 999, 2500))[lazy(y, (1000, 500, 1, 999, 2500)) < 7])
+    with pytest.raises(ValueError, match="y is a local array, but the lengths of X's partitions are unknown"):
+        fit(lazy(X)[known < 7], y)
+    with pytest.raises(ValueError, match="y should be a 1d array, got 2 dimensions"):
+        fit(lazy(X), lazy(X))
+    with pytest.raises(ValueError, match="y has no label at all"):
+        fit(lazy(X), da.full_like(unknown, -1))
+    with pytest.raises(ValueError, match="class 2 has no labelled row of positive sample_weight"):
+        fit(lazy(X), known, (known != 2).astype(float))
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        fit(lazy(X), known, -lazy(X)[:, 0])
+    with pytest.raises(TypeError, match=r"Sparse data was passed.*toarray"):
+        fit(lazy(X).map_blocks(scipy.sparse.csr_array), known)
+    bad = X.copy()
+    bad[1700, 1], bad[4000, 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"NaN in column 'x1' \(first in row 1700\)"):
+        fit(lazy(bad), known)
+    with pytest.raises(TypeError, match="inference needs the rows on one machine"):
+        MARGaussianMixture(link="logit").fit(X, y).inference(lazy(X), known)
