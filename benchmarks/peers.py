@@ -54,8 +54,8 @@ print(json.dumps([time.perf_counter() - begin, str(steps(found))]))
 """
 
 
-def simulated(n, d, classes, seed=0):
-    """Gaussian classes with covariances of their own, 70 % of the labels missing, hard rows first."""
+def simulated(n, d, classes, rate=0.7, seed=0):
+    """Gaussian classes with covariances of their own, labels missing at this rate, hard rows first."""
     rng = np.random.default_rng(seed)
     y = rng.integers(classes, size=n)
     roots = np.eye(d) + 0.2 / np.sqrt(d) * rng.normal(size=(classes, d, d))
@@ -67,14 +67,14 @@ def simulated(n, d, classes, seed=0):
         white = np.linalg.solve(roots[k], (X - means[k]).T)
         scores[:, k] = -0.5 * np.einsum("ij,ij->j", white, white) - np.linalg.slogdet(roots[k])[1]
     tau = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return X, hide_labels(y, tau / tau.sum(axis=1, keepdims=True), rate=0.7, random_state=rng, return_y=True)
+    return X, hide_labels(y, tau / tau.sum(axis=1, keepdims=True), rate=rate, random_state=rng, return_y=True)
 
 
 def seconds(name, path, classes, limit):
     """Seconds of one fit in a process of its own, and its passes or iterations; None where it was stopped."""
     command = [sys.executable, "-c", RUN.format(fit=FITS[name]), path, str(classes)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit + 60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit + 10.0)  # ten to load the rows
     except subprocess.TimeoutExpired:
         return None, "?"
     if done.returncode:

@@ -36,6 +36,9 @@ class ScoreModel(Protocol):
     def n_features(self) -> int:
         """Rows of phi."""
 
+    def values_per_row(self) -> int:
+        """Values of the largest array that a row needs in a pass."""
+
     def fill(self, phi: Array) -> None:
         """Complete phi, whose first rows are [1, x]."""
 

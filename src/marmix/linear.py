@@ -45,6 +45,10 @@ class LinearScores:
         """Rows of phi."""
         return 1 + self.d + (len(self._rows) if self.degree == 2 else 0)
 
+    def values_per_row(self) -> int:
+        """Values of the largest array that a row needs in a pass: phi."""
+        return self.n_features()
+
     def fill(self, phi: Array) -> None:
         """Complete phi, whose first 1 + d rows are [1, x], with squares and products."""
         if self.degree == 2:

@@ -52,6 +52,10 @@ class GaussianScores:
         """Rows of phi."""
         return self.structure.n_features()
 
+    def values_per_row(self) -> int:
+        """Values of the largest array that a row needs in a pass."""
+        return self.structure.values_per_row(len(self.owner))
+
     def fill(self, phi: Array) -> None:
         """Complete phi, whose first 1 + d rows are [1, x]."""
         self.structure.fill_quadratic(phi)

@@ -141,7 +141,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
             from marmix.engines.cluster import predicted
 
             return predicted(X, lambda block: self._over(np.asarray(block), function, shape, None, dtype), shape, dtype)
-        names, size = self._column_names(), block_rows(self._model.n_features())
+        names, size = self._column_names(), block_rows(self._model.values_per_row())
         blocks = [slice(a, min(a + size, len(X))) for a in range(0, len(X), size)]
         with output(out, (len(X), *shape), dtype) as written:
 

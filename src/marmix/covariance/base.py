@@ -43,6 +43,10 @@ class Structure(ABC):
     def n_features(self) -> int:
         """Rows of phi."""
 
+    def values_per_row(self, components: int) -> int:
+        """Values of the largest array that a row needs in a pass: phi."""
+        return self.n_features()
+
     def fill_quadratic(self, phi: Array) -> None:
         """Complete phi, whose first 1 + d rows are [1, x], with the quadratic rows, if there are any."""
         return

@@ -156,6 +156,10 @@ class WideFull(Full):
     def fill_quadratic(self, phi: Array) -> None:
         """Nothing: the quadratic term needs no features."""
 
+    def values_per_row(self, components: int) -> int:
+        """Those of rows whitened by every component."""
+        return components * self.d
+
     def detailed(self) -> Full:
         return Full(self.d)
 

@@ -15,13 +15,14 @@ from marmix.likelihood import ScoreModel, Sums
 from marmix.missingness import Mechanism, drivers_of
 from marmix.uncertainty import posterior
 
-# Features of a block stay in a typical L2 cache; enough rows to pay for a NumPy call, and for threads to take turns.
-_PHI_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**21, 1024, 32768
+# Enough rows that a call of NumPy takes longer than threads need to take turns, in arrays that a shared cache still holds
+# (benchmarks/cores.py).
+_BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 
-def block_rows(p: int) -> int:
-    """Rows of a block whose features number p."""
-    return int(min(max(_PHI_BYTES // (8 * p), _FEWEST_ROWS), _MOST_ROWS))
+def block_rows(values: int) -> int:
+    """Rows of a block of which so many values each are held together."""
+    return int(min(max(_BLOCK_BYTES // (8 * values), _FEWEST_ROWS), _MOST_ROWS))
 
 
 class Frame:

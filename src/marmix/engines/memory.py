@@ -17,6 +17,8 @@ from marmix.workers import ordered
 
 # Rows that are brought into the axes of the fit together.
 _CHUNK = 8192
+# Threads that still gain from each other (benchmarks/cores.py), and the features from which more do.
+_MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
 
 class HostEngine(Engine):
@@ -24,8 +26,9 @@ class HostEngine(Engine):
 
     def __init__(self, setting: Setting, workers: int):
         super().__init__(setting)
-        self.workers = workers
-        self._block = block_rows(self.model.n_features())
+        # beyond so many, threads wait for each other to take turns in Python; matrix products of wide rows let more of them work
+        self.workers = min(workers, _MOST_THREADS_WIDE if len(self.frame.centre) >= _WIDE else _MOST_THREADS)
+        self._block = block_rows(self.model.values_per_row())
         self._spaces: list[Array] = []
 
     @property

@@ -25,6 +25,8 @@ _GROWTH, _LARGEST_SHARE, _MOST_ROWS = 8, 0.25, 2**18
 # How closely the maximum of the first sample is found; those of later ones as closely as that of all rows, for passes over them
 # are cheap, and a nearly flat direction shows itself late.
 _FIRST_TOL = 1e-6
+# Iterations on a sample after which its surface is taken to be too rough for more.
+_SAMPLE_ITERATIONS = 40
 # Corrections kept by L-BFGS: about as many as there are iterations, since passes cost more than corrections do.
 _MEMORY = 30
 # A gradient this small, in coordinates of unit information, is worth less than tol (its square over twice the curvature).
@@ -33,8 +35,9 @@ _GRADIENT = 0.01
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
 # Parameters up to which a metric is kept; it is a matrix.
 _METRIC_SIZE = 2000
-# What measuring it may cost, in full passes; the step of its differences; the least curvature it may have.
-_HESSIAN_SHARE, _STEP, _FLATTEST = 0.5, 1e-4, 1e-4
+# What measuring it may cost, in full passes; the step of its differences, about the error of estimates from so few rows, so that
+# kinks of the margin are met; the least curvature it may have.
+_HESSIAN_SHARE, _STEP, _FLATTEST = 0.5, 5e-2, 1e-4
 
 
 def lbfgs(
@@ -59,12 +62,13 @@ def lbfgs(
         # so few rows do not tell the shape, and it would run to a limit
         held = first and not last and mechanism is not None and mechanism.free_shape
         begin = replace(mechanism, free_shape=False) if held else mechanism  # type: ignore[type-var]
-        enough = max(tol, _FIRST_TOL) if first else tol
-        fit, metric = _ascend(few, theta, begin, metric, reach, max_iter, enough, unheard, last)
+        enough, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
+        fit, metric = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
-        if first and size * rows <= _HESSIAN_SHARE * engine.n_rows:
-            metric = _metric_at(few, theta, mechanism)
+        affordable = min(int(_HESSIAN_SHARE * engine.n_rows / size), stages[-1])
+        if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
+            metric = _metric_at(few if first else sampled.thinned(affordable), theta, mechanism)
         elif held:
             metric = None  # it knows nothing of the shape
     tol = max(tol, engine.resolution)
