@@ -37,7 +37,7 @@ _ROUND_ITERATIONS, _ROUNDS = 100, 10
 _METRIC_SIZE = 2000
 # What measuring it may cost, in full passes; the step of its differences, about the error of estimates from so few rows, so that
 # kinks of the margin are met; the least curvature it may have.
-_HESSIAN_SHARE, _STEP, _FLATTEST = 0.5, 5e-2, 1e-4
+_HESSIAN_SHARE, _STEP, _FLATTEST = 0.7, 5e-2, 1e-4
 
 
 def lbfgs(
@@ -66,7 +66,7 @@ def lbfgs(
         fit, metric = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
-        affordable = min(int(_HESSIAN_SHARE * engine.n_rows / size), stages[-1])
+        affordable = min(int(_HESSIAN_SHARE * engine.n_rows / (2 * size)), stages[-1])
         if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
             metric = _metric_at(few if first else sampled.thinned(affordable), theta, mechanism)
         elif held:
@@ -98,15 +98,14 @@ class _Metric(NamedTuple):
 
 def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metric:
     """The metric at the top of a sample, by differences of its gradient."""
-    place = _Place(theta, mechanism, engine.sums(theta, mechanism))
-    charts = _Charts(engine, place)
+    charts = _Charts(engine, _Place(theta, mechanism, engine.sums(theta, mechanism)))
+    ends = np.clip([[-_STEP], [_STEP]], charts.low, charts.high)  # of the step along each coordinate
     rows = []
-    for i, step in enumerate(np.where(charts.high < _STEP, -_STEP, _STEP)):
-        there = np.zeros(charts.size)
-        there[i] = step
-        rows.append(
-            (charts.gradient(np.zeros(charts.size), place) - charts.gradient(there, charts.place(there))) / step
-        )
+    for i, (low, high) in enumerate(ends.T):
+        below, above = np.zeros((2, charts.size))
+        below[i], above[i] = low, high
+        slopes = charts.gradient(below, charts.place(below)) - charts.gradient(above, charts.place(above))
+        rows.append(slopes / (high - low))
     hessian = np.array(rows) / engine.total_weight
     values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
     return _Metric((vectors / np.maximum(values, _FLATTEST)) @ vectors.T, True)
