@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from marmix import missingness
@@ -43,13 +44,22 @@ def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     assert script.with_suffix(".png").stat().st_size > 10_000
 
 
-def test_the_examples_of_the_readme_run(capsys):
+def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    label = rng.integers(2, size=500)
+    rows = pd.DataFrame(rng.normal(size=(500, 2)) + 2.0 * label[:, None], columns=["height", "width"])
+    rows.assign(**{"class": np.where(rng.uniform(size=500) < 0.5, None, label.astype(str))}).to_parquet(
+        tmp_path / "survey.parquet"
+    )
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     names = {}
     for block in blocks:
         exec(block, names)
     printed = capsys.readouterr().out
-    assert len(blocks) == 2
+    assert len(blocks) == 3
+    assert (np.load("labels.npy") >= 0).all()
+    assert np.load("probabilities.npy").shape == (500, 2)
     assert names["result"].test_informative().p_value < 0.001
     assert "Parameters of the fit" in printed
 
