@@ -3,6 +3,7 @@
 Torch on the CPU and array-api-strict stand for all of them; torch on CUDA and CuPy are tried where they are.
 """
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -261,6 +262,36 @@ def test_bad_rows_are_refused_in_words(there):
         fit.impute(there(X), there(np.where(y == 1, 7, y)))
     with pytest.raises(ValueError, match="1D"):
         fit.predict(there(X[:, 0]))
+    with pytest.raises(ValueError, match="contains NaN or infinity"):
+        fit.predict(there(bad))
+    with pytest.raises(ValueError, match="0 sample"):
+        fit.predict(there(X[:0]))
+    for weight, word in ((np.full(300, np.nan), "NaN"), (np.zeros(300), "no row counts"), (np.ones((300, 1)), "shape")):
+        with pytest.raises(ValueError, match=word):
+            MARGaussianMixture().fit(there(X), there(y), sample_weight=there(weight))
+
+
+def test_labels_of_a_device_do_for_rows_of_the_host(there):
+    X, y = rows_of(600)
+    fit = MARGaussianMixture(link="logit").fit(X, there(y))
+    np.testing.assert_array_equal(fit.transduction_, MARGaussianMixture(link="logit").fit(X, y).transduction_)
+    assert fit.score(there(X), there(y)) == fit.score(X, y)
+
+
+def test_a_fitted_estimator_is_pickled_without_its_device(there):
+    X, y = rows_of(600)
+    fit = MARGaussianMixture(link="logit").fit(there(X), there(y))
+    other = pickle.loads(pickle.dumps(fit))
+    assert isinstance(other.transduction_, np.ndarray)
+    np.testing.assert_array_equal(other.transduction_, to_host(fit.transduction_))
+
+
+def test_rows_that_torch_would_differentiate_are_taken_as_they_are():
+    torch = pytest.importorskip("torch")
+    X, y = rows_of(600)
+    rows = torch.asarray(X).requires_grad_()
+    fit = MARGaussianMixture(link="logit").fit(rows, y)
+    assert not fit.predict_proba(rows).requires_grad
 
 
 def test_an_unknown_precision_is_refused():

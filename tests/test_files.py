@@ -86,6 +86,28 @@ def test_rows_of_weight_zero_in_a_file_do_not_count():
     np.testing.assert_array_equal(np.sort(there.thinned(20).x, axis=1), np.sort(mine.thinned(20).x, axis=1))
 
 
+def test_a_block_of_which_no_row_counts_is_no_block():
+    p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1])
+    weight = np.ones(len(p.z))
+    weight[8:24] = 0.0
+    there = FileEngine(p.X, p.z, weight, p.engine.setting, 1)
+    there._block = 8
+    mine = NumpyEngine(p.X[weight > 0], p.z[weight > 0], None, *p.engine.setting)
+    assert there.sums(p.theta, None).ignorable == pytest.approx(mine.sums(p.theta, None).ignorable, rel=1e-12)
+    assert there.sums(p.theta, p.mechanism).missing == pytest.approx(mine.sums(p.theta, p.mechanism).missing, rel=1e-12)
+
+
+def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first():
+    p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1], weighted=True)
+    there = FileEngine(p.X, p.z, p.weight, p.engine.setting, 1)
+    there._block = 6
+    mine, other = (engine.sample(p.theta, p.mechanism, 1000) for engine in (p.engine, there))
+    assert other.labelled == mine.labelled
+    for own in (slice(0, mine.labelled), slice(mine.labelled, None)):
+        np.testing.assert_allclose(np.sort(other.drivers[0, own]), np.sort(mine.drivers[0, own]), rtol=1e-10)
+        assert other.weight[own].sum() == pytest.approx(mine.weight[own].sum(), rel=1e-12)
+
+
 # Fits.
 
 
@@ -203,9 +225,46 @@ def test_results_are_refused_where_they_would_do_harm(tmp_path):
     assert (tmp_path / "old.npy").read_text() == "mine"
     with pytest.raises(ValueError, match=r"ends in \.npy"):
         fit.predict_proba(X, out=tmp_path / "out.csv")
-    for wrong in (np.empty((300, 3)), np.empty((300, 2), dtype=int), [0.0]):
+    read_only = np.empty((300, 2))
+    read_only.flags.writeable = False
+    for wrong in (np.empty((300, 3)), np.empty((300, 2), dtype=int), [0.0], read_only):
         with pytest.raises(ValueError, match=r"array of shape \(300, 2\)"):
             fit.predict_proba(X, out=wrong)
+
+
+def test_labels_are_not_cut_to_fit():
+    X, y = rows_of(300)
+    words = np.where(y < 0, "nothing", np.where(y == 1, "alpha", "beta"))
+    fit = MARGaussianMixture(link="logit", classes=["alpha", "beta"]).fit(X, np.where(y < 0, None, words))
+    with pytest.raises(ValueError, match="that can hold"):
+        fit.predict(X, out=np.empty(300, dtype="U2"))
+    with pytest.raises(ValueError, match="that can hold"):
+        MARGaussianMixture(link="logit").fit(X, np.where(y < 0, -1, 299 + y)).predict(
+            X, out=np.empty(300, dtype=np.int8)
+        )
+
+
+def test_missing_probabilities_of_a_fit_to_labelled_rows_go_where_they_are_sent(tmp_path):
+    X, y = rows_of(300)
+    fit = MARGaussianMixture(link="logit").fit(X[y >= 0], y[y >= 0])
+    assert not fit.missing_proba(X, out=tmp_path / "q.npy").any()
+    assert (tmp_path / "q.npy").exists()
+
+
+def test_score_reads_files(tmp_path):
+    X, y = rows_of(300)
+    path, labels = saved(tmp_path, X=X, y=y)
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    assert fit.score(path, labels) == fit.score(X, y)
+
+
+@pytest.mark.usefixtures("left_there")
+def test_what_needs_rows_in_memory_says_so(tmp_path):
+    X, y = rows_of(2000)
+    path, _ = saved(tmp_path, X=X, y=y)
+    fit = MARGaussianMixture(link="logit").fit(X, y)
+    with pytest.raises(ValueError, match=r"needs the rows in memory: pass np\.array\(X\)"):
+        fit.inference(path, y).goodness_of_fit()
 
 
 def test_an_unfinished_file_is_not_left_behind(tmp_path):

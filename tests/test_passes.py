@@ -102,6 +102,26 @@ def test_coordinates_carry_the_metric_of_the_free_given_the_boxed(boxed):
     assert not F[np.ix_(free, np.flatnonzero(mask))].any()
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MARGaussianMixture(link="logit", n_init=3, random_state=0),
+        MARGaussianMixture(link="logit", mechanism_weight=0.0),
+        MARGaussianMixture(link="logit", mcar_share=True),
+        MARGaussianMixture(link="logit", solver="ecm", max_iter=3),
+        MARLogisticRegression(link="logit"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The fit did not converge")
+def test_every_pass_over_all_rows_is_counted(monkeypatch, estimator):
+    X, y = hidden(500, 3, 2)
+    seen = []
+    parts = NumpyEngine.parts
+    monkeypatch.setattr(NumpyEngine, "parts", lambda self, *args: (seen.append(self.n_rows), parts(self, *args))[1])
+    fit = estimator.fit(X, y)
+    assert fit.n_passes_ == seen.count(500)
+
+
 def test_running_out_of_iterations_on_many_rows_is_said():
     X, y = hidden(20_000, 3, 2)
     with pytest.warns(match="max_iter=1 iterations were used up"):

@@ -5,7 +5,7 @@ import time
 import joblib
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import marmix.rows
 from marmix import MARGaussianMixture, MARLogisticRegression
@@ -76,6 +76,50 @@ def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
         np.testing.assert_array_equal(other, fits[0])
 
 
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_the_linear_algebra_has_one_thread_until_the_last_leaves_and_then_as_many_as_before():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        first, second = one_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(blas_threads()) == {1}
+        first.__exit__(None, None, None)
+        assert set(blas_threads()) == {1}
+        second.__exit__(None, None, None)
+        assert blas_threads() == before
+
+
+def test_the_threads_of_the_linear_algebra_do_not_change_a_bit():
+    X, y = rows_of(100_000)
+    fits = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            fit = MARGaussianMixture(link="logit").fit(X, y)
+            fits.append(np.concatenate([fit.means_.ravel(), fit.alpha_, [fit.loglik_], fit.predict_proba(X)[:, 0]]))
+    np.testing.assert_array_equal(*fits)
+
+
+def test_after_an_error_the_other_workers_stop():
+    done = []
+
+    def start():
+        def one(item):
+            if item == 0:
+                raise ValueError
+            time.sleep(0.002)
+            done.append(item)
+
+        return one
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        ordered(start, range(1000), 2)
+    assert len(done) < 100
+
+
 def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
     def asked():
         raise AssertionError
@@ -112,8 +156,6 @@ class TestLimits:
     def test_threadpoolctl(self):
         with threadpool_limits(2):
             assert available() == 2
-        with one_thread():
-            assert available() == 1
 
     def test_joblib(self):
         with joblib.parallel_config(n_jobs=4):

@@ -43,6 +43,11 @@ def on_host(array: Any) -> bool:
     return isinstance(array, np.ndarray | np.generic)
 
 
+def detached(array: Any) -> Any:
+    """The array without a record of what was done to it, where torch keeps one."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
 def to_host(array: Any) -> NDArray[Any]:
     """The values as a NumPy array."""
     if on_host(array):

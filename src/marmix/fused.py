@@ -44,6 +44,7 @@ _BLOCK_G, _BLOCK_WIDE = 2**25, 2**28
 
 _LARGEST = tl.constexpr(torch.finfo(torch.float64).max)
 _EXPM1 = tl.constexpr(tuple(1.0 / factorial(i) for i in range(14)))
+_MOST_CLASSES = 32  # a row's scores are in registers
 _MEASURES = ("margin", "entropy", "gini")
 _FAR_UP, _SMALL_SHAPE = 690.0, 0.01  # as in `links`
 _NO_SHAPE = 1e-290  # below, 1 / shape overflows, and only hazards beyond 1e270 tell the shape from zero
@@ -340,11 +341,17 @@ def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
     return torch.cat([squares[:, 0], diagonal], dim=1) if _products(model) == "squares" else squares[:, 0]
 
 
+def device_of(x: Tensor) -> Any:
+    """While it is open, kernels run on the device of x."""
+    return torch.cuda.device(x.device)
+
+
 def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
     """Whether `fused_sums` knows this likelihood and, where they are given, rows like `x`."""
     if mechanism is not None and (mechanism.uncertainty not in _MEASURES or len(mechanism.alpha) != 2):
         return False
     there = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
+    there = there and model.n_classes <= _MOST_CLASSES
     return there and bool(_products(model)) and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from marmix.arrays import namespace, to_host
+from marmix.streams import release
 
 TEXT_FOR_MISSING = ("nan", "NaN", "None", "<NA>", "NaT", "-1")
 MISSING = -1  # in the integers; users may write it too
@@ -35,8 +36,7 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
     """
     declared = _declared_categories(y) if classes is None else None
     if _plain_and_long(y):
-        parts = (y[a : a + _PART] for a in range(0, len(y), _PART))
-        named = choose_classes([found_labels(part, classes) for part in parts], classes)
+        named = choose_classes([_released(y[a : a + _PART], classes) for a in range(0, len(y), _PART)], classes)
         return number_labels(y, named), named
     known, given = known_labels(y, _named(classes))
     named = choose_classes([_distinct(given, classes)], classes, declared)
@@ -46,6 +46,13 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[NDArray[np.integer], NDA
 def found_labels(y: Any, classes: Any = None) -> NDArray[Any]:
     """The distinct labels of some rows, which may be none."""
     return _distinct(known_labels(y, _named(classes))[1], classes)
+
+
+def _released(y: NDArray[Any], classes: Any) -> NDArray[Any]:
+    """The distinct labels of a part of a file, whose pages are then let go."""
+    found = found_labels(y, classes)
+    release(y)
+    return found
 
 
 def _named(classes: Any) -> NDArray[Any]:
@@ -124,6 +131,7 @@ def number_labels(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
         z = np.empty(len(y), dtype=_code_type(len(classes)))
         for a in range(0, len(y), _PART):
             z[a : a + _PART] = number_labels(y[a : a + _PART], classes)
+            release(y[a : a + _PART])
         return z
     known, labels = known_labels(y, classes)
     have = set(classes.tolist())

@@ -135,7 +135,7 @@ def block_sums(
     scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
     xp = namespace(scores)
-    value, about_alpha, about_shape, about_share = 0.0, scores[:0, 0], 0.0, 0.0
+    value, about_alpha, about_shape, about_share = 0.0, scores[0, :0], 0.0, 0.0
     if mechanism is None:
         g = xp.zeros_like(scores)
     else:

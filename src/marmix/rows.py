@@ -16,6 +16,8 @@ from marmix.workers import available, ordered
 
 # Rows looked at together, and rows from which more than one core is asked for.
 _CHUNK, MANY_ROWS = 2**15, 2**16
+# Chunks whose moments are held together.
+_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,14 @@ class HostRows:
             weight = None if self.weight is None else self.weight[rows]
             found = group_moments(self.counted[rows], self.labels[rows], weight, self.n_classes)
             release(self.counted[rows])
+            if weight is not None:
+                release(weight)
             return found
 
         n = len(self.labels)
         chunks = [slice(a, min(a + _CHUNK, n)) for a in range(0, n, _CHUNK)]
-        return merged(ordered(lambda: look, chunks, self.workers))
+        batches = (ordered(lambda: look, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
+        return merged(part for batch in batches for part in batch)
 
     def check_finite(self, names: list[str]) -> None:
         """Refuse features that are not finite, by name."""

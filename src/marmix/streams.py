@@ -57,6 +57,7 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
     out : None, array or path
         A path must not exist yet.
     """
+    dtype = np.dtype(dtype)
     if out is None:
         yield np.empty(shape, dtype=dtype)
     elif isinstance(out, str | os.PathLike):
@@ -67,6 +68,12 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
             )
         if path.exists():
             raise FileExistsError(f"out={os.fspath(path)!r} exists: remove it, or give another path.")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"out={os.fspath(path)!r}: there is no folder {os.fspath(path.parent)!r}.")
+        if dtype.hasobject:
+            raise ValueError(
+                "out= cannot be a file for labels that are Python objects: name the classes as text or numbers."
+            )
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             written = np.lib.format.open_memmap(unfinished, mode="w+", dtype=dtype, shape=shape)
@@ -78,9 +85,11 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
                 unfinished.unlink()
             raise
     else:
-        if not isinstance(out, np.ndarray) or out.shape != shape or not np.can_cast(dtype, out.dtype, "same_kind"):
+        rule = "same_kind" if dtype.kind == "f" else "safe"  # a label must not be cut
+        fits = isinstance(out, np.ndarray) and out.shape == shape and np.can_cast(dtype, out.dtype, rule)  # type: ignore[arg-type]
+        if not fits or not out.flags.writeable:
             raise ValueError(
-                f"out must be None, a path that ends in .npy, or a NumPy array of shape {shape} that can hold {np.dtype(dtype)}."
+                f"out must be None, a path that ends in .npy, or a writeable NumPy array of shape {shape} that can hold {dtype}."
             )
         yield out
 

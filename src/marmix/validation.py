@@ -12,11 +12,12 @@ from sklearn.utils.validation import _check_sample_weight
 from marmix.covariance import STRUCTURES
 from marmix.missingness import Mechanism
 from marmix.solvers import SOLVERS
+from marmix.streams import release
 
 Array = NDArray[np.float64]
 
 _CHUNK = 65536  # rows looked at together
-MOST_DENSE_FEATURES = 2000
+MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 STARTS = ("labelled", "kmeans")
 START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
 
@@ -80,11 +81,11 @@ def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[A
 
 def refuse_sparse(X: Any) -> None:
     """Refuse sparse matrices, with what to do instead."""
-    if issparse(X):
+    if issparse(X) or "sparse" in str(getattr(X, "layout", "")):
         raise TypeError(
-            f"Sparse data was passed, a matrix of shape {X.shape}, but marmix needs dense rows: means and covariances are dense. "
-            "Reduce the columns first, e.g. make_pipeline(TruncatedSVD(50), MARGaussianMixture()), or use X.toarray() if it fits "
-            "in memory."
+            f"Sparse data was passed, a matrix of shape {tuple(X.shape)}, but marmix needs dense rows: means and covariances are "
+            "dense. Reduce the columns first, e.g. make_pipeline(TruncatedSVD(50), MARGaussianMixture()), or use X.toarray() if "
+            "it fits in memory."
         )
 
 
@@ -92,13 +93,19 @@ def check_table(X: Any) -> None:
     """Refuse what is no table of numbers, among arrays that are not brought into memory."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
-    kind = getattr(getattr(X, "dtype", None), "kind", "f")
+    if X.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
+    kind = getattr(X.dtype, "kind", "c" if "complex" in str(X.dtype) else "f")
     if kind not in "fiub":
         raise ValueError(f"X has the type {X.dtype}: features must be real numbers.")
 
 
-def check_width(d: int, covariance_type: str) -> None:
-    """Refuse more features than covariance matrices can be afforded for, with what to do instead."""
+def check_width(d: int, covariance_type: str = "diag") -> None:
+    """Refuse more features than covariance matrices, or moments, can be afforded for, with what to do instead."""
+    if d > MOST_FEATURES:
+        raise ValueError(
+            f"{d} features: no more than {MOST_FEATURES} are supported. Reduce them first, e.g. make_pipeline(PCA(50), ...)."
+        )
     if covariance_type in ("full", "tied") and d > MOST_DENSE_FEATURES:
         raise ValueError(
             f"{d} features with covariance_type={covariance_type!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "
@@ -175,6 +182,7 @@ def file_weights(
         refuse_negative(w)
         if len(classes):
             left[np.unique(own[(w > 0) & (own >= 0)])] = True
+        release(weight[start : start + _CHUNK])
     check_weighted_classes(classes, left)
     return weight
 

@@ -1,9 +1,9 @@
 """How many cores there are, and work shared among them in an order that does not depend on how many."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing import current_process
 from threading import Lock
@@ -19,9 +19,27 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """While it is open the linear algebra has one thread: many small steps would only wait for more."""
-    return _threads().limit(limits=1, user_api="blas")
+_OPEN: dict[str, Any] = {"count": 0, "limit": None}
+_LOCK = Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """While it is open the linear algebra has one thread: many small steps would only wait for more.
+
+    It may be opened inside itself and by several threads; the last to leave gives the threads back.
+    """
+    with _LOCK:
+        if not _OPEN["count"]:
+            _OPEN["limit"] = _threads().limit(limits=1, user_api="blas")
+        _OPEN["count"] += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _OPEN["count"] -= 1
+            if not _OPEN["count"]:
+                _OPEN["limit"].restore_original_limits()
 
 
 def available() -> int:
@@ -41,7 +59,11 @@ def available() -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if limit.isdecimal() and int(limit) > 0:
         most.append(int(limit))
-    blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
+    blas = (
+        []
+        if _OPEN["count"]
+        else [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
+    )
     if blas:
         most.append(max(blas))
     return max(1, min(most))
@@ -57,13 +79,15 @@ def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], wor
     """
     workers = min(workers, len(items))
     if workers <= 1:
-        with np.errstate(all="ignore"):
+        with one_thread(), np.errstate(all="ignore"):
             one = start()
             return [one(item) for item in items]
     results: dict[int, Any] = {}
-    left, lock = iter(enumerate(items)), Lock()
+    left: Iterator[tuple[int, Any]] = iter(enumerate(items))
+    lock = Lock()
 
     def work() -> None:
+        nonlocal left
         with np.errstate(all="ignore"):
             one = start()
             while True:
@@ -71,9 +95,14 @@ def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], wor
                     place, item = next(left, (-1, None))
                 if place < 0:
                     return
-                results[place] = one(item)
+                try:
+                    results[place] = one(item)
+                except BaseException:
+                    with lock:
+                        left = iter(())  # the others need not go on
+                    raise
 
-    with ThreadPoolExecutor(workers) as pool:
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(work) for _ in range(workers)]:
             done.result()
     return [results[place] for place in range(len(items))]

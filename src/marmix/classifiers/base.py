@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from marmix.arrays import Array, namespace, to_host
+from marmix.arrays import Array, detached, in_double, like, namespace, to_host
 from marmix.charts import SHAPE_MAX
 from marmix.classifiers.prediction import Predictor
 from marmix.engines import Covariates, Engine, Frame, Setting
@@ -18,7 +18,7 @@ from marmix.labels import encode_device_labels, encode_labels, number_device_lab
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism
 from marmix.notes import BoundaryWarning, mechanism_notes
-from marmix.places import on_cluster, on_device
+from marmix.places import brought_here, on_cluster, on_device
 from marmix.rows import HostRows
 from marmix.solvers import Fit
 from marmix.streams import in_file, opened
@@ -26,6 +26,7 @@ from marmix.validation import (
     check_lengths,
     check_table,
     check_weighted_classes,
+    check_width,
     feature_columns,
     file_weights,
     refuse_negative,
@@ -52,6 +53,22 @@ def silent(line: str) -> None:
     """Take a line of progress and say nothing."""
 
 
+def device_weights(X: Any, sample_weight: Any) -> Any:
+    """Weights of rows on a device, checked, in double precision beside them."""
+    if not on_device(sample_weight):
+        sample_weight = like(np.array(sample_weight, dtype=float), in_double(X[:0, :]))
+    xp, weight = namespace(sample_weight), in_double(detached(sample_weight))
+    if tuple(weight.shape) != (X.shape[0],):
+        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {tuple(weight.shape)}.")
+    low, high = to_host(xp.stack([xp.min(weight), xp.max(weight)]))
+    if not np.isfinite([low, high]).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    refuse_negative(low)
+    if high == 0.0:
+        raise ValueError("every sample_weight is zero: no row counts.")
+    return weight
+
+
 class MARClassifier(Predictor):
     """Base of the estimators: everything but the score model. Not for direct use."""
 
@@ -64,6 +81,7 @@ class MARClassifier(Predictor):
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """The rows, checked; `reset` is False where they are those of the previous fit."""
         rows = self._rows(X, y, sample_weight, reset)
+        check_width(self.n_features_in_, self.get_params().get("covariance_type", "diag"))
         names = self._column_names()
         mean, covariance = rows.moments.overall()
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
@@ -77,7 +95,7 @@ class MARClassifier(Predictor):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
         """The rows where they are: on the host, on a device or on a cluster."""
-        X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+        X, y, sample_weight = detached(opened(X)), opened(y, "y"), opened(sample_weight, "sample_weight")
         refuse_sparse(X)
         if on_cluster(X):
             from marmix.engines.cluster import ClusterRows
@@ -85,6 +103,7 @@ class MARClassifier(Predictor):
             return ClusterRows.of(self, X, y, sample_weight, reset)
         if on_device(X):
             return self._device_rows(X, y, sample_weight, reset)
+        y, sample_weight = brought_here("the fit", y, sample_weight)
         if in_file(X):
             check_table(X)
             validate_data(self, X, skip_check_array=True, reset=reset)
@@ -115,9 +134,7 @@ class MARClassifier(Predictor):
         z = xp.asarray(z, device=X.device)
         weight = None
         if sample_weight is not None:
-            weight = xp.asarray(sample_weight, dtype=xp.float64, device=X.device)
-            check_lengths(X, weight, "sample_weight")
-            refuse_negative(to_host(xp.min(weight)))
+            weight = device_weights(X, sample_weight)
         rows = DeviceRows(X, z, weight, len(self.classes_), self.precision == "single")
         if reset:
             check_weighted_classes(self.classes_, rows.moments.weight[:-1] > 0.0)
@@ -182,7 +199,7 @@ class MARClassifier(Predictor):
         self.trace_ = np.array(fit.trace) + offset
         self.converged_ = fit.converged
         self.n_iter_ = max(len(fit.trace) - 1, 1)
-        self.n_passes_ = fit.n_passes + (fit.sums is None)
+        self.n_passes_ = engine.passes[0]
         self._fingerprint = Fingerprint(training.rows.moments)
         self._total_weight = engine.total_weight
         self._tempering = engine.tempering

@@ -135,7 +135,9 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         """
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
-        X, y, sample_weight = brought_here("MARClassifierCV", opened(X), opened(y, "y"), sample_weight)
+        X, y, sample_weight = brought_here(
+            "MARClassifierCV", opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+        )
         refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
         check_finite(X, self._names())

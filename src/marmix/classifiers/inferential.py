@@ -15,6 +15,7 @@ from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism
 from marmix.places import brought_here
 from marmix.rows import HostRows
+from marmix.streams import in_file
 from marmix.uncertainty import entropy, posterior
 from marmix.validation import check_finite
 from marmix.workers import one_thread
@@ -45,6 +46,8 @@ class InferentialClassifier(MARClassifier):
         X, y, sample_weight = brought_here("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows: HostRows = training.rows
+        if in_file(rows.X) and rows.weight is not None and not np.all(rows.weight):
+            raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
         engine, mechanism = self._engine(training), self._mechanism_of_fit(training)
         own = Fingerprint(rows.moments)
         if not own.same(self._fingerprint):

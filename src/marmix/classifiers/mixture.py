@@ -16,7 +16,7 @@ from marmix.fitting import fit_mixture
 from marmix.inference import Parameters, mixture_parameters
 from marmix.notes import covariance_notes
 from marmix.scores import GaussianScores
-from marmix.validation import check_parameters, check_width, component_counts
+from marmix.validation import check_parameters, component_counts
 
 
 class MARGaussianMixture(InferentialClassifier):
@@ -200,7 +200,6 @@ class MARGaussianMixture(InferentialClassifier):
         training = self._validated(X, y, sample_weight)
         counts = component_counts(self.n_components, self.classes_)
         values = self._previous_fit(counts) if self.warm_start else {}
-        check_width(len(training.mean), self.covariance_type)
         start.check_columns(training.mean, training.covariance, training.names)
         whole = self.covariance_type in ("full", "tied")
         dependent = start.dependent_columns(training.covariance, training.names) if whole else None

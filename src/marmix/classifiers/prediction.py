@@ -10,13 +10,13 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, in_double, like, namespace, on_host, to_host, total
+from marmix.arrays import Array, detached, in_double, like, namespace, on_host, to_host, total
 from marmix.engines import Frame, block_rows
 from marmix.engines.device import device_blocks
 from marmix.labels import known_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.missingness import Mechanism, drivers_of
-from marmix.places import on_cluster, on_device
+from marmix.places import brought_here, on_cluster, on_device
 from marmix.rows import MANY_ROWS
 from marmix.streams import in_file, opened, output, release, result
 from marmix.uncertainty import entropy, log_tau, measure_function, posterior
@@ -53,6 +53,8 @@ def _models_missingness(estimator: "Predictor") -> bool:
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Accuracy on the rows whose label is known."""
     check_is_fitted(estimator)
+    X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+    X, y, sample_weight = brought_here("score", X, y, sample_weight)
     known, labels = known_labels(y, estimator.classes_)
     if not known.any():
         raise ValueError("score needs labelled rows, and every label in y is missing.")
@@ -97,9 +99,12 @@ class Predictor(ClassifierMixin, BaseEstimator):
     _columns: list[int]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied or pickled: all but labels on a cluster, which are a graph of all rows."""
+        """What is copied or pickled: all but labels on a cluster, which are a graph of all rows; those on a device as NumPy's."""
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "transduction_" or not on_cluster(value)}
+        labels = state.get("transduction_")
+        if on_cluster(labels):
+            state = {name: value for name, value in state.items() if name != "transduction_"}
+        return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
     def _column_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
@@ -112,7 +117,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
     def _checked(self, X: Any) -> Any:
         """Rows to predict, with the features of the fit; their values are looked at when they are used."""
         check_is_fitted(self)
-        X = opened(X)
+        X = detached(opened(X))
         refuse_sparse(X)
         if on_cluster(X):
             from marmix.engines.cluster import described
@@ -157,7 +162,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
 
     def _named(self, codes: Any) -> Any:
         """The classes with these numbers, on the device of the numbers if they are numbers themselves."""
-        if on_host(codes) or self.classes_.dtype.kind not in "iuf":
+        if on_host(codes) or self.classes_.dtype.kind not in "if":
             return self.classes_[np.asarray(codes) if on_host(codes) else to_host(codes)]
         xp = namespace(codes)
         return xp.take(xp.asarray(self.classes_, device=codes.device), codes, axis=0)
@@ -202,8 +207,8 @@ class Predictor(ClassifierMixin, BaseEstimator):
         known = self.mechanism_
         if known is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        if not np.isfinite(known.alpha[0]):
-            return 0.0 * self._uncertainty_of(X)
+        if not np.isfinite(known.alpha[0]):  # every row was labelled
+            return self._map(X, lambda x, _: 0.0 * x[:, 0], (), out)
 
         def q(x: Any, _: slice) -> Any:
             u = known.measured(posterior(self._scores(x))).value
@@ -236,6 +241,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
             from marmix.engines.cluster import imputed
 
             return imputed(self, X, y)
+        y = to_host(y) if on_device(y) and not on_device(X) else y
         z = number_device_labels(y, self.classes_) if on_device(y) else number_labels(y, self.classes_)
         if z.shape[0] != X.shape[0]:
             raise ValueError(f"X and y have inconsistent numbers of samples: {X.shape[0]} and {z.shape[0]}.")
@@ -272,5 +278,7 @@ def _exp(values: Any) -> Any:
 
 def _device_map(X: Any, function: Function) -> Any:
     xp = namespace(X)
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
     parts = [function(in_double(X[rows, :]), rows) for rows in device_blocks(X.shape[0], 4 * X.shape[1])]
     return np.concatenate(parts) if on_host(parts[0]) else xp.concat(parts)

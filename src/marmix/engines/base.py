@@ -103,6 +103,7 @@ class Engine(ABC):
     def __init__(self, setting: Setting):
         self.setting = setting
         self.frame, self.model, self.tempering = setting.frame, setting.model, setting.tempering
+        self.passes = [0]  # over all rows so far; copies of the engine count together
 
     @property
     def n_rows(self) -> int:
@@ -148,6 +149,7 @@ class Engine(ABC):
 
     def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
         """The likelihood's terms at these parameters, summed over all rows."""
+        self.passes[0] += 1
         total: Sums = reduce(add, self.parts(theta, mechanism, ignorable))
         moments = Moments(self.model.gathered(total.moments.by_component))
         value = float(total.ignorable)
@@ -186,15 +188,19 @@ class Engine(ABC):
         """Drivers of at most about `most` rows, evenly spread over the sorted ones."""
         few = self if self.n_rows <= most else self.thinned(most)
         parts = few.mapped(_uncertainties, self.model, theta, mechanism)
-        drivers = np.concatenate([part for part, _ in parts], axis=1)
-        weights = [weight for _, weight in parts]
-        return Sample(drivers, few.labelled, None if weights[0] is None else np.concatenate(weights))
+        runs = [(part, slice(0, part.labelled)) for part in parts] + [
+            (part, slice(part.labelled, None)) for part in parts
+        ]
+        drivers = np.concatenate([part.drivers[:, own] for part, own in runs], axis=1)
+        if parts[0].weight is None:
+            return Sample(drivers, few.labelled, None)
+        return Sample(drivers, few.labelled, np.concatenate([part.weight[own] for part, own in runs]))
 
 
 def _second_moment(piece: Piece, model: ScoreModel) -> Any:
     return model.second_moment(piece.x, piece.weight)
 
 
-def _uncertainties(piece: Piece, model: ScoreModel, theta: Any, mechanism: Mechanism) -> tuple[Array, Array | None]:
+def _uncertainties(piece: Piece, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:
     u = mechanism.measured(posterior(model.scores(theta, piece.x))).value
-    return drivers_of(u, piece.covariates), piece.weight
+    return Sample(drivers_of(u, piece.covariates), piece.cuts[-1], piece.weight)

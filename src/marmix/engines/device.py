@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array, like, namespace, ones_beside, to_host
 from marmix.covariance import Moments
-from marmix.engines.base import Engine, Piece, Setting
+from marmix.engines.base import Engine, Piece, Sample, Setting
 from marmix.engines.memory import NumpyEngine
 from marmix.likelihood import Block, Sums, block_sums
 from marmix.missingness import Mechanism
@@ -78,9 +78,10 @@ class DeviceEngine(Engine):
         """The sums over all rows, on the device; by the fused kernel where there is one for them."""
         fused = _fused(self.x)
         if fused is not None and fused.supports(self.model, mechanism, self.x):
-            found: Sums = fused.fused_sums(
-                self.x, self.cuts.tolist(), self.weight, self.model, prepared, mechanism, ignorable, self.tempering
-            )
+            with fused.device_of(self.x):
+                found: Sums = fused.fused_sums(
+                    self.x, self.cuts.tolist(), self.weight, self.model, prepared, mechanism, ignorable, self.tempering
+                )
             return found
         return self.plain_sums(prepared, mechanism, ignorable)
 
@@ -156,8 +157,8 @@ def _flat(part: Any, xp: Any, array: Any) -> Any:
 
 
 def _on_host(answer: Any) -> Any:
-    if isinstance(answer, tuple):
-        return tuple(_on_host(part) for part in answer)
+    if isinstance(answer, Sample):
+        return Sample(_on_host(answer.drivers), answer.labelled, _on_host(answer.weight))
     return answer if answer is None else to_host(answer)
 
 

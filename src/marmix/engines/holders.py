@@ -28,7 +28,7 @@ from marmix.likelihood import Sums
 from marmix.missingness import Mechanism
 from marmix.moments import GroupMoments, group_moments, merged
 from marmix.validation import check_finite, refuse_negative
-from marmix.workers import available, one_thread, ordered
+from marmix.workers import available, ordered
 
 # Rows whose moments are taken together.
 _CHUNK = 2**15
@@ -167,9 +167,7 @@ class Holder:
                 found = None if self._runs[r].empty else getattr(self._runs[r], method)(*args, *last)
             return found
 
-        alone = nullcontext(), nullcontext()
-        turn, limit = alone if self._limited else (_TURN, one_thread())
-        with turn, limit, _memory_kept():
+        with nullcontext() if self._limited else _TURN, _memory_kept():
             found = ordered(lambda: one, list(self._runs), self._threads)
         return {r: answer for r, answer in zip(self._runs, found, strict=True) if answer is not None}
 

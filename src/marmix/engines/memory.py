@@ -17,6 +17,8 @@ from marmix.workers import ordered
 
 # Rows that are brought into the axes of the fit together.
 _CHUNK = 8192
+# Blocks whose results are held together.
+_BATCH = 256
 # Threads that still gain from each other (benchmarks/cores.py), and the features from which more do.
 _MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
@@ -63,9 +65,14 @@ class HostEngine(Engine):
                 self._block_of(rows, space), self.model, prepared, mechanism, ignorable, self.tempering
             )
 
-        found = ordered(start, self._slices(self._block), self.workers)
-        self._spaces += used
-        return found
+        blocks, total = self._slices(self._block), None
+        for a in range(0, len(blocks), _BATCH):  # so that no more than these have their sums at once
+            for part in ordered(start, blocks[a : a + _BATCH], self.workers):
+                total = part if total is None else total + part
+            self._spaces += used
+            used.clear()
+        assert total is not None
+        return [total]
 
     def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return ordered(lambda: lambda rows: function(self.piece(rows), *args), self._slices(self._block), self.workers)

@@ -161,6 +161,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     """Does q fit? Along the uncertainty, a feature, the probability of a class, or any variable of the rows."""
     fitted.require_mechanism("this test")
     fitted.require_likelihood("the reference distribution of these residuals")
+    fitted.require_memory("this test")
     if not isinstance(n_bins, int) or n_bins < 2:
         raise ValueError(f"n_bins={n_bins!r} must be a whole number, at least 2.")
     order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.engines import Engine, Frame
+from marmix.engines import Engine, Frame, NumpyEngine
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
 from marmix.inference.parameters import Parameters
@@ -144,6 +144,11 @@ class Fitted:
         if not self.engine.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
             return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
         return None
+
+    def require_memory(self, what: str) -> None:
+        """Refuse what needs the rows in one order where they stay in a file."""
+        if not isinstance(self.engine, NumpyEngine):
+            raise ValueError(f"{what} needs the rows in memory: pass np.array(X), or a sample of the rows.")
 
     def require_mechanism(self, what: str) -> Mechanism:
         """Refuse what is about the mechanism of a fit that has none."""
