@@ -1,7 +1,7 @@
 """How time and memory of a fit grow with the rows: a `.npy` file of ten features, labels in another, all cores.
 
 The complete model: full covariances, Aranda-Ordaz, shape estimated. Each fit has its own process; memory is the peak of the
-resident set above that of the interpreter with marmix loaded. The figure goes to `--figure`.
+resident set above that of the interpreter with marmix loaded (Linux). The figure goes to `--figure`.
 
     python benchmarks/growth.py [--repeats 3] [--figure docs/performance/growth.png] [--folder FOLDER]
     python benchmarks/growth.py --rows 200000000 --repeats 1      a file of 16 GB
@@ -16,18 +16,21 @@ from pathlib import Path
 
 import numpy as np
 
-RUN = """
-import json, resource, sys, time, warnings
+RUN = r"""
+import json, re, sys, time, warnings
 import numpy as np
 from marmix import MARGaussianMixture
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 MARGaussianMixture().fit(rng.normal(size=(3000, 3)), rng.integers(-1, 2, size=3000))  # load what is loaded lazily
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def status(name):
+    return int(re.search(name + r":\s+(\d+) kB", open("/proc/self/status").read())[1]) / 1024
+before = status("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
 begin = time.perf_counter()
 fit = MARGaussianMixture().fit(sys.argv[1], sys.argv[2])
 seconds = time.perf_counter() - begin
-grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+grown = status("VmHWM") - before
 print(json.dumps([seconds, grown, fit.n_passes_, bool(fit.converged_)]))
 """
 
