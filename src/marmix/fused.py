@@ -341,11 +341,6 @@ def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
     return torch.cat([squares[:, 0], diagonal], dim=1) if _products(model) == "squares" else squares[:, 0]
 
 
-def device_of(x: Tensor) -> Any:
-    """While it is open, kernels run on the device of x."""
-    return torch.cuda.device(x.device)
-
-
 def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
     """Whether `fused_sums` knows this likelihood and, where they are given, rows like `x`."""
     if mechanism is not None and (mechanism.uncertainty not in _MEASURES or len(mechanism.alpha) != 2):

@@ -78,7 +78,7 @@ class DeviceEngine(Engine):
         """The sums over all rows, on the device; by the fused kernel where there is one for them."""
         fused = _fused(self.x)
         if fused is not None and fused.supports(self.model, mechanism, self.x):
-            with fused.device_of(self.x):
+            with fused.torch.cuda.device(self.x.device):
                 found: Sums = fused.fused_sums(
                     self.x, self.cuts.tolist(), self.weight, self.model, prepared, mechanism, ignorable, self.tempering
                 )
