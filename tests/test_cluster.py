@@ -56,8 +56,9 @@ def lazy(array, sizes=SIZES):
 
 
 def estimates(fit):
-    names = ("weights_", "means_", "covariances_", "coef_", "intercept_", "alpha_", "share_", "loglik_", "_entropy")
-    return {name: np.asarray(getattr(fit, name)) for name in names if getattr(fit, name, None) is not None}
+    names = ("weights_", "means_", "covariances_", "alpha_", "share_", "loglik_", "_entropy")
+    found = {name: np.asarray(getattr(fit, name)) for name in names if getattr(fit, name, None) is not None}
+    return found | ({"vectors": np.column_stack([fit.intercept_, fit.coef_])} if hasattr(fit, "coef_") else {})
 
 
 def agree(fit, other, tolerance=1e-10):

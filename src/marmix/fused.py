@@ -46,8 +46,7 @@ _LARGEST = tl.constexpr(torch.finfo(torch.float64).max)
 _EXPM1 = tl.constexpr(tuple(1.0 / factorial(i) for i in range(14)))
 _MOST_CLASSES = 32  # a row's scores are in registers
 _MEASURES = ("margin", "entropy", "gini")
-_FAR_UP, _SMALL_SHAPE = 690.0, 0.01  # as in `links`
-_NO_SHAPE = 1e-290  # below, 1 / shape overflows, and only hazards beyond 1e270 tell the shape from zero
+_FAR_UP, _SMALL_SHAPE, _NO_SHAPE = 690.0, 0.01, 1e-290  # as in `links`; 1 / shape overflows below the last
 
 
 # fmt: off
@@ -346,8 +345,8 @@ def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -
     if mechanism is not None and (mechanism.uncertainty not in _MEASURES or len(mechanism.alpha) != 2):
         return False
     there = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
-    there = there and model.n_classes <= _MOST_CLASSES
-    return there and bool(_products(model)) and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
+    known = bool(_products(model)) and model.n_classes <= _MOST_CLASSES
+    return there and known and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
 
 
 def fused_sums(

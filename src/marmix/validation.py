@@ -93,7 +93,7 @@ def check_table(X: Any) -> None:
     """Refuse what is no table of numbers, among arrays that are not brought into memory."""
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
-    if X.shape[0] == 0:
+    if isinstance(X.shape[0], int) and X.shape[0] == 0:  # of a Dask frame the length is not known
         raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
     kind = getattr(X.dtype, "kind", "c" if "complex" in str(X.dtype) else "f")
     if kind not in "fiub":
