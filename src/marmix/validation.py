@@ -95,9 +95,9 @@ def check_table(X: Any) -> None:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
     if isinstance(X.shape[0], int) and X.shape[0] == 0:  # of a Dask frame the length is not known
         raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
-    kind = getattr(X.dtype, "kind", "c" if "complex" in str(X.dtype) else "f")
-    if kind not in "fiub":
-        raise ValueError(f"X has the type {X.dtype}: features must be real numbers.")
+    dtype = getattr(X, "dtype", None)  # a frame has one for every column
+    if getattr(dtype, "kind", "c" if "complex" in str(dtype) else "f") not in "fiub":
+        raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
 def check_width(d: int, covariance_type: str = "diag") -> None:
