@@ -200,7 +200,7 @@ class _Held:
         while reply is not None:
             over = reply.done()
             try:
-                found: dict[int, Any] = pickle.loads(reply.result(timeout=_LOOK))
+                found: dict[int, Any] = pickle.loads(reply.result(timeout=None if over else _LOOK))
                 return found
             except TimeoutError:
                 if over or self._future.status != "finished":
