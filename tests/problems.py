@@ -78,3 +78,12 @@ def mechanism_of(link, uncertainty="margin", slope=-2.0):
     }[link]
     slope *= {"margin": 1.0, "discriminant": 0.05}.get(uncertainty, -0.5)
     return Mechanism(uncertainty=uncertainty, alpha=(0.7, slope), **options)
+
+
+def rows_of(n=6000, d=3, classes=2, seed=0):
+    """Rows for the estimators: classes that overlap, labels missing where two features are alike."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(classes, size=n)
+    X = rng.normal(size=(n, d))
+    X[np.arange(n), y % d] += 2.0
+    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from problems import Problem, mechanism_of
+from problems import Problem, mechanism_of, rows_of
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.arrays import to_host
@@ -39,14 +39,6 @@ def there(request):
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     return lambda array: torch.asarray(array, device="cuda" if request.param == "cuda" else "cpu")
-
-
-def rows_of(n=6000, d=3, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(classes, size=n)
-    X = rng.normal(size=(n, d))
-    X[np.arange(n), y % d] += 2.0
-    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
 
 
 def engine_there(problem, there):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import Problem, mechanism_of
+from problems import Problem, mechanism_of, rows_of
 
 import marmix.streams
 from marmix import MARGaussianMixture, MARLogisticRegression
@@ -14,14 +14,6 @@ from marmix.engines import FileEngine, Frame, NumpyEngine, Setting
 from marmix.streams import in_file, opened, output, release, result
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
-
-
-def rows_of(n=6000, d=3, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(classes, size=n)
-    X = rng.normal(size=(n, d))
-    X[np.arange(n), y % d] += 2.0
-    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
 
 
 @pytest.fixture

@@ -5,19 +5,12 @@ import time
 import joblib
 import numpy as np
 import pytest
+from problems import rows_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import marmix.rows
 from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.workers import available, one_thread, ordered
-
-
-def rows_of(n, d=3, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(classes, size=n)
-    X = rng.normal(size=(n, d))
-    X[np.arange(n), y % d] += 2.0
-    return X, np.where(rng.uniform(size=n) < np.exp(-np.abs(X[:, 0] - X[:, 1])), -1, y)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

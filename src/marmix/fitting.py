@@ -207,7 +207,7 @@ def _closed_form(engine: Engine, model: GaussianScores, labelled: GroupMoments) 
     anywhere = start.labelled_start(model, engine.frame, labelled)
     theta = model.m_step(engine.sums(anywhere, None).moments)
     sums = engine.sums(theta, None)
-    return Fit(theta, None, sums.ignorable, [sums.ignorable], True, "closed form", 2, sums)
+    return Fit(theta, None, sums.ignorable, [sums.ignorable], True, "closed form", sums)
 
 
 def _mixture_start(

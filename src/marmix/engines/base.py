@@ -136,9 +136,9 @@ class Engine(ABC):
         """Runs of at most `size` rows as NumPy arrays, for what needs every row on the host."""
         raise TypeError(f"{type(self).__name__} does not bring all rows to one place.")
 
+    @abstractmethod
     def alone(self) -> "Engine":
         """The same rows, the mechanism not tempered."""
-        raise NotImplementedError
 
     def second_moment(self) -> Array | None:
         """Moments of the quadratic term that the classes share, where they share one."""

@@ -1,4 +1,4 @@
-"""What the solvers share: the fit that they return, passes that are counted, and the mechanism's part."""
+"""What the solvers share: the fit that they return, and the mechanism's part."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,20 +28,7 @@ class Fit(NamedTuple):
     trace: list[float]
     converged: bool
     reason: str
-    n_passes: int
     sums: Sums | None = None  # at the maximum, where the solver had them
-
-
-class Counted:
-    """The engine with its passes counted."""
-
-    def __init__(self, engine: Engine):
-        self.engine, self.passes = engine, 0
-
-    def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
-        """A pass over all rows."""
-        self.passes += 1
-        return self.engine.sums(theta, mechanism, ignorable)
 
 
 def unheard(iteration: int, objective: float) -> None:
@@ -61,10 +48,10 @@ def mechanism_chart(engine: Engine, theta: Any, mechanism: Mechanism) -> Mechani
     return MechanismChart(mechanism, sample.drivers, sample.weight)
 
 
-def better_shape(rows: Counted, theta: Any, mechanism: Mechanism, beyond: float) -> tuple[Mechanism, Sums] | None:
+def better_shape(engine: Engine, theta: Any, mechanism: Mechanism, beyond: float) -> tuple[Mechanism, Sums] | None:
     """A mechanism of quite another shape whose objective is `beyond` this: the shape's profile can have two tops."""
-    many = rows.engine.n_rows > _MANY_ROWS
-    drivers, labelled, weight = rows.engine.sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
+    many = engine.n_rows > _MANY_ROWS
+    drivers, labelled, weight = engine.sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     chart = MechanismChart(mechanism, drivers, weight)
     best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()
@@ -77,17 +64,16 @@ def better_shape(rows: Counted, theta: Any, mechanism: Mechanism, beyond: float)
             best, best_loglik = other, loglik
     if best is mechanism:
         return None
-    sums = rows.sums(theta, best)
-    return (best, sums) if rows.engine.objective(theta, sums) > beyond else None
+    sums = engine.sums(theta, best)
+    return (best, sums) if engine.objective(theta, sums) > beyond else None
 
 
-def fit_mechanism(rows: Counted | Engine, theta: Any, mechanism: Mechanism) -> tuple[Mechanism, float]:
+def fit_mechanism(engine: Engine, theta: Any, mechanism: Mechanism) -> tuple[Mechanism, float]:
     """Maximise L_miss over the mechanism, theta fixed (CM-step 2); the maximum comes with it."""
-    engine = rows.engine if isinstance(rows, Counted) else rows
     per_t = 1.0 / engine.tempering if engine.tempering else 1.0
 
     def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
-        sums = rows.sums(theta, here, ignorable=False)
+        sums = engine.sums(theta, here, ignorable=False)
         return sums.missing, per_t * sums.alpha, per_t * sums.shape, per_t * sums.share
 
     return climb(mechanism, lambda here: mechanism_chart(engine, theta, here), evaluate, engine.total_weight)

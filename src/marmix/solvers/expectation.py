@@ -16,7 +16,7 @@ from marmix.covariance import Moments
 from marmix.engines import Engine
 from marmix.missingness import Mechanism
 from marmix.scores import GaussianChart, Gaussians, GaussianScores
-from marmix.solvers.base import Counted, Fit, Report, better_shape, fit_mechanism, per_row
+from marmix.solvers.base import Fit, Report, better_shape, fit_mechanism, per_row
 
 # Corrections kept by L-BFGS in CM-step 1.
 _MEMORY = 30
@@ -32,11 +32,11 @@ def ecm(
     report: Report,
 ) -> Fit:
     """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
-    rows, total, t = Counted(engine), engine.total_weight, engine.tempering
+    total, t = engine.total_weight, engine.tempering
     tol = max(tol, engine.resolution)
     model: GaussianScores = engine.model  # type: ignore[assignment]
-    e_step = rows.sums(theta, None)
-    missing = 0.0 if mechanism is None else rows.sums(theta, mechanism, ignorable=False).missing
+    e_step = engine.sums(theta, None)
+    missing = 0.0 if mechanism is None else engine.sums(theta, mechanism, ignorable=False).missing
     trace = [e_step.ignorable + t * missing]
     used_up = f"max_iter={max_iter} iterations were used up"
     converged, reason, looked_around = False, used_up, False
@@ -45,9 +45,9 @@ def ecm(
         if mechanism is None:
             new_theta = model.m_step(e_step.moments)
         else:
-            new_theta = _cm_step_1(rows, model, theta, mechanism, e_step.moments, tol)
-            new_mechanism, missing = fit_mechanism(rows, new_theta, mechanism)
-        e_step = rows.sums(new_theta, None)
+            new_theta = _cm_step_1(engine, model, theta, mechanism, e_step.moments, tol)
+            new_mechanism, missing = fit_mechanism(engine, new_theta, mechanism)
+        e_step = engine.sums(new_theta, None)
         objective = e_step.ignorable + t * missing
         if not objective > trace[-1]:
             # Rounding: nothing is left to gain, and the step is not taken.
@@ -60,12 +60,12 @@ def ecm(
             converged, reason = True, "the rise still to come is below tol"
             other = None
             if not looked_around and mechanism is not None and mechanism.free_shape:
-                looked_around, other = True, better_shape(rows, theta, mechanism, trace[-1] + tol * total)
+                looked_around, other = True, better_shape(engine, theta, mechanism, trace[-1] + tol * total)
             if other is None:
                 break
             mechanism, converged, reason = other[0], False, used_up
             trace.append(engine.objective(theta, other[1]))
-    return Fit(theta, mechanism, trace[-1], trace, converged, reason, rows.passes)
+    return Fit(theta, mechanism, trace[-1], trace, converged, reason)
 
 
 def _still_to_come(trace: list[float]) -> float:
@@ -77,7 +77,7 @@ def _still_to_come(trace: list[float]) -> float:
 
 
 def _cm_step_1(
-    rows: Counted,
+    engine: Engine,
     model: GaussianScores,
     theta: Gaussians,
     mechanism: Mechanism,
@@ -85,13 +85,13 @@ def _cm_step_1(
     tol: float,
 ) -> Gaussians:
     """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
-    total, t = rows.engine.total_weight, rows.engine.tempering
+    total, t = engine.total_weight, engine.tempering
     chart = GaussianChart(model, theta)
-    base = model.complete_loglik(theta, responsibilities) + t * rows.sums(theta, mechanism, ignorable=False).missing
+    base = model.complete_loglik(theta, responsibilities) + t * engine.sums(theta, mechanism, ignorable=False).missing
 
     def negative(vector: Array) -> tuple[float, Array]:
         here = chart.theta(vector)
-        sums = rows.sums(here, mechanism, ignorable=False)
+        sums = engine.sums(here, mechanism, ignorable=False)
         value = model.complete_loglik(here, responsibilities) + t * sums.missing
         gradient = chart.gradient(vector, here, responsibilities + sums.moments)
         return per_row(base - value, gradient, total)

@@ -16,7 +16,7 @@ from marmix.arrays import Array
 from marmix.engines import Engine
 from marmix.likelihood import Sums
 from marmix.missingness import Mechanism
-from marmix.solvers.base import Counted, Fit, Report, better_shape, mechanism_chart, per_row, unheard
+from marmix.solvers.base import Fit, Report, better_shape, mechanism_chart, per_row, unheard
 
 # Rows on which a climb over many rows begins; at least so many a parameter.
 _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
@@ -131,14 +131,14 @@ def _ascend(
     look_around: bool,
 ) -> tuple[Fit, _Metric | None]:
     """Climb in charts that are renewed until the top stays put; the metric there comes with it."""
-    rows, total, staged = Counted(engine), engine.total_weight, metric is not None
-    place = _Place(theta, mechanism, rows.sums(theta, mechanism))
+    total, staged = engine.total_weight, metric is not None
+    place = _Place(theta, mechanism, engine.sums(theta, mechanism))
     reached = engine.objective(theta, place.sums)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
     for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
-        turn = _Round(rows, place, metric, reach, tol, trace, report)
+        turn = _Round(engine, place, metric, reach, tol, trace, report)
         found = turn.run(most)
         place, metric = turn.place, turn.metric()
         objective = engine.objective(place.theta, place.sums)
@@ -150,7 +150,7 @@ def _ascend(
             if not look_around or place.mechanism is None or not place.mechanism.free_shape:
                 break
             look_around = False
-            other = better_shape(rows, place.theta, place.mechanism, reached + tol * total)
+            other = better_shape(engine, place.theta, place.mechanism, reached + tol * total)
             if other is None:
                 break
             place = _Place(place.theta, *other)
@@ -160,7 +160,7 @@ def _ascend(
             break
         # A small step may come from a poor model of the surface as well: the method starts afresh from here.
         metric = metric if staged and gain >= tol else None
-    fit = Fit(place.theta, place.mechanism, reached, trace, converged, reason, rows.passes, place.sums)
+    fit = Fit(place.theta, place.mechanism, reached, trace, converged, reason, place.sums)
     return fit, metric
 
 
@@ -177,11 +177,11 @@ class _Charts:
         self.high = np.array([np.inf if b is None else b for _, b in bounds])
         self.size = len(bounds)
 
-    def place(self, vector: Array, rows: Counted | None = None) -> _Place:
+    def place(self, vector: Array) -> _Place:
         """The parameters at these coordinates, and a pass over the rows."""
         theta = self.classes.theta(vector[: self.classes.size])
         mechanism = None if self.mechanism is None else self.mechanism.mechanism(vector[self.classes.size :])
-        return _Place(theta, mechanism, (rows or self.engine).sums(theta, mechanism))
+        return _Place(theta, mechanism, self.engine.sums(theta, mechanism))
 
     def gradient(self, vector: Array, here: _Place) -> Array:
         """The gradient of the objective at these coordinates."""
@@ -202,7 +202,7 @@ class _Round:
 
     def __init__(
         self,
-        rows: Counted,
+        engine: Engine,
         place: _Place,
         metric: _Metric | None,
         reach: float,
@@ -210,10 +210,10 @@ class _Round:
         trace: list[float],
         report: Report,
     ):
-        self.rows, self.place, self.tol, self.trace, self.report = rows, place, tol, trace, report
-        self._total = rows.engine.total_weight
-        self._base = rows.engine.objective(place.theta, place.sums)
-        self.charts = _Charts(rows.engine, place)
+        self.place, self.tol, self.trace, self.report = place, tol, trace, report
+        self._total = engine.total_weight
+        self._base = engine.objective(place.theta, place.sums)
+        self.charts = _Charts(engine, place)
         size, low, high = self.charts.size, self.charts.low, self.charts.high
         self._boxed, self._factor, self._unit = np.ones(size, dtype=bool), np.eye(size), reach
         self._whole = metric is not None and metric.whole
@@ -235,8 +235,8 @@ class _Round:
         vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
         if (vector < low).any() or (vector > high).any():
             return 1e10, np.zeros_like(y)
-        here = self.charts.place(vector, self.rows)
-        fall = self._base - self.rows.engine.objective(here.theta, here.sums)
+        here = self.charts.place(vector)
+        fall = self._base - self.charts.engine.objective(here.theta, here.sums)
         value, slope = per_row(fall, self.charts.gradient(vector, here), self._total)
         slope = self._factor.T @ slope
         if value < self._best[0]:
