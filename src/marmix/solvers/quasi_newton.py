@@ -96,8 +96,8 @@ class _Metric(NamedTuple):
     whole: bool
 
 
-def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metric:
-    """The metric at the top of a sample, by differences of its gradient."""
+def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metric | None:
+    """The metric at the top of a sample, by differences of its gradient; None where these are not finite."""
     charts = _Charts(engine, _Place(theta, mechanism, engine.sums(theta, mechanism)))
     ends = np.clip([[-_STEP], [_STEP]], charts.low, charts.high)  # of the step along each coordinate
     rows = []
@@ -107,6 +107,8 @@ def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metr
         slopes = charts.gradient(below, charts.place(below)) - charts.gradient(above, charts.place(above))
         rows.append(slopes / (high - low))
     hessian = np.array(rows) / engine.total_weight
+    if not np.isfinite(hessian).all():
+        return None
     values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
     return _Metric((vectors / np.maximum(values, _FLATTEST)) @ vectors.T, True)
 
@@ -286,7 +288,8 @@ class _Round:
                 continue
             by = inverse @ change / curvature
             inverse += np.outer(s, s) * ((1.0 + change @ by) / curvature) - np.outer(s, by) - np.outer(by, s)
-        return _Metric(self._factor @ inverse @ self._factor.T, self._whole)
+        found = self._factor @ inverse @ self._factor.T
+        return _Metric(found, self._whole) if np.isfinite(found).all() else None
 
 
 def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array:
@@ -295,5 +298,10 @@ def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array:
     out = np.diag(np.sqrt(np.diag(metric)))
     across = metric[np.ix_(free, boxed)]
     conditional = metric[np.ix_(free, free)] - across @ np.linalg.solve(metric[np.ix_(boxed, boxed)], across.T)
-    out[np.ix_(free, free)] = np.linalg.cholesky(conditional)
+    try:
+        out[np.ix_(free, free)] = np.linalg.cholesky(conditional)
+    except np.linalg.LinAlgError:
+        # rounding has left nothing of directions in which the surface bends by far the most
+        least = 1e-14 * len(metric) * np.diag(metric).max()
+        return _factor(metric + least * np.eye(len(metric)), boxed)
     return out
