@@ -36,8 +36,8 @@ _ROUND_ITERATIONS, _ROUNDS = 100, 10
 # Parameters up to which a metric is kept; it is a matrix.
 _METRIC_SIZE = 2000
 # What measuring it may cost, in full passes; the step of its differences, about the error of estimates from so few rows, so that
-# kinks of the margin are met; the least curvature it may have.
-_HESSIAN_SHARE, _STEP, _FLATTEST = 0.7, 5e-2, 1e-4
+# kinks of the margin are met; the least and the largest curvature it may have, so that rounding leaves it a factor.
+_HESSIAN_SHARE, _STEP, _FLATTEST, _STEEPEST = 0.7, 5e-2, 1e-4, 1e6
 
 
 def lbfgs(
@@ -110,7 +110,7 @@ def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metr
     if not np.isfinite(hessian).all():
         return None
     values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    return _Metric((vectors / np.maximum(values, _FLATTEST)) @ vectors.T, True)
+    return _Metric((vectors / np.clip(values, _FLATTEST, _STEEPEST)) @ vectors.T, True)
 
 
 class _Place(NamedTuple):
@@ -217,12 +217,12 @@ class _Round:
         self._base = engine.objective(place.theta, place.sums)
         self.charts = _Charts(engine, place)
         size, low, high = self.charts.size, self.charts.low, self.charts.high
-        self._boxed, self._factor, self._unit = np.ones(size, dtype=bool), np.eye(size), reach
-        self._whole = metric is not None and metric.whole
+        self._boxed, self._factor, self._unit, self._whole = np.ones(size, dtype=bool), np.eye(size), reach, False
         start = -self.charts.gradient(np.zeros(size), place) / self._total
-        if metric is not None:
-            self._boxed = np.minimum(-low, high) < 3.0 * reach
-            self._factor = _factor(metric.inverse, self._boxed)
+        near = np.minimum(-low, high) < 3.0 * reach
+        factor = None if metric is None else _factor(metric.inverse, near)
+        if metric is not None and factor is not None:
+            self._boxed, self._factor, self._whole = near, factor, metric.whole
             self._unit = float(np.clip(np.linalg.norm((self._factor.T @ start)[~self._boxed]), 1e-8, 1.0))
         scale = np.diag(self._factor)
         self._bounds = np.where(self._boxed, [low / scale, high / scale], [[-np.inf], [np.inf]])
@@ -292,16 +292,17 @@ class _Round:
         return _Metric(found, self._whole) if np.isfinite(found).all() else None
 
 
-def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array:
-    """F with ``F F'`` the metric: of the free coordinates given the boxed ones, and of each boxed one by itself."""
+def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array | None:
+    """F with ``F F'`` the metric: of the free coordinates given the boxed ones, and of each boxed one by itself.
+
+    None where rounding has left the metric without one.
+    """
     free = ~boxed
     out = np.diag(np.sqrt(np.diag(metric)))
     across = metric[np.ix_(free, boxed)]
-    conditional = metric[np.ix_(free, free)] - across @ np.linalg.solve(metric[np.ix_(boxed, boxed)], across.T)
     try:
+        conditional = metric[np.ix_(free, free)] - across @ np.linalg.solve(metric[np.ix_(boxed, boxed)], across.T)
         out[np.ix_(free, free)] = np.linalg.cholesky(conditional)
     except np.linalg.LinAlgError:
-        # rounding has left nothing of directions in which the surface bends by far the most
-        least = 1e-14 * len(metric) * np.diag(metric).max()
-        return _factor(metric + least * np.eye(len(metric)), boxed)
-    return out
+        return None
+    return out if np.isfinite(out).all() else None
