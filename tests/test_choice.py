@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.classifiers.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -226,3 +226,26 @@ def test_fold_fits_see_the_population_as_it_is():
     np.testing.assert_allclose(fold.alpha_, everyone.alpha_, atol=0.5)
     np.testing.assert_allclose(fold.weights_, everyone.weights_, atol=0.03)
     assert fold.missing_proba(X).mean() == pytest.approx(everyone.missing_proba(X).mean(), abs=0.02)
+
+
+def test_held_out_probabilities_give_the_score_of_the_choice():
+    X, _, y = partly_labelled()
+    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    assert np.isnan(clf.held_out_proba_[y == -1]).all()
+    proba = np.nan_to_num(clf.held_out_proba_, nan=0.5)
+    score = evaluation.log_loss(y, proba, clf.missing_proba_, classes=[0, 1])
+    assert score.value == pytest.approx(clf.score_.value)
+    assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
+    assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
+
+
+def test_a_mechanism_of_weight_zero_counts_as_ignored_and_still_tells_what_goes_missing():
+    X, _, y = partly_labelled()
+    off = {"ignored": MARLogisticRegression(link="logit", mechanism_weight=0.0)}
+    clf = MARClassifierCV(estimators=SMALL | off, cv=3).fit(X, y)
+    models = dict(zip(clf.results_["candidate"], clf.results_["mechanism"], strict=True))
+    assert models == {"on": True, "off": False, "tied": True, "ignored": False}
+    alone = MARClassifierCV(estimators=off, cv=3).fit(X, y)
+    assert alone.comparison_ is None
+    assert "no candidate models" in alone.verdict_
+    assert 0.0 < alone.missing_proba(X).min() < alone.missing_proba(X).max() < 1.0

@@ -118,6 +118,11 @@ def held_out(
     return proba
 
 
-def models_missingness(pipeline: Pipeline) -> bool:
+def knows_missingness(pipeline: Pipeline) -> bool:
     """Whether the last step has a mechanism."""
     return hasattr(pipeline[-1], "missing_proba")
+
+
+def models_missingness(pipeline: Pipeline) -> bool:
+    """Whether the last step has a mechanism that bears upon the classes."""
+    return knows_missingness(pipeline) and pipeline[-1].get_params().get("mechanism_weight", 1.0) > 0.0

@@ -15,7 +15,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.classifiers.candidates import default_candidates, fit_one, held_out, models_missingness, stack
+from marmix.classifiers.candidates import (
+    default_candidates,
+    fit_one,
+    held_out,
+    knows_missingness,
+    models_missingness,
+    stack,
+)
+from marmix.classifiers.gain import Gain
 from marmix.classifiers.prediction import score_labelled
 from marmix.labels import encode_labels
 from marmix.places import brought_here
@@ -76,8 +84,15 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     score_ : Score or None
         Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
         and q, the mean of what the candidates with a mechanism say, was fitted to them.
+    comparison_ : Gain or None
+        That log-loss with (`with_it`) and `without` the candidates that model the missingness, their difference `gain` and
+        its `stderr`; None where there is nothing to compare.
     verdict_ : str
-        Whether modelling the missingness helped, in words.
+        That comparison in words: did modelling the missingness help?
+    held_out_proba_ : array of shape (n, K) or None
+        Cross-validated probabilities of the labelled training rows, NaN elsewhere; None if a class has a single labelled row.
+    missing_proba_ : array of shape (n,)
+        The probability of a missing label of every training row, by which the scores were weighted.
     transduction_ : array of shape (n,)
         A label for every training row: the given one, or the imputed one.
     notes_ : list of str
@@ -148,10 +163,13 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         grid = self._grid(X)
         folds = self._folds(X, z)
         jobs = [(name, fold) for name in grid for fold in range(-1, len(folds))]  # fold -1: all rows
-        answers = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose))(
+        answers = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
             delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
         )
-        found = dict(zip(jobs, answers, strict=True))
+        found = {}
+        for job, answer in zip(jobs, answers, strict=True):
+            found[job] = answer
+            self._fitted_one(len(found) / len(jobs))
         failed = {name: found[name, -1].error for name in grid if found[name, -1].error}
         if len(failed) == len(grid):
             raise ValueError(f"no candidate could be fitted: {next(iter(failed.values()))}")
@@ -171,6 +189,9 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         if (z < 0).any():
             self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
         return self
+
+    def _fitted_one(self, share: float) -> None:
+        """Hear that this share of the fits is done; for those who show progress."""
 
     def _grid(self, X: NDArray[Any]) -> dict[str, Pipeline]:
         grid = self.estimators
@@ -213,12 +234,12 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         names = list(self.estimators_)
         models = np.array([models_missingness(self.estimators_[name]) for name in names])
         counts = np.ones(len(z)) if weight is None else weight
-        q = self._missing_rate(X, z, counts)
+        q = self.missing_proba_ = self._missing_rate(X, z, counts)
         if not folds:
             self.notes_.append(
                 "A class has a single labelled row: candidates could not be compared, and weigh the same."
             )
-            weights, self.score_ = np.full(len(names), 1.0 / len(names)), None
+            weights, self.score_, self.held_out_proba_ = np.full(len(names), 1.0 / len(names)), None, None
         else:
             tested = np.concatenate(folds)
             if len(np.unique(tested)) < len(tested):
@@ -239,12 +260,16 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
                     table[key].append(value)
             self.results_ |= {key: np.array(values) for key, values in table.items()}
             pool = np.einsum("c,cnk->nk", weights, np.array([held[name] for name in names]))
+            self.held_out_proba_ = np.where((z >= 0)[:, None], pool, np.nan)
             self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)))
-        self.verdict_ = self._verdict(z, counts, held, q, models, weights) if folds else self.notes_[-1]
+        self.comparison_ = self._gain(z, counts, held, q, models, weights) if folds else None
+        which = "every" if models.all() else "no"
+        alike = f"Nothing to compare: {which} candidate models the missingness."
+        self.verdict_ = self.comparison_.sentence() if self.comparison_ else alike if folds else self.notes_[-1]
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""
-        known = [est for est in self.estimators_.values() if models_missingness(est)]
+        known = [est for est in self.estimators_.values() if knows_missingness(est)]
         if not known or not (z < 0).any():
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in known], axis=0), Q_MAX)
@@ -261,7 +286,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
             "roc_auc": evaluation.roc_auc(z, proba, q, classes=numbers).value,
         }
 
-    def _verdict(
+    def _gain(
         self,
         z: NDArray[Any],
         counts: Array,
@@ -269,32 +294,17 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         q: Array,
         models: NDArray[np.bool_],
         weights: Array,
-    ) -> str:
-        """Compare the choice among all candidates with the same choice among those that ignore the mechanism."""
-        names = list(self.estimators_)
+    ) -> Gain | None:
+        """The choice among all candidates against the same choice among those that ignore the mechanism."""
         if not models.any() or models.all():
-            which = "every" if models.all() else "no"
-            return f"Nothing to compare: {which} candidate models the missingness."
+            return None
         at = np.flatnonzero(z >= 0)
         w = evaluation.inverse_weights(q[at], len(z))[0]
-        chances = np.maximum([held[name][at, z[at]] for name in names], 1e-300)
+        chances = np.maximum([held[name][at, z[at]] for name in self.estimators_], 1e-300)
         ignoring = stack(chances[~models], w, counts[at])
         if self.method == "pick":
             ignoring = np.eye((~models).sum())[(-np.log(chances[~models]) @ (counts[at] * w)).argmin()]
-        with_it, without = -np.log(weights @ chances), -np.log(ignoring @ chances[~models])
-        w = w * counts[at]
-        gain = w @ (without - with_it) / w.sum()
-        error = np.sqrt(np.sum((w * (without - with_it - gain)) ** 2)) / w.sum()
-        before, after = w @ without / w.sum(), w @ with_it / w.sum()
-        if gain > 2.0 * error:
-            return (
-                f"Modelling the missingness lowered the estimated log-loss from {before:.3f} to {after:.3f} "
-                f"(difference {gain:.3f}, standard error {error:.3f})."
-            )
-        return (
-            f"No evidence that modelling the missingness helps here: estimated log-loss {after:.3f} with it, {before:.3f} "
-            f"without (difference {gain:.3f}, standard error {error:.3f})."
-        )
+        return Gain.of(-np.log(weights @ chances), -np.log(ignoring @ chances[~models]), w * counts[at])
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
@@ -308,7 +318,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
         parts = [
             (weight, self.estimators_[name])
             for name, weight in self.weights_.items()
-            if weight > 0.0 and (method == "predict_proba" or models_missingness(self.estimators_[name]))
+            if weight > 0.0 and (method == "predict_proba" or knows_missingness(self.estimators_[name]))
         ]
         total = sum(weight for weight, _ in parts)
         return np.asarray(
@@ -327,7 +337,7 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     def missing_proba(self, X: Any) -> Array:
         """The probability that the label of each row is missing, averaged over the candidates that model it, (n,)."""
         check_is_fitted(self)
-        if not any(models_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0):
+        if not any(knows_missingness(self.estimators_[name]) for name, weight in self.weights_.items() if weight > 0):
             raise ValueError("no candidate of positive weight models the missingness.")
         return self._average("missing_proba", self._checked(X))
 

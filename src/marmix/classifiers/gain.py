@@ -1,0 +1,43 @@
+"""What modelling the missingness has brought: the difference of two losses on the same rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Gain(NamedTuple):
+    """The estimated log-loss with and without modelling the missingness."""
+
+    with_it: float
+    without: float
+    gain: float
+    stderr: float
+
+    @classmethod
+    def of(cls, losses: Array, losses_without: Array, weight: Array) -> "Gain":
+        """From the losses of the same rows, and their weights."""
+        w = weight / weight.sum()
+        gain = w @ (losses_without - losses)
+        error = np.sqrt(np.sum((w * (losses_without - losses - gain)) ** 2))
+        return cls(float(w @ losses), float(w @ losses_without), float(gain), float(error))
+
+    @property
+    def clear(self) -> bool:
+        """Whether the gain is more than two standard errors."""
+        return self.gain > 2.0 * self.stderr
+
+    def sentence(self) -> str:
+        """Did it help? In words."""
+        difference = f"(difference {self.gain:.3f}, standard error {self.stderr:.3f})"
+        if self.clear:
+            return (
+                f"Modelling the missingness lowered the estimated log-loss from {self.without:.3f} to {self.with_it:.3f} "
+                f"{difference}."
+            )
+        return (
+            f"No evidence that modelling the missingness helps here: estimated log-loss {self.with_it:.3f} with it, "
+            f"{self.without:.3f} without {difference}."
+        )
