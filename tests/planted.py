@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from marmix.displays.drawing import styled
 from marmix.study.blocks import Paragraph, Sheet
-from marmix.study.drawing import styled
 from marmix.study.plan import Plan
 from marmix.study.running import ITEMS
 from marmix.study.summaries import FAILS, HOLDS, UNDECIDED

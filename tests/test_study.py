@@ -8,10 +8,10 @@ from sklearn.linear_model import LogisticRegression
 
 from marmix import MARLogisticRegression, cli
 from marmix.datasets import make_mar_mixture
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import ITEMS, methods, pieces, plan, run, running
 from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
-from marmix.study.drawing import canvas
 from marmix.study.pieces import Piece, Store
 
 

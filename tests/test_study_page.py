@@ -4,10 +4,10 @@ import re
 from html.parser import HTMLParser
 from importlib.resources import files
 
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import run
 from marmix.study.blocks import Claim, Heading, Page, Paragraph, Picture, Sheet
-from marmix.study.drawing import canvas
 from marmix.study.magic import NOT_REPRODUCED
 from marmix.study.page import CLASSES, index_html
 from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from marmix.displays.drawing import styled
 from marmix.inference.tables import Table
 from marmix.study import approximation, table_1
-from marmix.study.drawing import styled
 from marmix.study.methods import ECM_AO, ECM_LOGIT, LOGISTIC, SWAPPED
 from marmix.study.pieces import Piece
 from marmix.study.plan import Plan

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from marmix.datasets import make_mar_mixture
+from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Picture, Sheet
 from marmix.study.comparison import DISTRIBUTIONS
-from marmix.study.drawing import BLUE, GREY, ORANGE, canvas
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, percent

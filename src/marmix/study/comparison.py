@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from marmix.classifiers import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import methods
 from marmix.study.blocks import Picture, Sheet
-from marmix.study.drawing import canvas, differences
+from marmix.study.drawing import differences
 from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, EVERY_LABEL, LOGISTIC, LOGISTIC_CV, REFERENCES, SWAPPED
 from marmix.study.metrics import METRICS, PUBLISHED, SMALLEST, published_scores, roc, scores
 from marmix.study.pieces import Found, Piece

@@ -1,28 +1,17 @@
-"""How figures look: sizes, colours that everybody can tell apart, line styles that survive grey printing."""
+"""How figures of the study look: a line style for every method that survives grey printing, means with their intervals."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from marmix.displays.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 from marmix.study import methods
 from marmix.study.summaries import Mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-# Okabe and Ito's palette
-BLUE, SKY, ORANGE, RED, GREEN, PINK, GREY, BLACK = (
-    "#0072B2",
-    "#56B4E9",
-    "#E69F00",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#8C8C8C",
-    "#000000",
-)
 LINES: dict[str, dict[str, Any]] = {
     methods.BAYES: {"color": GREY, "linestyle": ":"},
     methods.EVERY_LABEL: {"color": GREY, "linestyle": "-"},
@@ -40,37 +29,6 @@ LINES: dict[str, dict[str, Any]] = {
     methods.BOOSTING: {"color": BLACK, "linestyle": ":", "marker": "*"},
     methods.AVERAGE: {"color": BLACK, "linestyle": "-", "marker": "h"},
 }
-STYLE: dict[Any, Any] = {
-    "font.size": 8.0,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8.0,
-    "legend.fontsize": 7.0,
-    "legend.frameon": False,
-    "xtick.labelsize": 7.0,
-    "ytick.labelsize": 7.0,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.0,
-    "savefig.dpi": 180,
-    "svg.hashsalt": "marmix",
-}
-
-
-def styled() -> Any:
-    """The context in which figures are drawn and saved."""
-    from matplotlib import rc_context
-
-    return rc_context(STYLE)
-
-
-def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple["Figure", Any]:
-    """A figure (inches) and its axes; no window is opened."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, **options)
 
 
 def curve(axes: "Axes", x: Sequence[float], means: Sequence[Mean], name: str, style: dict[str, Any]) -> None:

@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 from marmix.datasets import load_magic
+from marmix.displays.drawing import BLUE, ORANGE, canvas
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Picture, Sheet
-from marmix.study.drawing import BLUE, ORANGE, canvas
 from marmix.study.magic import COLUMNS, hiding_posterior, rows
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan

@@ -1,9 +1,10 @@
 """MAGIC: AUC across proportions of missing labels."""
 
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import magic, methods
 from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
-from marmix.study.drawing import canvas, curve, fit_to_lines
+from marmix.study.drawing import curve, fit_to_lines
 from marmix.study.magic import (
     CAVEAT,
     DEFINED,

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import magic, methods
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Picture, Sheet
-from marmix.study.drawing import canvas, curve
+from marmix.study.drawing import curve
 from marmix.study.magic import (
     CAVEAT,
     DEFINED,

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from marmix.classifiers import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.hiding import SLOPES as DEFAULT_SLOPES
+from marmix.displays.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, canvas
 from marmix.inference.tables import Table
 from marmix.study.blocks import Picture, Sheet
-from marmix.study.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, canvas
 from marmix.study.metrics import scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison, methods
 from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
-from marmix.study.drawing import LINES, canvas, curve, fit_to_lines
+from marmix.study.drawing import LINES, curve, fit_to_lines
 from marmix.study.methods import ECM_AO, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, MAR_TIED
 from marmix.study.metrics import published_scores
 from marmix.study.pieces import Found, Piece

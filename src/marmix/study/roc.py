@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_curve
 
+from marmix.displays.drawing import GREY, canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison
 from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
 from marmix.study.comparison import Setting
-from marmix.study.drawing import GREY, LINES, canvas
+from marmix.study.drawing import LINES
 from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, LOGISTIC
 from marmix.study.metrics import FALSE_POSITIVES
 from marmix.study.pieces import Found

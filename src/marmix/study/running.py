@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from marmix.datasets import load_magic
+from marmix.displays.drawing import styled
 from marmix.study import (
     approximation,
     four_classes,
@@ -20,7 +21,6 @@ from marmix.study import (
     two_classes,
 )
 from marmix.study.blocks import Item, Page
-from marmix.study.drawing import styled
 from marmix.study.page import index_html
 from marmix.study.pieces import Store, compute
 from marmix.study.plan import Plan

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from marmix.datasets import make_mar_mixture
+from marmix.displays.drawing import BLUE, GREY, RED, canvas
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Picture, Sheet
-from marmix.study.drawing import BLUE, GREY, RED, canvas
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import MAX_MARGIN, RATE, SLOPE

@@ -9,9 +9,9 @@ from scipy.stats import binomtest, chi2
 from marmix.charts import SHAPE_MAX
 from marmix.classifiers import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
+from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, canvas
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Picture, Sheet
-from marmix.study.drawing import BLUE, GREEN, GREY, ORANGE, canvas
 from marmix.study.metrics import scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan

@@ -1,0 +1,1 @@
+"""Displays of fits and predictions in matplotlib, in the manner of scikit-learn's."""

@@ -1,0 +1,61 @@
+"""What every display does: draw in the axes that it is given, or open a figure of its own."""
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from marmix.displays.drawing import require_matplotlib, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Display:
+    """Base of the displays. Not for direct use.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    note_ : str
+        What a reader should know of it, empty where there is nothing.
+    """
+
+    ax_: "Axes"
+    figure_: Any
+    note_: str = ""
+    _size: ClassVar[tuple[float, float]] = (4.6, 3.8)
+
+    def plot(self, ax: "Axes | None" = None, **options: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None opens a figure by pyplot, in the style of the library.
+        **options
+            What the display takes besides.
+
+        Returns
+        -------
+        self
+        """
+        with styled() if ax is None else nullcontext():
+            axes = _own_axes(*self._size) if ax is None else ax
+            self._draw(axes, **options)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        raise NotImplementedError
+
+
+def _own_axes(width: float, height: float) -> "Axes":
+    require_matplotlib()
+    from matplotlib import pyplot as plt
+    from matplotlib import rcParams
+
+    figure: Figure
+    figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    ax.tick_params(labelsize=rcParams["xtick.labelsize"])  # ticks are made late, in the user's style
+    return ax

@@ -1,0 +1,121 @@
+"""How figures look: sizes, colours that everybody can tell apart, words as they were given."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette
+BLUE, SKY, ORANGE, RED, GREEN, PINK, GREY, BLACK = (
+    "#0072B2",
+    "#56B4E9",
+    "#E69F00",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#8C8C8C",
+    "#000000",
+)
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+STYLE: dict[Any, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0,
+    "legend.fontsize": 7.0,
+    "legend.frameon": False,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.0,
+    "savefig.dpi": 180,
+    "svg.hashsalt": "marmix",
+}
+PAPER, INK = "#16181D", "#E6E6E6"  # of dark figures
+DARK: dict[Any, Any] = {
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+LONGEST_NAME = 32
+
+
+def require_matplotlib() -> None:
+    """Say how to get matplotlib where it is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'marmix[plot]'") from None
+
+
+def styled(dark: bool = False) -> Any:
+    """The context in which figures are drawn and saved: dark on light, or (`dark`) light on dark."""
+    require_matplotlib()
+    from matplotlib import rc_context
+
+    return rc_context(STYLE | DARK if dark else STYLE)
+
+
+def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple["Figure", Any]:
+    """A figure (inches) and its axes; no window is opened."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def ink() -> Any:
+    """The colour of text in the style of the moment: what black is on white paper."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"]
+
+
+def class_colours(n: int) -> list[str]:
+    """A colour for each of n classes: the palette's while it lasts, else from a map of many."""
+    palette = [BLUE, RED, GREEN, PINK, ORANGE, SKY]
+    if n <= len(palette):
+        return palette[:n]
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colour) for colour in colormaps["turbo"](np.linspace(0.05, 0.95, n))]
+
+
+def plain(text: object) -> str:
+    """Words of the user's as they are, not as a formula between dollar signs; long ones cut."""
+    words = " ".join(str(text).split())
+    if len(words) > LONGEST_NAME:
+        words = words[: LONGEST_NAME - 1] + "…"
+    return words.replace("$", r"\$")
+
+
+def class_words(name: object) -> str:
+    """A class in a legend."""
+    return f"class {plain(name)}"
+
+
+def legend_below(ax: "Axes", columns: int = 2, **options: Any) -> None:
+    """A legend under the words of the x axis, where it covers nothing."""
+    from matplotlib.transforms import ScaledTranslation
+
+    under = ax.transAxes + ScaledTranslation(0.0, -30.0 / 72.0, ax.figure.dpi_scale_trans)
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=under,
+        borderaxespad=0.0,
+        ncols=columns,
+        **options,
+    )
