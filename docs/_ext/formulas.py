@@ -1,0 +1,46 @@
+"""Formulas as MathML, which browsers draw themselves, and docstrings in which formulas and names stand as they are written."""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
+
+def inline(writer: Any, node: nodes.math) -> None:
+    """Draw a formula within a line."""
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def block(writer: Any, node: nodes.math_block) -> None:
+    """Draw a formula on a line of its own."""
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    raise nodes.SkipNode
+
+
+def literal_formulas(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Mark what a docstring indents after an empty line as literal: reStructuredText would run its lines together."""
+    for at in range(len(lines) - 1, 0, -1):
+        if lines[at].strip() and not lines[at - 1].strip():
+            before = next((line for line in reversed(lines[:at]) if line.strip()), "")
+            if before and _indent(lines[at]) > _indent(before) and not before.lstrip().startswith((".. ", "- ", "* ")):
+                lines[at:at] = [" " * _indent(before) + "::", ""]
+
+
+def literal_names(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep names that end in an underscore, in shapes such as (n_features_in_,), from being read as links."""
+    lines[:] = [re.sub(r"_(?=,\))", r"\\_", line) for line in lines]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the renderer, and the hooks before napoleon's."""
+    app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.connect("autodoc-process-docstring", literal_formulas, priority=400)
+    app.connect("autodoc-process-docstring", literal_names, priority=400)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

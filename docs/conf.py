@@ -1,0 +1,69 @@
+"""How the site is built: `python -m sphinx -W --keep-going -b html docs docs/_build/html`, without a network."""
+
+import sys
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import matplotlib
+
+import marmix
+
+matplotlib.use("agg")
+warnings.filterwarnings("ignore", category=marmix.BoundaryWarning)  # examples speak of notes where they matter
+
+project = "marmix"
+author = "The marmix developers"
+copyright = author
+version = release = marmix.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "command_line",
+    "formulas",
+    "terminal",
+]
+exclude_patterns = ["_build", "_ext", "examples"]
+default_role = "py:obj"
+highlight_language = "none"
+smartquotes = False  # quoted names are Python's
+
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # docstrings name the types
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+toc_object_entries_show_parents = "hide"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = False
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "auto_examples",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_memory": False,
+    "show_signature": False,
+    "copyfile_regex": r".*\.rst",
+    "image_srcset": ["2x"],
+}
+
+html_theme = "furo"
+html_title = f"marmix {version}"
+html_static_path = ["_static"]
+html_css_files = ["marmix.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
