@@ -4,20 +4,34 @@ import re
 from typing import Any
 
 from docutils import nodes
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+from sphinx.util import logging
+
+
+logger = logging.getLogger(__name__)
 
 
 def inline(writer: Any, node: nodes.math) -> None:
     """Draw a formula within a line."""
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(_drawn(node))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """Draw a formula on a line of its own."""
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    writer.body.append(f'<div class="formula">{_drawn(node, as_block=True)}</div>\n')
     raise nodes.SkipNode
+
+
+def _drawn(node: nodes.Element, as_block: bool = False) -> str:
+    spaced = re.sub(r"\\(log|max) (?=[\w\\])", r"\\\1\\, ", node.astext())  # a named function stands off what follows it
+    try:
+        return tex2mathml(spaced, as_block=as_block)
+    except MathError as error:
+        logger.warning("%s in the formula %s", error, spaced, location=node)
+        return ""
 
 
 def literal_formulas(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
