@@ -139,7 +139,7 @@ class Findings:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is not finite is None."""
-        return {"format": 1} | _plain(asdict(self))
+        return {"format": 1} | finite(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -176,6 +176,8 @@ class RowTable:
     numeric: list[bool]  # which columns sort as numbers
     rows: list[list[str | int | float | None]]
     of: int  # rows without label in all
+    label: int | None = None  # the place of the column of imputed labels
+    uncertainty: int | None = None  # and of the uncertainty, larger where less is known
 
 
 @dataclass(frozen=True)
@@ -190,12 +192,12 @@ class Contents:
     notes: dict[str, str] = field(default_factory=dict)  # by the key of a figure left out: why
 
 
-def _plain(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same value with numbers that JSON has not, nan and infinities, as None."""
     if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [finite(inner) for inner in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value

@@ -1,0 +1,6 @@
+"""The report: what was found, in one page that needs no other file."""
+
+from marmix.report.contents import Contents, Findings
+from marmix.report.page import report_html
+
+__all__ = ["Contents", "Findings", "report_html"]

@@ -1,0 +1,58 @@
+"""Pieces of HTML: text that stays text, tables, and data for the page's script."""
+
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+NAME = 60  # characters shown of a name or a cell
+SENTENCE = 1200
+
+# What HTML has no place for: control characters, halves of surrogate pairs, non-characters.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text itself, or its beginning and an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def plain(text: str, limit: int | None = SENTENCE) -> str:
+    """Text from the data as HTML that shows it, shortened to `limit` characters."""
+    readable = _UNPRINTABLE.sub("\ufffd", text)
+    return escape(readable if limit is None else shortened(readable, limit))
+
+
+def name(text: str) -> str:
+    """A name from the data inside a sentence: short, and its writing direction kept to itself."""
+    return f"<bdi>{plain(text, NAME) or '(empty)'}</bdi>"
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: int = 1, kind: str = "figures"
+) -> str:
+    """A table in a box of its own that scrolls; `head` and `rows` are HTML, the first `words` columns are text."""
+    columns = "".join(f'<th scope="col"{_side(i < words)}>{cell}</th>' for i, cell in enumerate(head))
+    body = "".join("<tr>" + "".join(_cell(cell, i, i < words) for i, cell in enumerate(row)) + "</tr>" for row in rows)
+    label = escape(caption)
+    return (
+        f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="{kind}">'
+        f'<caption class="unseen">{label}</caption><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _cell(cell: str, place: int, is_text: bool) -> str:
+    return f'<th scope="row" class="text">{cell}</th>' if place == 0 else f"<td{_side(is_text)}>{cell}</td>"
+
+
+def _side(is_text: bool) -> str:
+    return ' class="text"' if is_text else ""
+
+
+def data_block(key: str, value: Any) -> str:
+    """Data for the script, written so that nothing in them can end the block or be read as HTML."""
+    written = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and its like are escaped
+    for sign in "<>&":
+        written = written.replace(sign, f"\\u{ord(sign):04x}")
+    return f'<script type="application/json" id="{key}">{written}</script>'

@@ -1,0 +1,330 @@
+"""Made-up reports, realistic and hostile, for the tests of the page."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+
+from marmix.report.contents import (
+    Certainty,
+    ClassFacts,
+    Comparison,
+    Contents,
+    DataFacts,
+    Estimate,
+    Figure,
+    Findings,
+    LabelFacts,
+    MissingnessFacts,
+    ModelFacts,
+    Reproduction,
+    RowTable,
+    ScoreFacts,
+    Thresholds,
+)
+
+HOSTILE = [
+    "<script>window.broken = 1</script>",
+    "</script><img src=x onerror='window.broken = 1'>",
+    '"><svg onload="window.broken = 1">',
+    "\u202egnp.eviL\u202c & 'quoted' \"twice\"",
+    "=cmd|' /C calc'!A0",
+    'a,b\r\nc"d',
+    "\u2028\u2029 \ud83d\ude00 \U0001f9ec 髙 \x07",
+    "x" * 10_000,
+    "-1+2",
+    "@SUM(1)",
+    "&lt;b&gt; <!-- --> <![CDATA[",
+    "-0.5",
+]
+
+
+def picture(key, dark):
+    """A small PNG as matplotlib writes it."""
+    from matplotlib.figure import Figure as Drawing
+
+    ink, paper = ("#e7ebef", "#16181d") if dark else ("#1a2430", "white")
+    wide = key not in ("calibration", "roc")
+    drawing = Drawing(figsize=(6.4, 3.8) if wide else (4.6, 4.2), facecolor=paper, layout="constrained")
+    ax = drawing.subplots()
+    x = np.linspace(0.0, 1.0, 50)
+    ax.plot(x, x ** (0.3 if key == "roc" else 1.0), color="#56b4e9" if dark else "#0072b2", lw=2)
+    ax.set(facecolor=paper, xlabel="uncertainty", ylabel="share")
+    ax.spines[["top", "right"]].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(ink)
+    ax.tick_params(colors=ink)
+    ax.xaxis.label.set_color(ink)
+    ax.yaxis.label.set_color(ink)
+    buffer = io.BytesIO()
+    drawing.savefig(buffer, format="png", dpi=160, facecolor=paper)
+    return buffer.getvalue()
+
+
+CAPTIONS = {
+    "missingness": (
+        "How often labels are missing",
+        "The line is the fitted probability that a label is missing, the band its 95 % interval, the points what was observed.",
+    ),
+    "uncertainty": (
+        "Rows with and without label",
+        "Rows without label lie further to the right: they are harder to classify.",
+    ),
+    "classes": (
+        "Classes in the two directions that separate them best",
+        "Filled points have a given label, hollow ones an imputed label.",
+    ),
+    "calibration": (
+        "Calibration",
+        "Of the rows to which the model gives 80 %, about 80 of 100 should be of the class.",
+    ),
+    "roc": ("ROC curve", "The further the curve bends to the upper left, the better the classes are told apart."),
+}
+
+
+def figures():
+    """All five figures."""
+    return [
+        Figure(key, title, caption, picture(key, dark=False), picture(key, dark=True))
+        for key, (title, caption) in CAPTIONS.items()
+    ]
+
+
+def thresholds(positive, seed, unlabelled=212, labelled=357):
+    """What thresholds do, from probabilities drawn at random."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(labelled) < 0.4
+    proba = np.clip(rng.beta(0.4, 0.6, labelled) * 0.5 + 0.5 * truth * rng.random(labelled), 0.0, 0.98)
+    hidden = rng.beta(0.6, 0.6, unlabelled)
+    at = [i / 100 for i in range(101)]
+    above = [proba >= cut for cut in at]
+    return Thresholds(
+        positive=positive,
+        at=at,
+        precision=[float(truth[side].mean()) if side.any() else None for side in above],
+        recall=[float(side[truth].mean()) for side in above],
+        accuracy=[float((side == truth).mean()) for side in above],
+        unlabelled_above=[int((hidden >= cut).sum()) for cut in at],
+        unlabelled=unlabelled,
+        all_above=[int((hidden >= cut).sum() + side.sum()) for cut, side in zip(at, above, strict=True)],
+        all=unlabelled + labelled,
+    )
+
+
+def row_table(classes, n=180, seed=0):
+    """Rows by falling uncertainty, with an id, a text, features as the file wrote them, and what the model says."""
+    rng = np.random.default_rng(seed)
+    top = np.sort(rng.random(n))
+    rows = [
+        [
+            f"P-{rng.integers(10_000)}",
+            str(rng.choice(["left", "right", "bilateral", ""])),
+            f"{rng.normal(14.0, 3.0):.3f}" if i % 9 else "",
+            float(rng.normal(-1.0, 2.0)),
+            int(rng.integers(20, 90)),
+            str(rng.choice(classes)),
+            float(0.5 + top[i] / 2),
+            float(1.0 - top[i]),
+        ]
+        for i in range(n)
+    ]
+    names = ["patient", "side", "radius", "change", "age", "marmix_label", "probability", "marmix_uncertainty"]
+    return RowTable(names, [False, False, True, True, True, False, True, True], rows, of=212, label=5, uncertainty=7)
+
+
+def two_classes():
+    """A report as of breast cancer data with hard rows unlabelled."""
+    features = [
+        f"{what} {stat}" for stat in ("mean", "error", "worst") for what in ("radius", "texture", "area", "concavity")
+    ]
+    alpha = [Estimate("alpha_0", 1.31, 0.214, 0.89, 1.73), Estimate("alpha_1", -4.07, 0.512, -5.07, -3.06)]
+    weights = [
+        Estimate("weight[benign]", 0.6312, 0.0204, 0.5903, 0.6701),
+        Estimate("weight[malignant]", 0.3688, 0.0204, 0.3299, 0.4097),
+    ]
+    means = [
+        Estimate(f"mean[{name}, {feature}]", 1234.567 / (i + 1), 0.31, 1230.0 / (i + 1), 1239.0 / (i + 1))
+        for name in ("benign", "malignant")
+        for i, feature in enumerate(features)
+    ]
+    covariances = [Estimate(f"cov[{a}, {b}]", -0.000123, None, None, None) for a in features[:4] for b in features[:3]]
+    findings = Findings(
+        data=DataFacts(
+            file="breast-cancer.csv",
+            rows=569,
+            label="diagnosis",
+            id="patient",
+            features=features,
+            columns=features,
+            incomplete_rows=12,
+            rule="Missing numbers were replaced by the median of their column.",
+            notes=["The column 'comment' holds text with more than 20 values and was left out."],
+        ),
+        labels=LabelFacts(
+            given=357,
+            missing=212,
+            imputed=212,
+            unfilled=0,
+            classes=[ClassFacts("benign", 245, 112), ClassFacts("malignant", 112, 100)],
+            certainty=Certainty(0.9312, 161, 98, 14.6),
+        ),
+        model=ModelFacts(
+            name="Gaussian mixture with one covariance matrix for all classes, missingness modelled",
+            kind="MARGaussianMixture",
+            parameters={"covariance": "tied", "mechanism_weight": 1.0, "random_state": 0},
+            converged=True,
+            loglik=-12345.678,
+            iterations=38,
+            passes=61,
+            candidates=[
+                {
+                    "candidate": "mixture, tied",
+                    "mechanism": True,
+                    "log_loss": 0.1423,
+                    "log_loss_stderr": 0.0181,
+                    "accuracy": 0.951,
+                },
+                {
+                    "candidate": "mixture, tied",
+                    "mechanism": False,
+                    "log_loss": 0.1671,
+                    "log_loss_stderr": 0.0215,
+                    "accuracy": 0.940,
+                },
+                {
+                    "candidate": "logistic",
+                    "mechanism": True,
+                    "log_loss": 0.1502,
+                    "log_loss_stderr": 0.0203,
+                    "accuracy": 0.947,
+                },
+                {
+                    "candidate": "logistic",
+                    "mechanism": False,
+                    "log_loss": None,
+                    "log_loss_stderr": None,
+                    "accuracy": None,
+                },
+            ],
+        ),
+        missingness=MissingnessFacts(
+            informative=True,
+            p_value=3.2e-16,
+            test="likelihood-ratio test",
+            sentence="Rows that are hard to classify have lost their labels more often than easy ones.",
+            toss_up=0.786,
+            certain=0.0602,
+        ),
+        comparison=Comparison(
+            helped=True,
+            sentence="Modelling the missingness lowered the estimated log-loss from 0.167 to 0.142 (difference 0.025, standard error 0.009).",
+            with_it=0.1423,
+            without=0.1671,
+            gain=0.0248,
+            stderr=0.009,
+        ),
+        scores=[
+            ScoreFacts("log-loss", 0.1423, 0.0181, 0.0774, "lower"),
+            ScoreFacts("Brier score", 0.0431, 0.0062, 0.0215, "lower"),
+            ScoreFacts("accuracy", 0.9512, 0.0103, 0.9783, "higher"),
+            ScoreFacts("AUC", 0.9861, 0.0042, 0.9958, "higher"),
+        ],
+        scored_on="Each of the 357 labelled rows was scored by a model that had not seen its label (5 folds).",
+        estimates=weights + means + covariances + alpha,
+        warnings=[
+            "In 12 rows a feature was missing; it was replaced by the median of its column.",
+            "Two labels were written in two ways ('Benign', 'benign') and are kept as two classes.",
+        ],
+        reproduction=Reproduction(
+            command="marmix fit breast-cancer.csv --label diagnosis --id patient --model auto --seed 0 --out results",
+            sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            versions={
+                "marmix": "0.7.0",
+                "Python": "3.13.1",
+                "numpy": "2.2.0",
+                "scipy": "1.15.0",
+                "scikit-learn": "1.6.0",
+            },
+            seed=0,
+        ),
+    )
+    return Contents(
+        title="Labels of breast-cancer.csv",
+        findings=findings,
+        figures=figures(),
+        thresholds=[thresholds("malignant", 1)],
+        next_rows=row_table(["benign", "malignant"]),
+    )
+
+
+def four_classes():
+    """Another with four classes, few parameters, a result against the model, and a figure left out."""
+    contents = two_classes()
+    old = contents.findings
+    names = ["0", "1", "2", "3"]
+    findings = replace(
+        old,
+        labels=replace(
+            old.labels,
+            imputed=200,
+            unfilled=12,
+            classes=[ClassFacts(name, 90 - 10 * i, 50) for i, name in enumerate(names)],
+            certainty=Certainty(0.9996, 200, 199, 0.08),
+        ),
+        missingness=replace(old.missingness, informative=False, p_value=0.412, sentence="No sign of it was found."),
+        comparison=Comparison(False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01),
+        estimates=old.estimates[:2] + old.estimates[-2:],
+        warnings=[],
+        model=replace(old.model, candidates=[], converged=False),
+    )
+    return replace(
+        contents,
+        title="Labels of readings.parquet",
+        findings=findings,
+        figures=[one for one in contents.figures if one.key != "roc"],
+        notes={"roc": "With four classes there is no single ROC curve."},
+        thresholds=[thresholds(name, 10 + i) for i, name in enumerate(names)],
+        next_rows=row_table(names, seed=3),
+    )
+
+
+def with_texts(texts):
+    """A report in which every text of the data, and every text of the lead's own, is one of `texts`, in turn."""
+    texts = list(texts)
+    turn = iter(range(10**6))
+
+    def text():
+        return texts[next(turn) % len(texts)]
+
+    contents = two_classes()
+    old = contents.findings
+    findings = replace(
+        old,
+        data=DataFacts(text(), 569, text(), text(), [text() for _ in texts], [text()], 3, text(), [text()]),
+        labels=replace(old.labels, classes=[ClassFacts(text(), 9, 1) for _ in texts]),
+        model=replace(old.model, name=text(), kind=text(), parameters={text(): text()}, candidates=[{text(): text()}]),
+        missingness=replace(old.missingness, sentence=text(), test=text()),
+        comparison=replace(old.comparison, sentence=text()),
+        scores=[replace(score, name=text(), better=text()) for score in old.scores],
+        scored_on=text(),
+        estimates=[replace(one, name=text()) for one in old.estimates],
+        warnings=[text() for _ in texts],
+        reproduction=Reproduction(text(), text(), {text(): text()}, 0),
+    )
+    rows = [[one, text(), text(), 1.5 * i, -i, text(), i / 100, 1.0 - i / 100] for i, one in enumerate(texts)]
+    return replace(
+        contents,
+        title=text(),
+        findings=findings,
+        figures=[replace(one, title=text(), caption=text()) for one in contents.figures[:3]],
+        notes={"calibration": text(), "roc": text()},
+        thresholds=[thresholds(one, i) for i, one in enumerate(texts)],
+        next_rows=RowTable(
+            [text() for _ in range(8)],
+            [False, False, True, True, True, False, True, True],
+            rows,
+            212,
+            label=5,
+            uncertainty=7,
+        ),
+    )
