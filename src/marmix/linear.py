@@ -35,6 +35,7 @@ class LinearScores:
 
     def __init__(self, d: int, n_classes: int, degree: int, C: float, centre: Array, scale: Array):
         self.d, self.n_classes, self.degree, self.C = d, n_classes, degree, C
+        self.centre, self.scale = centre, scale
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
