@@ -37,7 +37,9 @@ def arrow(module: str = "") -> Any:
     try:
         return import_module(f"pyarrow{module}")
     except ModuleNotFoundError:
-        raise ImportError("marmix.io reads tables with pyarrow: pip install 'marmix[io]'") from None
+        raise ImportError(
+            "marmix reads tables with pyarrow: pip install 'marmix[io]', or 'marmix[cli]' with the program"
+        ) from None
 
 
 def rows_of(columns: int) -> int:
@@ -88,7 +90,7 @@ def _of_path(path: Path, label: str | None) -> Table:
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if ending in (".csv", ".tsv"):
         return _of_csv(path, "\t" if ending == ".tsv" else ",", label)
-    if path.suffix.lower() in (".arrow", ".feather"):
+    if path.suffix.lower() in (".arrow", ".feather", ".ipc"):
         return _of_arrow(path)
     if path.suffix.lower() in _PARQUET and path.is_file():
         return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
@@ -179,14 +181,20 @@ def _of_csv(path: Path, delimiter: str, label: str | None) -> Table:
     other = (
         "Pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs."
     )
-    numbers = [name for name in schema.names if NUMBER.fullmatch(name)]
-    if not all(map(WHOLE.fullmatch, numbers)) or schema.names == numbers != [str(j) for j in range(len(numbers))]:
+    if headless(schema.names):
         raise ValueError(f"{path} has numbers in its first line, where names should be. {other}")
     if len(schema.names) == 1 and re.search(r"[;\t|]", schema.names[0]):
         raise ValueError(
             f"{path} has one column only, {schema.names[0]!r}: {delimiter!r} does not separate it. {other}"
         )
     return Table(str(path), schema, read, path.stat().st_size, lambda: position, text=True)
+
+
+def headless(names: Sequence[str]) -> bool:
+    """Whether the first line of a file is a row rather than names: whole numbers can be names beside others, or if they count."""
+    numbers = [name for name in names if NUMBER.fullmatch(name)]
+    counting = [str(j) for j in range(len(numbers))]
+    return not all(map(WHOLE.fullmatch, numbers)) or list(names) == numbers != counting
 
 
 def _of_arrow(path: Path) -> Table:
@@ -212,7 +220,7 @@ def _of_arrow(path: Path) -> Table:
 
 def _of_pieces(pieces: Iterator[Any], name: str) -> Table:
     """Tables in memory, or streams of record batches, one after the other."""
-    batches = chain.from_iterable(map(_batches, pieces))
+    batches = chain.from_iterable(map(record_batches, pieces))
     first = next(batches, None)
     if first is None:
         raise ValueError(f"{name} has no row.")
@@ -225,7 +233,7 @@ def _of_pieces(pieces: Iterator[Any], name: str) -> Table:
     return Table(name, first.schema, read)
 
 
-def _batches(piece: Any) -> Iterator[Any]:
+def record_batches(piece: Any) -> Iterator[Any]:
     """Record batches of one table; those of pandas and NumPy are copies, of a block at most."""
     pa = arrow()
     if getattr(piece, "ndim", 2) != 2:

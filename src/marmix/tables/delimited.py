@@ -1,0 +1,179 @@
+"""Files of separated text: every cell as it stands in the file."""
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from marmix.batches import arrow, headless
+from marmix.tables.cells import shown
+
+_BLOCK = 2**19  # bytes that are parsed together, and the longest row; pyarrow reads 32 blocks ahead
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}  # and how to write them in a shell
+
+
+class Text(io.RawIOBase):
+    """A text file as UTF-8 bytes without a byte order mark, checked as it is read.
+
+    Parameters
+    ----------
+    path : Path
+        Packed by gzip if its name ends in ``.gz``.
+    encoding : str
+        Of the file.
+    """
+
+    def __init__(self, path: Path, encoding: str):
+        self.path, self.encoding = path, encoding
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding).close()
+            self._decoder = codecs.getincrementaldecoder(encoding)()
+        except LookupError:
+            raise ValueError(f"there is no encoding {shown(encoding)}: try utf-8, cp1252, latin-1 or utf-16.") from None
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with this)
+        self._bytes = gzip.GzipFile(fileobj=self._file) if path.suffix.lower() == ".gz" else self._file
+        self._lines, self._begun, self._ended, self._rest = 1, False, False, b""
+        self.quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """The bytes of the file that were read."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many bytes, fewer only at the end."""
+        while not self._ended and (size < 0 or len(self._rest) < size):
+            self._rest += self._next()
+        size = len(self._rest) if size < 0 else size
+        piece, self._rest = self._rest[:size], self._rest[size:]
+        return piece
+
+    def _next(self) -> bytes:
+        """The next bytes of the file, in UTF-8."""
+        try:
+            packed = self._bytes.read(_BLOCK) or b""
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(f"{self.path} is not a whole gzip file ({error}): copy or download it again.") from None
+        self._ended = not packed
+        try:
+            text = self._decoder.decode(packed, self._ended)
+            piece = text.encode()
+        except UnicodeError as error:
+            raise ValueError(self._wrong_encoding(packed, error)) from None
+        if b"\0" in piece:
+            line = self._lines + piece.count(b"\n", 0, piece.index(b"\0"))
+            raise ValueError(
+                f"{self.path} is not plain text: it has a NUL byte in line {line}. If it is UTF-16, give --encoding utf-16."
+            )
+        if not self._begun and text:
+            piece, self._begun = piece.removeprefix(codecs.BOM_UTF8), True
+        self._lines += piece.count(b"\n")
+        self.quotes += piece.count(b'"')
+        return piece
+
+    def _wrong_encoding(self, packed: bytes, error: UnicodeError) -> str:
+        line = self._lines + packed.count(b"\n", 0, getattr(error, "start", 0))
+        if not self._begun and packed[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return f"{self.path} is text in UTF-16, not in {self.encoding}: give --encoding utf-16."
+        other = "cp1252 (Windows), latin-1 or utf-16" if codecs.lookup(self.encoding).name == "utf-8" else "utf-8"
+        return (
+            f"{self.path} is not text in {self.encoding}, see line {line}: name its encoding, e.g. --encoding {other}."
+        )
+
+
+def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> str:
+    r"""The character between cells: the user's, who may write ``\t``, or the usual one of such a file."""
+    if delimiter is None:
+        if usual is None:
+            raise ValueError(
+                f"{path} does not tell what is between its cells: give --delimiter ',' or --delimiter tab."
+            )
+        return usual
+    found = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise ValueError(f"delimiter {shown(delimiter)} is not one character such as ',' or ';', nor tab.")
+    return found
+
+
+def header(path: Path, encoding: str, delimiter: str) -> list[str]:
+    """Names of the columns, from the first line that is not empty."""
+    with Text(path, encoding) as source:
+        lines = io.StringIO(source.read(_BLOCK).decode(errors="ignore"), newline="")
+    try:
+        names: list[str] = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
+    except csv.Error as error:
+        raise ValueError(f"{path}: its first line has no names of columns that can be read ({error}).") from None
+    if not names or not any(name.strip() for name in names):
+        raise ValueError(f"{path} is empty: it needs a line with the names of the columns, and rows.")
+    if len(names) == 1:
+        for other, written in _DELIMITERS.items():
+            if other in names[0]:
+                raise ValueError(f"{path} has one column only, {shown(names[0])}: give --delimiter {written}.")
+    if headless(names):
+        raise ValueError(f"{path} has numbers in its first line: put a line with the names of the columns above it.")
+    if not lines.read().strip("\r\n"):
+        raise ValueError(f"{path} has names of columns, {shown(delimiter.join(names))}, but no rows.")
+    return names
+
+
+def delimited_batches(
+    path: Path, encoding: str, delimiter: str, names: list[str], wanted: list[str], step: Callable[[float], object]
+) -> Iterator[Any]:
+    """Record batches of the wanted columns, all text."""
+    pa, pacsv = arrow(), arrow(".csv")
+    size, rows, last = path.stat().st_size, 0, None
+    with Text(path, encoding) as source:
+        try:
+            batches = pacsv.open_csv(
+                pa.PythonFile(source, mode="r"),
+                pacsv.ReadOptions(use_threads=False, block_size=_BLOCK),  # with threads, errors do not tell the row
+                pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[], check_utf8=False),
+            )
+            if batches.schema.names != names:
+                raise ValueError(f"{path}: its first line has no names of columns that can be read.")
+            for batch in batches:
+                if batch.num_rows:
+                    rows, last = rows + batch.num_rows, batch
+                    yield batch.select(wanted)
+                    step(min(source.tell() / size, 1.0))
+        except pa.ArrowException as error:
+            raise ValueError(_told(path, str(error), rows)) from None
+        if source.quotes % 2 and last is not None and _runs_on(last):
+            raise ValueError(
+                f"{path} has a quotation mark that is not closed: see data row {rows}. Within a cell, write it twice."
+            )
+
+
+def _told(path: Path, error: str, rows: int) -> str:
+    """What pyarrow has to say, in other words."""
+    ragged = _RAGGED.search(error)
+    if ragged:
+        row, expected, found = (int(number) for number in ragged.groups())
+        return (
+            f"{path}: data row {row - 1} has {found} cells, where the header has {expected}. Remove or add cells, "
+            "and put quotation marks around a cell that holds the delimiter."
+        )
+    if "straddl" in error:
+        return (
+            f"{path}: a row after data row {rows} is longer than {_BLOCK:,} bytes. Is there a quotation mark that is not closed? "
+            "Within a cell, write it twice."
+        )
+    return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"
+
+
+def _runs_on(batch: Any) -> bool:
+    """Whether a cell of the last row goes over more than one line."""
+    return any("\n" in column[-1].as_py() or "\r" in column[-1].as_py() for column in batch.columns)

@@ -1,0 +1,270 @@
+"""Data files of the usual kinds as Arrow record batches, any number of times, in little memory."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from marmix.batches import Table, arrow, as_table, rows_of
+from marmix.tables.cells import listed, shown
+from marmix.tables.delimited import checked_delimiter, delimited_batches, header
+from marmix.tables.excel import read_sheet
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "text",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+}
+_DELIMITERS = {"csv": ",", "tsv": "\t", "text": None}
+_FIRST_BYTES = {
+    b"PAR1": ("parquet", "a Parquet file", ".parquet"),
+    b"ARROW1": ("arrow", "an Arrow file", ".arrow"),
+    b"PK\x03\x04": ("excel", "an Excel workbook or a zip archive", ".xlsx"),
+    b"\x1f\x8b": ("gzip", "packed by gzip", ".csv.gz"),
+}
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+
+Step = Callable[[float], object]
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A table in a file, which can be read any number of times.
+
+    Attributes
+    ----------
+    path : Path
+    kind : {"csv", "tsv", "text", "parquet", "arrow", "excel"}
+    names : list of str
+        Of the columns, in the order of the file.
+    size : int
+        Of the file, in bytes.
+    rows : int or None
+        If they are known before reading.
+    index : list of str
+        Columns that pandas stored as the index of a frame: names of rows, no features.
+    """
+
+    path: Path
+    kind: str
+    names: list[str]
+    size: int
+    rows: int | None
+    index: list[str]
+    _read: Callable[[list[str], Step], Iterator[Any]]
+
+    def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
+        """Record batches of a few megabytes, in order.
+
+        Parameters
+        ----------
+        columns : list of str or None, default=None
+            Which columns, in this order; all by default.
+        step : callable or None, default=None
+            Told the share that was read, from 0 to 1, after each batch.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            Columns of text files are strings, never null, each cell as it stands in the file; those of other files have their
+            own types.
+        """
+        wanted = self.names if columns is None else list(columns)
+        check_columns(wanted, self.names, str(self.path))
+        tell = step or (lambda share: None)
+        return self._all(wanted, tell)
+
+    def _all(self, wanted: list[str], tell: Step) -> Iterator[Any]:
+        with _readable(self.path, self.kind):
+            yield from self._read(wanted, tell)
+        tell(1.0)
+
+
+def open_table(
+    path: str | os.PathLike[str], *, encoding: str = "utf-8", delimiter: str | None = None, sheet: str | None = None
+) -> DataFile:
+    r"""Open a data file by the ending of its name.
+
+    Text files (``.csv``, ``.tsv``, ``.txt``, also packed as ``.gz``) have the names of their columns in the first line.
+    Nothing is guessed from their cells: numbers, dates and markers of missing values are text until somebody asks. Empty
+    lines are no rows. Parquet (``.parquet``, ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have their own
+    types. So have Excel sheets (``.xlsx``), which have the names in their first row and are held in memory.
+
+    Parameters
+    ----------
+    path : path
+    encoding : str, default="utf-8"
+        Of a text file; a byte order mark is left out.
+    delimiter : str or None, default=None
+        Between the cells of a text file: by default a comma in ``.csv`` and a tab in ``.tsv``. ``.txt`` needs one.
+    sheet : str or None, default=None
+        Name of the sheet of an Excel file, by default the first.
+
+    Returns
+    -------
+    DataFile
+
+    Raises
+    ------
+    OSError
+        If there is no such file, or it cannot be opened.
+    ValueError
+        If it is not a table: empty, without rows or names, names twice, not of the kind that its name says, not in this encoding.
+        Errors in later rows come when these are read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from marmix.tables import open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("age,group\n 41,a\nNA,\n")
+    ...     table = open_table(path)
+    ...     print(table.names, [batch.to_pydict() for batch in table.batches()])
+    ['age', 'group'] [{'age': [' 41', 'NA'], 'group': ['a', '']}]
+    """
+    path = Path(path)
+    kind = _kind(path)
+    for option, given, kinds in (
+        ("--encoding", encoding.lower() not in ("utf-8", "utf8"), _DELIMITERS),
+        ("--delimiter", delimiter is not None, _DELIMITERS),
+        ("--sheet", sheet is not None, ("excel",)),
+    ):
+        if given and kind not in kinds:
+            raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
+    with _readable(path, kind):
+        _check_first_bytes(path, kind)
+        if kind in _DELIMITERS:
+            found = _text_file(path, kind, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
+        else:
+            found = _sheet(path, sheet) if kind == "excel" else _typed_file(path, kind)
+    _check_names(found)
+    return found
+
+
+def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
+    """Refuse columns that are not there, with the names that are nearest to them."""
+    lost = [name for name in wanted if name not in set(names)]
+    if lost:
+        near = [match for name in lost for match in get_close_matches(name, names, 1)]
+        hint = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(names, 20)}."
+        raise ValueError(f"{where} has no column {listed(lost)}. {hint}")
+
+
+def _kind(path: Path) -> str:
+    """The kind of a file that is there."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it.")
+    if not path.exists():
+        there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, there, 1)
+        hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name and the folder."
+        raise FileNotFoundError(f"{path} is not there. {hint}")
+    name = path.name.lower()
+    ending = Path(name).suffix
+    inner = Path(name.removesuffix(".gz")).suffix
+    if ending == ".gz" and _KINDS.get(inner) in _DELIMITERS:
+        ending = inner
+    if ending == ".xls":
+        raise ValueError(f"{path} is in the old format of Excel: save it as .xlsx or .csv, and give that file.")
+    if ending not in _KINDS:
+        raise ValueError(f"{path}: the name should end in {', '.join(_KINDS)}, or .csv.gz: rename or convert the file.")
+    return _KINDS[ending]
+
+
+def _check_first_bytes(path: Path, kind: str) -> None:
+    """Refuse an empty file, and one of another kind than its name says."""
+    with open(path, "rb") as file:
+        first = file.read(8)
+    if not first:
+        raise ValueError(f"{path} is empty.")
+    packed = path.suffix.lower() == ".gz"
+    for signature, (own, words, ending) in _FIRST_BYTES.items():
+        if first.startswith(signature) and (own != "gzip" if packed else own != kind):
+            raise ValueError(f"{path} is {words}: if its name should end in {ending}, rename it.")
+        if not first.startswith(signature) and own == ("gzip" if packed else kind) and own != "arrow":
+            old = first.startswith(_OLD_EXCEL)
+            advice = "save it without a password as .xlsx" if old else "check what it is, and rename or convert it"
+            raise ValueError(f"{path} is not {words}, though its name ends so: {advice}.")
+
+
+@contextmanager
+def _readable(path: Path, kind: str) -> Iterator[None]:
+    """Errors of pyarrow and of the system with the file in them, in a line."""
+    pa = arrow()
+    try:
+        yield
+    except (pa.ArrowException, ValueError, OSError) as error:
+        nameless = type(error) is OSError and error.errno is None and str(path) not in str(error)
+        parsing = isinstance(error, pa.ArrowException | UnicodeError) or error.__cause__ is not None
+        if not nameless and not parsing:
+            raise
+        told = " ".join(str(error.__cause__ or error).split())[:200]
+        raise ValueError(f"{path} cannot be read as {kind} ({told}): is the file whole?") from None
+
+
+def _text_file(path: Path, kind: str, encoding: str, delimiter: str) -> DataFile:
+    names = header(path, encoding, delimiter)
+
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        return delimited_batches(path, encoding, delimiter, names, wanted, step)
+
+    return DataFile(path, kind, names, path.stat().st_size, None, [], read)
+
+
+def _typed_file(path: Path, kind: str) -> DataFile:
+    """A Parquet or Arrow file, through the readers of `marmix.batches`."""
+    table: Table = as_table(path, None)
+    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
+
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        rows = 0
+        for batch in as_table(path, None).batches(wanted):
+            if batch.num_rows:
+                rows += batch.num_rows
+                batch.validate(full=True)
+                yield batch.select(wanted)
+                step(rows / table.total if table.total else 0.0)
+
+    index = [name for name in stored if isinstance(name, str)]
+    return DataFile(path, kind, table.schema.names, path.stat().st_size, table.total, index, read)
+
+
+def _sheet(path: Path, sheet: str | None) -> DataFile:
+    table = read_sheet(path, sheet)
+
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        rows = 0
+        for batch in table.select(wanted).to_batches(rows_of(len(wanted))):
+            rows += batch.num_rows
+            yield batch
+            step(rows / table.num_rows)
+
+    return DataFile(path, "excel", table.schema.names, path.stat().st_size, table.num_rows, [], read)
+
+
+def _check_names(table: DataFile) -> None:
+    """Refuse a table without rows, and columns without a name of their own."""
+    if table.rows == 0:
+        raise ValueError(f"{table.path} has names of columns but no rows.")
+    unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip()]
+    if unnamed:
+        raise ValueError(f"{table.path}: column {unnamed[0]} has no name. Give each column a name in the first line.")
+    twice = [name for name, count in Counter(table.names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{table.path} has several columns {shown(twice[0])}: give each column a name of its own.")
+    if not table.names:
+        raise ValueError(f"{table.path} has no columns.")

@@ -1,0 +1,134 @@
+"""LabelColumn: which labels are missing, which classes there are, and what cannot be a column of classes."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marmix.labels import encode_labels
+from marmix.tables import LabelColumn
+from marmix.tables.labels import MISSING_LABELS
+
+pa = pytest.importorskip("pyarrow")
+
+
+def column(*batches, **options):
+    labels = LabelColumn("y", **options)
+    for batch in batches:
+        labels.add(batch if isinstance(batch, pa.Array) else pa.array(batch))
+    return labels
+
+
+@pytest.mark.parametrize("marker", [*MISSING_LABELS, " ", " NA ", "\t?"])
+def test_every_marker_is_a_missing_label(marker):
+    labels = column(["a", marker, "b"])
+    assert labels.codes.tolist() == [0, -1, 1]
+    assert (labels.rows, labels.n_missing) == (3, 1)
+
+
+@pytest.mark.parametrize("label", ["none", "-2", "0", "-1.5", "n", "unknown"])
+def test_what_only_resembles_a_marker_is_a_label(label):
+    assert column(["a", label]).n_missing == 0
+
+
+def test_further_markers_add_to_the_usual_ones():
+    labels = column(["a", "unknown", "NA", "b", "99"], missing=["unknown", "99"])
+    assert labels.codes.tolist() == [0, -1, -1, 1, -1]
+    assert column(pa.array([1.0, 99.0, 2.0]), missing=["99"]).codes.tolist() == [0, -1, 1]
+
+
+def test_labels_are_compared_without_blanks_around_them():
+    labels = column(["a", " a", "a\t", "b c"])
+    assert labels.classes.tolist() == ["a", "b c"]
+    assert labels.codes.tolist() == [0, 0, 0, 1]
+
+
+def test_classes_are_integers_only_where_every_label_is_written_as_one():
+    assert column(["10", "2", "-3", ""]).classes.tolist() == [-3, 2, 10]
+    assert column(["10", "2"]).classes.dtype == np.int64
+    for odd in ("02", "2.0", "+2", "x", "1e3", "9" * 19, "٣"):
+        assert column(["10", odd]).classes.tolist() == sorted(["10", odd])
+
+
+TYPED = {
+    "integers": (pa.array([3, None, -1, 7]), [3, 7], [0, -1, -1, 1]),
+    "whole floats beside NaN": (pa.array([3.0, float("nan"), None, 7.0]), [3, 7], [0, -1, -1, 1]),
+    "booleans": (pa.array([True, None, False]), ["false", "true"], [1, -1, 0]),
+    "dictionary": (pa.array(["u", None, "v"]).dictionary_encode(), ["u", "v"], [0, -1, 1]),
+    "large text": (pa.array(["u", "NA", "v"], pa.large_string()), ["u", "v"], [0, -1, 1]),
+    "dates": (pa.array([dt.date(2020, 1, 2), None, dt.date(2019, 1, 1)]), ["2019-01-01", "2020-01-02"], [1, -1, 0]),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_typed_columns_have_the_labels_that_they_would_have_as_text(kind):
+    array, classes, codes = TYPED[kind]
+    labels = column(array)
+    assert labels.classes.tolist() == classes
+    assert labels.codes.tolist() == codes
+    assert labels.codes.dtype == np.int32
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c", "1", " a", "", "NA", "-1", "?"]), min_size=1, max_size=30)
+
+
+@given(WORDS, st.integers(0, 30))
+def test_batches_do_not_matter(words, cut):
+    whole, parts = column(["a", "b", *words]), column(["a", "b", *words][:cut], ["a", "b", *words][cut:])
+    assert whole.classes.tolist() == parts.classes.tolist()
+    assert whole.codes.tolist() == parts.codes.tolist()
+    assert whole.n_missing == parts.n_missing == (whole.codes == -1).sum()
+
+
+@given(WORDS)
+def test_codes_say_which_class_each_row_has(words):
+    labels = column(["a", "b", *words])
+    told = ["" if code < 0 else labels.classes[code] for code in labels.codes]
+    assert told == ["" if word.strip() in MISSING_LABELS else word.strip() for word in ["a", "b", *words]]
+
+
+def test_classes_can_be_given_to_an_estimator_as_they_are():
+    labels = column(["b", "a", "NA", "a"])
+    z, classes = encode_labels(np.append(labels.classes.astype(object), None)[labels.codes])
+    assert z.tolist() == labels.codes.tolist()
+    assert classes.tolist() == labels.classes.tolist()
+
+
+def test_no_missing_label_is_a_fact_and_not_an_error():
+    assert column(["a", "b"]).n_missing == 0
+
+
+def test_fewer_than_two_classes_are_refused_with_what_was_found():
+    with pytest.raises(ValueError, match=r"'y' has one class only, '1': two classes need labels.*-1 count as missing"):
+        _ = column(["1", "-1", "1"]).classes
+    with pytest.raises(ValueError, match=r"'y' has one class only, 'a': two classes need labels. If the classes"):
+        _ = column(["a", "a"]).codes
+    with pytest.raises(ValueError, match=r"'y' has no label at all"):
+        _ = column(["", "NA"]).classes
+
+
+def test_a_column_of_identifiers_or_measurements_is_refused():
+    with pytest.raises(
+        ValueError, match=r"more than 100 different labels .*'0', '1', '2', ....*identifier or a number"
+    ):
+        column([str(i) for i in range(101)])
+    with pytest.raises(ValueError, match=r"12 different labels in 13 labelled rows .*identifier or a number"):
+        _ = column([*(str(i / 7) for i in range(12)), "0.0", ""]).classes
+    assert len(column([str(i) for i in range(100)] * 2).classes) == 100
+    assert len(column([str(i) for i in range(10)]).classes) == 10
+
+
+def test_labels_for_a_model_are_its_classes_or_refused():
+    assert column(["b", "NA", "a"], classes=["b", "a", "c"]).codes.tolist() == [0, -1, 1]
+    assert column(["10", ""], classes=np.array([2, 10])).codes.tolist() == [1, -1]
+    with pytest.raises(
+        ValueError, match=r"'d' in data row 4, which is not a class of the model.*'b', 'a'.*--missing 'd'"
+    ):
+        column(["a", "b"], ["a", "d"], classes=["b", "a"])
+
+
+def test_nested_labels_are_refused():
+    with pytest.raises(ValueError, match="labels are text or whole numbers"):
+        column(pa.array([[1], [2]]))

@@ -1,0 +1,323 @@
+"""open_table: cells as they stand in a file of any kind, again and again; what is no table is refused in words."""
+
+import csv as python_csv
+import datetime as dt
+import gzip
+import io
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from marmix.tables import as_text, open_table
+
+pa = pytest.importorskip("pyarrow")
+ipc = pytest.importorskip("pyarrow.ipc")
+pq = pytest.importorskip("pyarrow.parquet")
+openpyxl = pytest.importorskip("openpyxl")
+
+
+def written(folder, name, data):
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def cells(path, columns=None, **options):
+    """Columns of a file, by their names."""
+    found = {}
+    for batch in open_table(path, **options).batches(columns):
+        for name, column in batch.to_pydict().items():
+            found.setdefault(name, []).extend(column)
+    return found
+
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=12),
+    delimiter=st.sampled_from([",", ";", "\t", "|"]),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    mark=st.sampled_from([b"", b"\xef\xbb\xbf"]),
+)
+def test_every_cell_of_a_csv_file_is_the_text_that_was_written(tmp_path, rows, delimiter, line_end, mark):
+    file = io.StringIO(newline="")
+    writer = python_csv.writer(file, delimiter=delimiter, lineterminator=line_end, quoting=python_csv.QUOTE_ALL)
+    writer.writerows([("a", "b c", "ü"), *rows])
+    path = written(tmp_path, "rows.csv", mark + file.getvalue().encode())
+    assert list(zip(*cells(path, delimiter=delimiter).values(), strict=True)) == rows
+
+
+def test_no_cell_of_a_text_file_is_null_or_guessed(tmp_path):
+    path = written(tmp_path, "rows.csv", "id,x,when\n007,NA,2020-01-01\n,1.50,\n\n8, y ,true\n")
+    table = open_table(path)
+    assert (table.kind, table.names, table.size, table.rows) == ("csv", ["id", "x", "when"], path.stat().st_size, None)
+    assert cells(path) == {"id": ["007", "", "8"], "x": ["NA", "1.50", " y "], "when": ["2020-01-01", "", "true"]}
+    assert {field.type for batch in table.batches() for field in batch.schema} == {pa.string()}
+
+
+def test_a_file_can_be_read_again_and_in_part_and_in_any_order_of_columns(tmp_path):
+    table = open_table(written(tmp_path, "rows.tsv", "a\tb\tc\n1\t2\t3\n"))
+    for _ in range(2):
+        assert [batch.to_pydict() for batch in table.batches(["c", "a"])] == [{"c": ["3"], "a": ["1"]}]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8"])
+def test_other_encodings_are_read_where_they_are_named(tmp_path, encoding):
+    path = written(tmp_path, "rows.csv", "größe,b\r\nçà,é\r\n".encode(encoding))
+    assert cells(path, encoding=encoding) == {"größe": ["çà"], "b": ["é"]}
+
+
+def test_packed_text_is_text(tmp_path):
+    path = written(tmp_path, "rows.TSV.gz", gzip.compress(b"a\tb\n1\t2\n"))
+    assert cells(path) == {"a": ["1"], "b": ["2"]}
+
+
+def test_a_tab_may_be_written_as_in_a_shell(tmp_path):
+    path = written(tmp_path, "rows.txt", "a\tb\n1\t2\n")
+    for delimiter in ("\t", "\\t", "tab"):
+        assert cells(path, delimiter=delimiter) == {"a": ["1"], "b": ["2"]}
+
+
+def test_batches_are_small_and_progress_goes_from_nothing_to_all(tmp_path):
+    line = "123456,abcdefgh,0.123456789\n"
+    path = written(tmp_path, "rows.csv", "a,b,c\n" + line * 1_200_000)
+    shares = []
+    tracemalloc.start()
+    sizes = [batch.nbytes for batch in open_table(path).batches(step=shares.append)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert max(sizes) < 4e6
+    assert peak < 22e6
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5
+    assert shares[-1] == 1
+
+
+TYPED = pa.table(
+    {
+        "whole": [1, None, 3],
+        "real": [0.5, float("nan"), None],
+        "flag": [True, False, None],
+        "word": ["a", None, "ü"],
+        "level": pa.array(["u", "v", "u"]).dictionary_encode(),
+        "when": [dt.date(2020, 1, 2), None, dt.date(1999, 12, 31)],
+    }
+)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".pq", ".arrow", ".ipc", ".feather"])
+def test_typed_files_keep_their_types(tmp_path, ending):
+    path = tmp_path / f"rows{ending}"
+    if "p" in ending[1:3] and ending != ".ipc":
+        pq.write_table(TYPED, path)
+    else:
+        with ipc.new_file(path, TYPED.schema) as writer:
+            writer.write_table(TYPED)
+    table = open_table(path)
+    (batch,) = table.batches()
+    assert batch.schema.equals(TYPED.schema)
+    assert pa.Table.from_batches([batch]).drop(["real"]).equals(TYPED.drop(["real"]))
+    assert [batch.to_pydict() for batch in table.batches(["word", "whole"])] == [
+        {"word": ["a", None, "ü"], "whole": [1, None, 3]}
+    ]
+
+
+def test_the_index_of_a_stored_frame_is_told(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame({"a": [1, 2]}, index=pd.Index(["p", "q"], name="who")).to_parquet(tmp_path / "rows.parquet")
+    table = open_table(tmp_path / "rows.parquet")
+    assert (table.names, table.index, table.rows) == (["a", "who"], ["who"], 2)
+
+
+def workbook(path, rows, title="first", others=()):
+    book = openpyxl.Workbook()
+    book.active.title = title
+    for row in rows:
+        book.active.append(row)
+    for other, more in others:
+        page = book.create_sheet(other)
+        for row in more:
+            page.append(row)
+    book.save(path)
+    return path
+
+
+def test_cells_of_a_sheet_have_their_own_types(tmp_path):
+    rows = [
+        ["n", "x", "yes", "day", "time", "word", 2019, "mixed"],
+        [1, 0.5, True, dt.date(2020, 1, 2), dt.datetime(2020, 1, 2, 3, 4, 5), "a", 1, 1],
+        [None, 2, None, None, None, None, None, "b"],
+        [None] * 8,
+        [3, None, False, dt.date(2021, 1, 2), dt.datetime(2021, 1, 2), "c", 2.5, True],
+    ]
+    path = workbook(tmp_path / "rows.xlsx", rows, others=[("second sheet", [["p", "q"], [1, 2]])])
+    (batch,) = open_table(path).batches()
+    assert batch.schema.names == ["n", "x", "yes", "day", "time", "word", "2019", "mixed"]
+    kinds = [
+        pa.int64(),
+        pa.float64(),
+        pa.bool_(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.string(),
+        pa.float64(),
+        pa.string(),
+    ]
+    assert batch.schema.types == kinds
+    assert batch.column("n").to_pylist() == [1, None, 3]
+    assert batch.column("day").to_pylist() == [dt.date(2020, 1, 2), None, dt.date(2021, 1, 2)]
+    assert batch.column("mixed").to_pylist() == ["1", "b", "true"]
+    assert cells(path, sheet="second sheet") == {"p": [1], "q": [2]}
+
+
+def test_a_sheet_of_many_rows_has_one_type_for_each_column(tmp_path):
+    n = 9000
+    rows = [["a", "b", "c"], *([i, i if i < n - 1 else "end", i if i < n - 1 else 0.5] for i in range(n))]
+    table = open_table(workbook(tmp_path / "rows.xlsx", rows))
+    found = pa.Table.from_batches(table.batches())
+    assert found.schema.types == [pa.int64(), pa.string(), pa.float64()]
+    assert found["b"].to_pylist() == [*map(str, range(n - 1)), "end"]
+    assert found["c"].to_pylist() == [*range(n - 1), 0.5]
+    assert table.rows == n
+
+
+REFUSED = {
+    "nothing": ("rows.csv", b"", "is empty"),
+    "blank lines": ("rows.csv", b"\n\r\n\n", "is empty"),
+    "no rows": ("rows.csv", b"a,b\n\n", "'a,b', but no rows"),
+    "no header": ("rows.csv", b"5.1,3.5,setosa\n4.9,3.0,setosa\n", "numbers in its first line.*names of the columns"),
+    "name twice": ("rows.csv", b"a,b,a\n1,2,3\n", "several columns 'a'"),
+    "no name": ("rows.csv", b"a,,c\n1,2,3\n", "column 2 has no name"),
+    "cell too many": ("rows.csv", b'a,b\n"1\n",2\n\n3,4\n5,6,7\n', "data row 3 has 3 cells, where the header has 2"),
+    "cell too few": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cells, where the header has 2"),
+    "quotation mark": ("rows.csv", b'a,b\n1,2\n3,"4\n5,6\n', "quotation mark that is not closed: see data row 2"),
+    "long quotation": ("rows.csv", b'a,b\n1,"2\n' + b"3,4\n" * 300_000, "quotation mark that is not closed"),
+    "semicolons": ("rows.csv", b"a;b\n1,5;2\n", "one column only, 'a;b': give --delimiter ';'"),
+    "tabs": ("rows.csv", b"a\tb\n1\t2\n", "give --delimiter tab"),
+    "encoding": ("rows.csv", "a,b\n1,2\né,3\n".encode("latin-1"), "not text in utf-8, see line 3.*--encoding"),
+    "utf-16": ("rows.csv", "a,b\n1,2\n".encode("utf-16"), "give --encoding utf-16"),
+    "NUL": ("rows.csv", b"a,b\n1,2\n3,\0\n", "NUL byte in line 3"),
+    "Parquet as CSV": ("rows.csv", b"PAR1....", r"is a Parquet file: if its name should end in \.parquet"),
+    "Excel as CSV": ("rows.csv", b"PK\x03\x04....", "is an Excel workbook"),
+    "CSV as Parquet": ("rows.parquet", b"a,b\n1,2\n", "is not a Parquet file"),
+    "CSV as Excel": ("rows.xlsx", b"a,b\n1,2\n", "is not an Excel workbook"),
+    "CSV as gz": ("rows.csv.gz", b"a,b\n1,2\n", "is not packed by gzip"),
+    "CSV as Arrow": ("rows.arrow", b"a,b\n1,2\n", "cannot be read"),
+    "half Parquet": ("rows.parquet", b"PAR1 and no more", "cannot be read as parquet|rows.parquet"),
+    "half gz": ("rows.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "not a whole gzip file"),
+    "half Excel": ("rows.xlsx", b"PK\x03\x04 and no more", "cannot be read as an Excel workbook"),
+    "old Excel": ("rows.xls", b"\xd0\xcf\x11\xe0....", r"save it as \.xlsx or \.csv"),
+    "locked Excel": ("rows.xlsx", b"\xd0\xcf\x11\xe0....", "without a password"),
+    "unknown": ("rows.sav", b"a,b\n1,2\n", r"should end in \.csv, .*rename or convert"),
+    "txt": ("rows.txt", b"a b\n1 2\n", "give --delimiter"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_table_is_refused_with_the_file_and_what_to_do(tmp_path, case):
+    name, data, message = REFUSED[case]
+    path = written(tmp_path, name, data)
+    with pytest.raises((ValueError, OSError), match=message) as found:
+        cells(path)
+    assert str(path) in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_a_ragged_row_far_down_is_named_by_its_number(tmp_path):
+    path = written(tmp_path, "rows.csv", "a,b\n" + "1,2\n" * 500_000 + "1\n")
+    with pytest.raises(ValueError, match="data row 500001 has 1 cells"):
+        cells(path)
+
+
+def test_sheets_without_a_table_are_refused(tmp_path):
+    path = workbook(tmp_path / "rows.xlsx", [["a", "b"], [1, 2, 3]], others=[("empty", []), ("head", [["a", "b"]])])
+    with pytest.raises(ValueError, match="data row 1 has 3 cells, where the first row has 2 names"):
+        open_table(path)
+    with pytest.raises(ValueError, match="sheet 'empty' is empty"):
+        open_table(path, sheet="empty")
+    with pytest.raises(ValueError, match="no rows"):
+        open_table(path, sheet="head")
+    with pytest.raises(ValueError, match="no sheet 'none': its sheets are 'first', 'empty', 'head'"):
+        open_table(path, sheet="none")
+
+
+def test_a_file_that_is_not_there_is_answered_with_the_nearest_name(tmp_path):
+    written(tmp_path, "patients.csv", "a,b\n1,2\n")
+    with pytest.raises(FileNotFoundError, match=r"patient\.csv is not there\. Did you mean .*patients\.csv"):
+        open_table(tmp_path / "patient.csv")
+    with pytest.raises(FileNotFoundError, match="Check the name"):
+        open_table(tmp_path / "nowhere" / "x.csv")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        open_table(tmp_path)
+
+
+def test_a_column_that_is_not_there_is_answered_with_the_nearest_name(tmp_path):
+    table = open_table(written(tmp_path, "rows.csv", "weight,height\n1,2\n"))
+    with pytest.raises(ValueError, match=r"no column 'wieght'\. Did you mean 'weight'"):
+        table.batches(["wieght"])
+    with pytest.raises(ValueError, match=r"no column 'zz'\. Its columns are 'weight', 'height'"):
+        table.batches(["zz"])
+
+
+def test_options_without_a_meaning_are_refused(tmp_path):
+    pq.write_table(TYPED, tmp_path / "rows.parquet")
+    text = written(tmp_path, "rows.csv", "a,b\n1,2\n")
+    for path, options in (
+        (tmp_path / "rows.parquet", {"encoding": "latin-1"}),
+        (tmp_path / "rows.parquet", {"delimiter": ";"}),
+        (text, {"sheet": "first"}),
+    ):
+        with pytest.raises(ValueError, match=r"has no meaning for .*: leave it out"):
+            open_table(path, **options)
+    with pytest.raises(ValueError, match="delimiter '::' is not one character"):
+        open_table(text, delimiter="::")
+    for encoding in ("klingon", "hex"):
+        with pytest.raises(ValueError, match=f"no encoding '{encoding}'"):
+            open_table(text, encoding=encoding)
+
+
+@given(st.lists(st.floats(allow_nan=False) | st.none(), min_size=1))
+def test_text_of_floats_gives_the_same_floats(values):
+    texts = as_text(pa.array(values, pa.float64())).to_pylist()
+    assert [float(text) if text else None for text in texts] == values
+    assert all(len(text) <= len(repr(value)) + 5 for text, value in zip(texts, values, strict=True))
+
+
+def test_text_of_a_typed_column_is_what_people_write():
+    moment = dt.datetime(2020, 1, 2, 3, 4, 5)
+    cases = [
+        (pa.array([1, None, -(2**62)]), ["1", "", str(-(2**62))]),
+        (pa.array([1.0, 0.1, 1e-7, float("nan")]), ["1", "0.1", "1e-7", "nan"]),
+        (pa.array([True, False, None]), ["true", "false", ""]),
+        (pa.array([dt.date(2020, 1, 2), None]), ["2020-01-02", ""]),
+        (pa.array([moment, None]), ["2020-01-02 03:04:05", ""]),
+        (pa.array([moment.replace(microsecond=500)]), ["2020-01-02 03:04:05.000500"]),
+        (pa.array([dt.time(3, 4)]), ["03:04:00"]),
+        (pa.array([dt.timedelta(days=1)]), ["1 day, 0:00:00"]),
+        (pa.array(["u", None, "u"]).dictionary_encode(), ["u", "", "u"]),
+        (pa.array(["u", None], pa.large_string()), ["u", ""]),
+        (pa.array(["u", None], pa.string_view()), ["u", ""]),
+        (pa.chunked_array([["u"], ["v"]]), ["u", "v"]),
+        (pa.nulls(2), ["", ""]),
+        (pa.array([[1, 2], None]), ["[1, 2]", ""]),
+        (pa.array([{"a": 1}]), ['{"a": 1}']),
+    ]
+    for array, texts in cases:
+        assert as_text(array).type == pa.string()
+        assert as_text(array).to_pylist() == texts
+
+
+def test_reading_needs_no_memory_for_columns_that_are_not_wanted(tmp_path):
+    n = 200_000
+    table = pa.table({"a": np.arange(n), "b": np.random.default_rng(0).normal(size=n)})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=n)
+    sizes = [batch.num_rows for batch in open_table(tmp_path / "rows.parquet").batches(["a"])]
+    assert sum(sizes) == n
+    assert {name for batch in open_table(tmp_path / "rows.parquet").batches(["a"]) for name in batch.schema.names} == {
+        "a"
+    }
