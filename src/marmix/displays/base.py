@@ -7,7 +7,6 @@ from marmix.displays.drawing import require_matplotlib, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class Display:
@@ -55,7 +54,6 @@ def _own_axes(width: float, height: float) -> "Axes":
     from matplotlib import pyplot as plt
     from matplotlib import rcParams
 
-    figure: Figure
-    figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     ax.tick_params(labelsize=rcParams["xtick.labelsize"])  # ticks are made late, in the user's style
     return ax

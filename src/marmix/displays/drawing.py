@@ -82,11 +82,21 @@ def ink() -> Any:
     return rcParams["text.color"]
 
 
+def seen(colour: str) -> str:
+    """A colour of the palette as the style of the moment needs it: lighter on dark paper."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    if sum(to_rgb(ink())) < 1.5:
+        return colour
+    red, green, blue = (0.7 * part + 0.3 for part in to_rgb(colour))
+    return to_hex((red, green, blue))
+
+
 def class_colours(n: int) -> list[str]:
     """A colour for each of n classes: the palette's while it lasts, else from a map of many."""
     palette = [BLUE, RED, GREEN, PINK, ORANGE, SKY]
     if n <= len(palette):
-        return palette[:n]
+        return [seen(colour) for colour in palette[:n]]
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -106,11 +116,11 @@ def class_words(name: object) -> str:
     return f"class {plain(name)}"
 
 
-def legend_below(ax: "Axes", columns: int = 2, **options: Any) -> None:
-    """A legend under the words of the x axis, where it covers nothing."""
+def legend_below(ax: "Axes", columns: int = 2, further: float = 0.0, **options: Any) -> None:
+    """A legend under the words of the x axis, where it covers nothing; `further` points lower where these are several lines."""
     from matplotlib.transforms import ScaledTranslation
 
-    under = ax.transAxes + ScaledTranslation(0.0, -30.0 / 72.0, ax.figure.dpi_scale_trans)
+    under = ax.transAxes + ScaledTranslation(0.0, -(30.0 + further) / 72.0, ax.figure.dpi_scale_trans)
     ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),

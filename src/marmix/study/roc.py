@@ -1,11 +1,9 @@
 """The ROC figure: the three estimators of Table I."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_curve
 
+from marmix.displays import RocDisplay
 from marmix.displays.drawing import GREY, canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison
@@ -19,9 +17,6 @@ from marmix.study.plan import Plan
 from marmix.study.published import table_1_data
 from marmix.study.summaries import verdict
 from marmix.study.table_1 import DATA_SET, pieces
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 
@@ -52,8 +47,7 @@ def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tupl
     figure, (above, below) = canvas(3.5, 6.2, 2, 1, sharex=True)
     records: list[dict[str, object]] = []
 
-    def draw(axes: "Axes", rows: str, name: str, false: Array, true: Array) -> None:
-        axes.plot(false, true, **LINES[name] | {"marker": None}, label=name)
+    def record(rows: str, name: str, false: Array, true: Array) -> None:
         points = zip(false, true, strict=True)
         what = "true_positives" if rows == "training" else "true_positives_minus_bayes"
         records.extend(
@@ -62,10 +56,14 @@ def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tupl
 
     first = table_1_data().target_true == 0
     for name in (ECM_AO, ECM_LOGIT, LOGISTIC):
-        draw(above, "training", name, *roc_curve(first, exact["p"][name])[:2])
+        p = np.array(exact["p"][name])
+        line = LINES[name] | {"marker": None}
+        drawn = RocDisplay.from_predictions(first, np.column_stack([1 - p, p]), ax=above, name=name, **line)
+        record("training", name, drawn.curves[True].false_positives, drawn.curves[True].true_positives)
     means = {name: np.mean([value["roc"][name] for value in setting.values], axis=0) for name in comparison.WITH_ROC}
     for name, true in means.items():
-        draw(below, "fresh", name, FALSE_POSITIVES, true - means[BAYES])
+        below.plot(FALSE_POSITIVES, true - means[BAYES], **LINES[name] | {"marker": None}, label=name)
+        record("fresh", name, FALSE_POSITIVES, true - means[BAYES])
     above.plot([0, 1], [0, 1], color=GREY, linewidth=0.7)
     above.set(title="the paper's 200 rows (as published)", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1))
     below.set(title="fresh rows, mean over samples", ylabel="true positive rate\nminus that of the Bayes rule")

@@ -1,0 +1,169 @@
+"""`CalibrationDisplay`: whether rows given 80 % are of the class in 80 of 100 cases."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.displays.base import Display
+from marmix.displays.drawing import BLUE, GREY, MARKERS, class_colours, class_words, legend_below, plain, seen
+from marmix.displays.predictions import Predictions, Rest
+from marmix.displays.rates import wilson
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+class CalibrationCurve(NamedTuple):
+    """Predicted probabilities and observed rates of one class, in bins of equal width that hold labelled rows."""
+
+    predicted: Array  # mean probability of the rows in the bin, each counted 1 / (1 - q)
+    observed: Array  # share of them that are of the class, counted alike
+    lower: Array  # Wilson's interval of it, by what the weighted rows are worth
+    upper: Array
+    plain_predicted: Array  # the labelled rows as they are
+    plain_observed: Array
+    n: NDArray[np.integer]
+
+
+class CalibrationDisplay(Display):
+    """Predicted probabilities against observed rates: corrected for the rows without label, and plain.
+
+    Parameters
+    ----------
+    curves : dict
+        A `CalibrationCurve` of each class that is drawn against the rest.
+    corrected : bool
+        Whether q was known. Without it the curves are those of the labelled rows.
+    level : float
+    note : str
+
+    Attributes
+    ----------
+    note_ : str
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    _size = (4.4, 4.4)
+
+    def __init__(self, *, curves: dict[Any, CalibrationCurve], corrected: bool, level: float = 0.95, note: str = ""):
+        self.curves = curves
+        self.corrected = corrected
+        self.level = level
+        self.note_ = note
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, positive: Any = None, n_bins: int = 10, ax: "Axes | None" = None
+    ) -> "CalibrationDisplay":
+        """Predict rows by a fitted classifier, or a pipeline that ends in one, and draw.
+
+        Rows that the classifier has not seen give an honest picture; those of its fit flatter it a little.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+        X, y
+            Rows and labels, missing where -1, NaN, None or pandas.NA.
+        positive : object
+            The class that is drawn against the rest. By default the second of two; of more, each.
+        n_bins : int, default=10
+            Bins of equal width.
+        ax : matplotlib Axes or None
+        """
+        return cls._of(Predictions.by(estimator, X, y), positive, n_bins).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        missing_proba: ArrayLike | None = None,
+        *,
+        positive: Any = None,
+        classes: ArrayLike | None = None,
+        n_bins: int = 10,
+        ax: "Axes | None" = None,
+    ) -> "CalibrationDisplay":
+        """The same from the probabilities of a classifier of any kind.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+        proba : array-like of shape (n, K)
+        missing_proba : array-like of shape (n,) or None
+            q of each row; None leaves the labelled rows as they are, which `note_` says.
+        positive : object
+        classes : array-like of shape (K,) or None
+            The classes of the columns; by default those in y, sorted.
+        n_bins : int, default=10
+        ax : matplotlib Axes or None
+        """
+        return cls._of(Predictions.of(y, proba, missing_proba, classes), positive, n_bins).plot(ax)
+
+    @classmethod
+    def _of(cls, given: Predictions, positive: Any, n_bins: int) -> "CalibrationDisplay":
+        if n_bins < 1:
+            raise ValueError(f"n_bins={n_bins!r} must be at least 1.")
+        names = given.classes.tolist()
+        curves = {names[k]: _curve(given.against_rest(k), n_bins) for k in given.columns(positive)}
+        return cls(curves=curves, corrected=given.q is not None, note=given.note)
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect")
+        single = len(self.curves) == 1
+        colours = [seen(BLUE)] if single else class_colours(len(self.curves))
+        for i, (name, curve) in enumerate(self.curves.items()):
+            main = ("corrected" if self.corrected else "labelled rows as they are") if single else class_words(name)
+            ax.errorbar(
+                curve.predicted,
+                curve.observed,
+                yerr=np.maximum([curve.observed - curve.lower, curve.upper - curve.observed], 0.0),
+                color=colours[i],
+                marker=MARKERS[i % len(MARKERS)],
+                elinewidth=0.8,
+                linewidth=0.8,
+                label=main,
+            )
+            if self.corrected:
+                words = None if i else "labelled rows as they are"
+                ax.plot(
+                    curve.plain_predicted,
+                    curve.plain_observed,
+                    linestyle=":",
+                    color=colours[i],
+                    marker=MARKERS[i % len(MARKERS)],
+                    markerfacecolor="none",
+                    linewidth=0.8,
+                    label=words,
+                )
+        which = f"class {plain(next(iter(self.curves)))}" if single else "the class"
+        ax.set(xlabel=f"predicted probability of {which}", ylabel=f"share that is of {which}")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        legend_below(ax)
+
+
+def _curve(rows: Rest, n_bins: int) -> CalibrationCurve:
+    place = np.minimum((rows.p * n_bins).astype(int), n_bins - 1)
+
+    def means(values: Array, weight: Array) -> Array:
+        return total(values * weight) / total(weight)
+
+    def total(weight: Array) -> Array:
+        return np.bincount(place, weights=weight, minlength=n_bins)[filled].astype(float)
+
+    n = np.bincount(place, minlength=n_bins)
+    filled = n > 0
+    hits, ones = rows.is_positive.astype(float), np.ones(len(place))
+    observed = means(hits, rows.weight)
+    worth = total(rows.weight) ** 2 / total(rows.weight**2)
+    return CalibrationCurve(
+        means(rows.p, rows.weight),
+        observed,
+        *wilson(observed, worth, 0.05),
+        means(rows.p, ones),
+        means(hits, ones),
+        n[filled],
+    )

@@ -1,0 +1,180 @@
+"""`MissingnessDisplay`: how the chance of a missing label depends on the uncertainty, fitted and observed."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.displays.base import Display
+from marmix.displays.drawing import BLUE, ink, legend_below, seen
+from marmix.displays.fits import numbered, own_model, transformed
+from marmix.displays.rates import even_bins, wilson
+from marmix.displays.uncertainty import Measure, measure_words
+from marmix.inference import Inference
+from marmix.inference.intervals import Curve
+from marmix.missingness import drivers_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+POINTS = 100  # of the curve
+
+
+class MissingnessDisplay(Display):
+    """P(label missing) against the uncertainty: the fitted curve with its band, over the rates observed in bins of rows.
+
+    Parameters
+    ----------
+    u, q : arrays of shape (p,)
+        The fitted curve; features that enter the mechanism beside the uncertainty are at their means.
+    lower, upper : arrays of shape (p,) or None
+        Its pointwise band; None where there is none, `note_` says why.
+    at : array of shape (b,)
+        Mean uncertainty of the rows in each bin. Bins hold about equally many rows.
+    observed, observed_lower, observed_upper : arrays of shape (b,)
+        Share of the rows in the bin whose label is missing, and Wilson's interval of it.
+    n : array of shape (b,)
+        Rows in the bin.
+    level : float
+        Of band and intervals.
+    measure : str or callable
+    classes : array of shape (K,)
+    note : str
+
+    Attributes
+    ----------
+    note_ : str
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    def __init__(
+        self,
+        *,
+        u: Array,
+        q: Array,
+        lower: Array | None,
+        upper: Array | None,
+        at: Array,
+        observed: Array,
+        observed_lower: Array,
+        observed_upper: Array,
+        n: NDArray[np.integer],
+        level: float,
+        measure: Measure,
+        classes: NDArray[Any],
+        note: str = "",
+    ):
+        self.u, self.q, self.lower, self.upper = u, q, lower, upper
+        self.at, self.observed, self.n = at, observed, n
+        self.observed_lower, self.observed_upper = observed_lower, observed_upper
+        self.level = level
+        self.measure = measure
+        self.classes = classes
+        self.note_ = note
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_bins: int = 10,
+        alpha: float = 0.05,
+        inference: Inference | None = None,
+        ax: "Axes | None" = None,
+    ) -> "MissingnessDisplay":
+        """Compute curve, band and observed rates, and draw.
+
+        Parameters
+        ----------
+        estimator : fitted MARGaussianMixture or MARLogisticRegression
+            Or a pipeline that ends in one.
+        X, y
+            Rows and labels, missing where -1, NaN, None or pandas.NA. The band needs the rows of the fit.
+        n_bins : int, default=10
+            Bins of the observed rates.
+        alpha : float, default=0.05
+            Band and intervals are of level 1 - alpha.
+        inference : Inference or None
+            That of the fit, where it is at hand. By default it is computed from X and y.
+        ax : matplotlib Axes or None
+        """
+        model = own_model(estimator, cls.__name__)
+        if model.mechanism_ is None:
+            raise ValueError(
+                f"{cls.__name__} draws why labels are missing, and this estimator was fitted with link=None, which ignores it: "
+                "fit it with a link."
+            )
+        rows, z = transformed(estimator, X), numbered(y, model.classes_)
+        u = np.asarray(model.uncertainty(rows))
+        if len(u) != len(z):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(u)} and {len(z)}.")
+        place, size = even_bins(u, n_bins)
+        n = np.bincount(place, minlength=size)
+        observed = np.bincount(place, weights=z < 0, minlength=size) / n
+        low, high = wilson(observed, n, alpha)
+        curve, note = _curve(model, rows, y, np.linspace(u.min(), u.max(), POINTS), alpha, inference)
+        banded = not note
+        return cls(
+            u=curve.u,
+            q=curve.q,
+            lower=curve.lower if banded else None,
+            upper=curve.upper if banded else None,
+            at=np.bincount(place, weights=u, minlength=size) / n,
+            observed=observed,
+            observed_lower=low,
+            observed_upper=high,
+            n=n,
+            level=1.0 - alpha,
+            measure=model.mechanism_.uncertainty,
+            classes=model.classes_,
+            note=note,
+        ).plot(ax)
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        percent = f"{100.0 * self.level:g} %"
+        if self.lower is not None and self.upper is not None:
+            band = f"{percent} band of the curve"
+            ax.fill_between(self.u, self.lower, self.upper, color=seen(BLUE), alpha=0.25, linewidth=0, label=band)
+        ax.plot(self.u, self.q, color=seen(BLUE), label="fitted")
+        spread = [self.observed - self.observed_lower, self.observed_upper - self.observed]
+        ax.errorbar(
+            self.at,
+            self.observed,
+            yerr=np.maximum(spread, 0.0),
+            fmt="o",
+            color=ink(),
+            markersize=3.5,
+            elinewidth=0.9,
+            label=f"observed in bins of about {np.median(self.n):,.0f} rows, with {percent} intervals",
+        )
+        ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="P(label missing)", ylim=(-0.02, 1.02))
+        legend_below(ax, columns=1)
+
+
+def _curve(model: Any, X: Any, y: Any, grid: Array, alpha: float, inference: Inference | None) -> tuple[Curve, str]:
+    """The curve with its band; without, and why, where inference is refused."""
+    if not np.isfinite(model.alpha_[0]):
+        nothing = np.zeros_like(grid)
+        return Curve(
+            grid, nothing, nothing, nothing
+        ), "Every row of the fit was labelled: there is no missingness to fit."
+    try:
+        result = model.inference(X, y) if inference is None else inference
+        curve = result.missingness_curve(grid, alpha)
+    except (TypeError, ValueError) as refusal:
+        return _bare(model, X, grid), f"The curve has no band: {refusal}"
+    if not (np.isfinite(curve.lower).all() and np.isfinite(curve.upper).all()):
+        return _bare(model, X, grid), "The curve has no band: the data do not determine one."
+    return curve, ""
+
+
+def _bare(model: Any, X: Any, grid: Array) -> Curve:
+    """The fitted curve alone, covariates at the means of these rows."""
+    means = [np.asarray(X)[:, i].mean() for i in model._columns]
+    covariates = np.repeat(np.array(means, dtype=float)[:, None], len(grid), axis=1)
+    q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates if means else None)))
+    return Curve(grid, q, q, q)

@@ -1,0 +1,323 @@
+"""`MixtureDisplay`: the classes as the fit sees them, with the rows and where the decision changes."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.stats import chi2
+from sklearn.utils import check_random_state
+
+from marmix.displays.base import Display
+from marmix.displays.drawing import GREY, MARKERS, class_colours, class_words, ink, legend_below
+from marmix.displays.fits import feature_names, numbered, own_model, rows_at, transformed
+from marmix.displays.planes import Components, Scores, chosen_plane, scores_on
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.integer[Any]]
+
+ACROSS = 240  # points of the grid along an axis
+LEVEL = 0.95  # share of a component's rows within its ellipse
+
+
+class Ellipse(NamedTuple):
+    """The outline of a component: the class that it belongs to, and points (n, 2) on it."""
+
+    label: Any
+    points: Array
+
+
+class MixtureDisplay(Display):
+    """Classes, rows and the decision boundary, in two coordinates or in one.
+
+    The coordinates are features, or for a fit to more than two the first two discriminant directions: those along which the
+    fitted classes are furthest apart. Rows with a label are filled; hollow ones have the label that the fit imputes.
+    In two coordinates an ellipse holds 95 % of a component's rows; in one there are the classes' densities, times their
+    share of all rows. The boundary is where the two likeliest classes are equally likely, given these coordinates. A logistic
+    regression has no ellipses, and in one coordinate probabilities instead of densities; what is not drawn is at its mean
+    given what is.
+
+    Parameters
+    ----------
+    points : array of shape (m, 1) or (m, 2)
+        Coordinates of the rows that are drawn.
+    codes : integer array of shape (m,)
+        The number of their class, given or imputed.
+    given : boolean array of shape (m,)
+        Whether the label was given.
+    weights : array of shape (m,)
+        How many rows each stands for.
+    classes : array of shape (K,)
+    names : list of str
+        Of the coordinates.
+    matrix, origin : arrays of shape (1 or 2, d) and (d,)
+        Coordinates of a row x are ``matrix @ (x - origin)``.
+    grid : list of arrays
+        Values along each coordinate.
+    scores : array of shape (K, ...)
+        At the points of the grid: log of prior times density (mixture), or log posteriors up to a constant.
+    boundary : list of arrays
+        Lines (n, 2) between the classes; in one coordinate, points (1,).
+    ellipses : list of Ellipse
+    densities : bool
+        Whether the scores are of densities.
+    note : str
+
+    Attributes
+    ----------
+    note_ : str
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    _size = (4.8, 4.4)
+
+    def __init__(
+        self,
+        *,
+        points: Array,
+        codes: Codes,
+        given: NDArray[np.bool_],
+        weights: Array,
+        classes: NDArray[Any],
+        names: list[str],
+        matrix: Array,
+        origin: Array,
+        grid: list[Array],
+        scores: Array,
+        boundary: list[Array],
+        ellipses: list[Ellipse],
+        densities: bool,
+        note: str = "",
+    ):
+        self.points, self.codes, self.given, self.weights = points, codes, given, weights
+        self.classes = classes
+        self.names, self.matrix, self.origin = names, matrix, origin
+        self.grid, self.scores, self.boundary = grid, scores, boundary
+        self.ellipses = ellipses
+        self.densities = densities
+        self.note_ = note
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        features: Any = None,
+        max_points: int = 2000,
+        random_state: Any = 0,
+        ax: "Axes | None" = None,
+    ) -> "MixtureDisplay":
+        """Find the coordinates, compute, and draw.
+
+        Parameters
+        ----------
+        estimator : fitted MARGaussianMixture or MARLogisticRegression
+            Or a pipeline that ends in one; coordinates are then those of its transformed rows.
+        X, y
+            Rows and labels, missing where -1, NaN, None or pandas.NA.
+        features : list of one or two column names or places, or None
+            None takes all of one or two features, and discriminant directions of more.
+        max_points : int, default=2000
+            Most rows that are drawn. Of more, half are labelled ones and half are not, as far as there are so many.
+        random_state : int, RandomState instance or None, default=0
+            For the choice of these.
+        ax : matplotlib Axes or None
+        """
+        model = own_model(estimator, cls.__name__)
+        z = numbered(y, model.classes_)
+        places, weights = _sample(z, max_points, random_state)
+        rows = transformed(estimator, rows_at(X, places))
+        imputed = np.asarray(model.predict_log_proba(rows)).argmax(axis=1)
+        rows, given = np.asarray(rows, dtype=float), z[places] >= 0
+        plane = chosen_plane(model, feature_names(estimator), features, rows)
+        scores_at, seen = scores_on(model, plane, rows)
+        points = plane.points(rows)
+        grid = [_axis(points[:, i]) for i in range(points.shape[1])]
+        nodes = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])
+        scores = scores_at(nodes).reshape(-1, *[len(axis) for axis in reversed(grid)])
+        flat = len(grid) == 1
+        drawn, labelled = len(places), int((z >= 0).sum())
+        note = (
+            ""
+            if drawn == len(z)
+            else (
+                f"Drawn are {given.sum():,} of {labelled:,} labelled rows and {drawn - given.sum():,} of {len(z) - labelled:,} "
+                "rows without a label."
+            )
+        )
+        return cls(
+            points=points,
+            codes=np.where(given, z[places], imputed),
+            given=given,
+            weights=weights,
+            classes=model.classes_,
+            names=plane.words,
+            matrix=plane.matrix,
+            origin=plane.origin,
+            grid=grid,
+            scores=scores,
+            boundary=_crossings(grid[0], scores, scores_at) if flat else _lines(grid, scores),
+            ellipses=[] if seen is None or flat else _ellipses(seen, model.classes_),
+            densities=seen is not None,
+            note=note,
+        ).plot(ax)
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        colours = class_colours(len(self.classes))
+        if len(self.grid) == 1:
+            self._draw_line(ax, colours)
+        else:
+            self._draw_plane(ax, colours)
+        self._legend(ax, colours)
+
+    def _draw_plane(self, ax: "Axes", colours: list[str]) -> None:
+        from matplotlib.colors import to_rgb
+
+        x, y = self.grid
+        shades = np.array([to_rgb(colour) for colour in colours])[self.scores.argmax(axis=0)]
+        corners = (x[0], x[-1], y[0], y[-1])
+        ax.imshow(shades, origin="lower", extent=corners, aspect="auto", alpha=0.1, interpolation="nearest", zorder=0)
+        self._draw_points(ax, self.points[:, 0], self.points[:, 1], colours)
+        for label, outline in self.ellipses:
+            colour = colours[self.classes.tolist().index(label)]
+            ax.plot(*outline.T, color=colour, linewidth=1.5)
+        for line in self.boundary:
+            ax.plot(*line.T, color=ink(), linewidth=1.1, linestyle="--")
+        ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
+
+    def _draw_line(self, ax: "Axes", colours: list[str]) -> None:
+        x = self.grid[0]
+        top = 1.0
+        if self.densities:
+            heights = np.exp(self.scores)
+            bars, edges = np.histogram(self.points[:, 0], 40, (x[0], x[-1]), density=True, weights=self.weights)
+            ax.stairs(bars, edges, fill=True, color=GREY, alpha=0.3, linewidth=0, label="all rows")
+            top = float(max(heights.max(), bars.max()))
+        else:
+            heights = np.exp(self.scores - np.logaddexp.reduce(self.scores, axis=0))
+        for height, colour in zip(heights, colours, strict=True):
+            ax.plot(x, height, color=colour)
+        for at in self.boundary:
+            ax.axvline(float(at[0]), color=ink(), linewidth=1.1, linestyle="--")
+        strip = 0.07 * top
+        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.points))
+        self._draw_points(ax, self.points[:, 0], -strip * (0.7 + self.codes + jitter), colours)
+        ax.set(xlim=(x[0], x[-1]), ylim=(-strip * (len(colours) + 0.4), 1.06 * top), xlabel=self.names[0])
+        ax.set_ylabel("density of the class, by its share of all rows" if self.densities else "P(class)")
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= 1.06 * top])
+
+    def _draw_points(self, ax: "Axes", x: Array, y: Array, colours: list[str]) -> None:
+        size = 12.0 if len(x) <= 500 else 7.0
+        for k, colour in enumerate(colours):
+            for given in (False, True):
+                own = (self.codes == k) & (self.given == given)
+                look: dict[str, Any] = {"linewidths": 0} if given else {"facecolors": "none", "linewidths": 0.6}
+                look |= {"c": colour} if given else {"edgecolors": colour}
+                marker = MARKERS[k % len(MARKERS)]
+                ax.scatter(x[own], y[own], s=size, marker=marker, alpha=0.8, zorder=1.5 + given / 10, **look)
+
+    def _legend(self, ax: "Axes", colours: list[str]) -> None:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        def spot(**look: Any) -> Line2D:
+            return Line2D([], [], linestyle="", markersize=4.5, **look)
+
+        entries: list[tuple[Any, str]] = [
+            (spot(color=colour, marker=MARKERS[k % len(MARKERS)]), class_words(name))
+            for k, (colour, name) in enumerate(zip(colours, self.classes.tolist(), strict=True))
+        ]
+        if self.given.any():
+            entries.append((spot(color=ink(), marker="o", markeredgewidth=0), "filled: label given"))
+        if not self.given.all():
+            entries.append((spot(color=ink(), marker="o", markerfacecolor="none"), "hollow: label imputed"))
+        if self.boundary:
+            words = "where the decision changes"
+            entries.append((Line2D([], [], color=ink(), linewidth=1.1, linestyle="--"), words))
+        if self.ellipses:
+            words = (
+                f"{100 * LEVEL:.0f} % of a component's rows" if self._several() else f"{100 * LEVEL:.0f} % of the class"
+            )
+            entries.append((Line2D([], [], color=GREY, linewidth=1.5), words))
+        if self.densities and len(self.grid) == 1:
+            entries.append((Patch(color=GREY, alpha=0.3, linewidth=0), "all rows"))
+        drop = 12.0 * (self.names[0].count("\n"))
+        legend_below(ax, 2, drop, handles=[e[0] for e in entries], labels=[e[1] for e in entries])
+
+    def _several(self) -> bool:
+        """Whether a class has several components."""
+        return len(self.ellipses) > len(self.classes)
+
+
+def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], Array]:
+    """Places of at most so many rows, labelled and not, and how many rows each stands for."""
+    if most < 2:
+        raise ValueError(f"max_points={most!r} must be at least 2.")
+    groups = [np.flatnonzero(z >= 0), np.flatnonzero(z < 0)]
+    half = most // 2
+    sizes = [len(group) for group in groups]
+    if sum(sizes) > most:
+        sizes = [min(sizes[i], max(half, most - sizes[1 - i])) for i in (0, 1)]
+    rng = check_random_state(random_state)
+    chosen = [rng.choice(group, size, replace=False) for group, size in zip(groups, sizes, strict=True)]
+    each = np.concatenate(
+        [np.full(len(own), len(group) / max(len(own), 1)) for own, group in zip(chosen, groups, strict=True)]
+    )
+    places = np.concatenate(chosen)
+    order = np.argsort(places)
+    return places[order], each[order]
+
+
+def _axis(values: Array) -> Array:
+    """Values along a coordinate: all but the furthest rows, and some room."""
+    low, high = np.quantile(values, [0.002, 0.998])
+    room = 0.12 * (high - low) or 0.5
+    return np.linspace(low - room, high + room, ACROSS)
+
+
+def _leads(scores: Array, k: int) -> Array:
+    """By how much class k leads the best of the others."""
+    return scores[k] - np.delete(scores, k, axis=0).max(axis=0)
+
+
+def _lines(grid: list[Array], scores: Array) -> list[Array]:
+    """Where one class takes over from another, as lines."""
+    from contourpy import contour_generator
+
+    classes = range(1, 2) if len(scores) == 2 else range(len(scores))
+    return [
+        np.asarray(line, dtype=float)
+        for k in classes
+        for line in contour_generator(x=grid[0], y=grid[1], z=_leads(scores, k)).lines(0.0)
+    ]
+
+
+def _crossings(x: Array, scores: Array, scores_at: Scores) -> list[Array]:
+    """Where one class takes over from another, along one coordinate."""
+    best = scores.argmax(axis=0)
+    found = []
+    for i in np.flatnonzero(np.diff(best)):
+        a, b = best[i], best[i + 1]
+
+        def lead(at: float, a: int = a, b: int = b) -> float:
+            own = scores_at(np.array([[at]]))[:, 0]
+            return float(own[a] - own[b])
+
+        found.append(np.array([brentq(lead, x[i], x[i + 1])]))
+    return found
+
+
+def _ellipses(seen: Components, classes: NDArray[Any]) -> list[Ellipse]:
+    """``(x - mean)' covariance^-1 (x - mean)`` is the chi-square quantile on each."""
+    turn = np.linspace(0.0, 2.0 * np.pi, 181)
+    circle = np.sqrt(chi2.ppf(LEVEL, 2)) * np.array([np.cos(turn), np.sin(turn)])
+    names = classes.tolist()
+    return [
+        Ellipse(names[k], mean + (np.linalg.cholesky(covariance) @ circle).T)
+        for k, mean, covariance in zip(seen.owner, seen.means, seen.covariances, strict=True)
+    ]

@@ -1,0 +1,202 @@
+"""One or two coordinates of rows with many features, and what a fit says there.
+
+Features by name, or the discriminant directions of the fit. Those of a mixture are the eigenvectors of ``W^-1 B``, with W the
+mean covariance within the classes and B the covariance of their means; on them the classes are furthest apart, in units of
+their own spread. A logistic regression has no means: its directions are those along which its scores vary most over the rows,
+eigenvectors of the mean of ``(ds/dx)' (ds/dx)`` in units of the rows' covariance.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from marmix.displays.drawing import plain
+
+Array = NDArray[np.float64]
+Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
+
+SLOPES_OF = 200  # rows at which slopes of the scores are taken
+NOTHING = 1e-9  # of the largest eigenvalue: a direction along which nothing is separated
+
+
+class Components(NamedTuple):
+    """Gaussians: weights (C,), means (C, m), covariances (C, m, m), and the number of the class of each."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+    owner: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, model: Any) -> "Components":
+        """Those of a fitted mixture, in the user's axes."""
+        theta, kind, frame = model._theta, model._model.structure, model._frame
+        spread = frame.unwhitener @ kind.spread(theta.chol, len(theta.mu))
+        return cls(model.weights_, model.means_, spread @ np.swapaxes(spread, 1, 2), model._model.owner)
+
+    def seen(self, plane: "Plane") -> "Components":
+        """Their projections: Gaussians again."""
+        means = (self.means - plane.origin) @ plane.matrix.T
+        return self._replace(means=means, covariances=plane.matrix @ self.covariances @ plane.matrix.T)
+
+    def scores(self, points: Array) -> Array:
+        """Log of prior times density of each class, (K, n)."""
+        own = np.empty((len(self.weights), len(points)))
+        for c, (weight, mean, covariance) in enumerate(zip(self.weights, self.means, self.covariances, strict=True)):
+            factor = np.linalg.cholesky(covariance)
+            z = np.linalg.solve(factor, (points - mean).T)
+            constant = np.log(weight) - np.log(np.diag(factor)).sum() - 0.5 * len(mean) * np.log(2.0 * np.pi)
+            own[c] = constant - 0.5 * np.sum(z * z, axis=0)
+        return np.array([logsumexp(own[self.owner == k], axis=0) for k in range(self.owner.max() + 1)])
+
+    def by_class(self) -> tuple[Array, Array, Array]:
+        """Priors (K,), means (K, m) and covariances (K, m, m) of the classes."""
+        member = (self.owner == np.arange(self.owner.max() + 1)[:, None]) * self.weights
+        prior = member.sum(axis=1)
+        share = member / prior[:, None]
+        means = share @ self.means
+        apart = self.means - means[self.owner]
+        own = self.covariances + np.einsum("ci,cj->cij", apart, apart)
+        return prior, means, np.einsum("kc,cij->kij", share, own)
+
+
+class Plane(NamedTuple):
+    """Coordinates ``matrix (x - origin)`` of a row x, one or two, and what they are in words."""
+
+    matrix: Array  # (m, d)
+    origin: Array  # (d,)
+    words: list[str]
+
+    def points(self, rows: Array) -> Array:
+        """Coordinates (n, m) of rows."""
+        return (rows - self.origin) @ self.matrix.T
+
+
+def chosen_plane(model: Any, names: list[str], features: Any, rows: Array) -> Plane:
+    """The features asked for; all of them where there are one or two; else two discriminant directions."""
+    d = len(names)
+    if features is not None or d <= 2:
+        columns = list(range(d)) if features is None else _columns(features, names)
+        return Plane(np.eye(d)[columns], np.zeros(d), [plain(names[i]) for i in columns])
+    return _of_mixture(model, names) if model._model.joint else _of_scores(model, names, rows)
+
+
+def _columns(features: Any, names: list[str]) -> list[int]:
+    """Places of one or two features given by name or place."""
+    places: dict[Any, int] = {name: i for i, name in enumerate(names)} | {i: i for i in range(len(names))}
+    asked = [features] if isinstance(features, str) else list(features)
+    unknown = [feature for feature in asked if feature not in places]
+    if unknown or len({places[feature] for feature in asked}) != len(asked) or len(asked) not in (1, 2):
+        raise ValueError(
+            f"features={features!r} must be one or two of the columns {', '.join(names[:20])}, by name or by place."
+        )
+    return [places[feature] for feature in asked]
+
+
+def scores_on(model: Any, plane: Plane, rows: Array) -> tuple[Scores, Components | None]:
+    """Scores at points of the plane, and the components as they are seen there.
+
+    A mixture knows what the coordinates alone say of the class. For a logistic regression the other coordinates are where they
+    are on average in these rows, given the ones drawn.
+    """
+    if model._model.joint:
+        seen = Components.of(model).seen(plane)
+        return seen.scores, seen
+    centre = rows.mean(axis=0)
+    across = _covariance(rows) @ plane.matrix.T
+    lift = across @ np.linalg.pinv(plane.matrix @ across, hermitian=True)
+    through = plane.points(centre[None, :])
+
+    def scores(points: Array) -> Array:
+        return np.asarray(model._scores(centre + (points - through) @ lift.T))
+
+    return scores, None
+
+
+def _of_mixture(model: Any, names: list[str]) -> Plane:
+    prior, means, covariances = Components.of(model).by_class()
+    within = np.einsum("k,kij->ij", prior, covariances)
+    centre = prior @ means
+    root, inverse = _roots(within)
+    apart = (means - centre) @ inverse.T
+    spread = inverse @ covariances @ inverse.T - np.eye(len(within))
+    unlike = np.einsum("k,kij,kjl->il", prior, spread, spread)
+    return _plane(
+        np.einsum("k,ki,kj->ij", prior, apart, apart),
+        unlike if np.trace(unlike) > NOTHING * len(within) else None,
+        (root, inverse),
+        centre,
+        within + np.einsum("k,ki,kj->ij", prior, means - centre, means - centre),
+        names,
+    )
+
+
+def _of_scores(model: Any, names: list[str], rows: Array) -> Plane:
+    covariance = _covariance(rows)
+    root, inverse = _roots(covariance)
+    few = rows[np.unique(np.linspace(0, len(rows) - 1, SLOPES_OF).astype(int))]
+    steps = 1e-3 * np.sqrt(np.diag(covariance))
+    slopes = np.zeros((len(model.classes_), len(few), len(names)))
+    for i in np.flatnonzero(steps):
+        up, down = few.copy(), few.copy()
+        up[:, i] += steps[i]
+        down[:, i] -= steps[i]
+        slopes[:, :, i] = (model._scores(up) - model._scores(down)) / (2.0 * steps[i])
+    slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row says nothing
+    turned = slopes @ root
+    outer = np.einsum("kni,knj->ij", turned, turned) / len(few)
+    return _plane(outer, None, (root, inverse), rows.mean(axis=0), covariance, names)
+
+
+def _plane(
+    separation: Array,
+    unlike: Array | None,
+    roots: tuple[Array, Array],
+    centre: Array,
+    covariance: Array,
+    names: list[str],
+) -> Plane:
+    """The two directions of most separation; where there is only one, the second is one across it."""
+    root, inverse = roots
+    values, vectors = np.linalg.eigh(separation)
+    first, second = vectors[:, -1], vectors[:, -2]
+    words = ["first discriminant direction", "second discriminant direction"]
+    if values[-2] <= NOTHING * values[-1]:
+        sd = np.sqrt(np.diag(covariance))
+        scaled = root / np.where(sd > 0.0, sd, 1.0)[:, None]
+        across = scaled.T @ scaled if unlike is None else unlike
+        outside = np.eye(len(first)) - np.outer(first, first)
+        second = np.linalg.eigh(outside @ across @ outside)[1][:, -1]
+        words[1] = "across it, where the features vary most"
+        if unlike is not None:
+            words[1] = "across it, where the classes' spreads differ most"
+    matrix = np.array([first, second]) @ inverse
+    matrix *= np.sign(matrix[range(2), np.abs(matrix).argmax(axis=1)])[:, None]
+    return Plane(
+        matrix, centre, [f"{w}\n{_mostly(row, covariance, names)}" for w, row in zip(words, matrix, strict=True)]
+    )
+
+
+def _mostly(direction: Array, covariance: Array, names: list[str]) -> str:
+    """The two features that go most with a direction."""
+    sd = np.sqrt(np.diag(covariance))
+    loading = np.abs(covariance @ direction) / np.where(sd > 0.0, sd, 1.0)
+    return f"(mostly {', '.join(plain(names[i]) for i in np.argsort(-loading, kind='stable')[:2])})"
+
+
+def _covariance(rows: Array) -> Array:
+    return np.atleast_2d(np.cov(rows, rowvar=False))
+
+
+def _roots(covariance: Array) -> tuple[Array, Array]:
+    """R with ``R R' = covariance``, and its inverse, which is blind where nothing varies."""
+    sd = np.sqrt(np.diag(covariance))
+    scale = np.where(sd > 0.0, sd, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    kept = values > 1e-10 * values[-1]
+    root = scale[:, None] * vectors * np.sqrt(np.where(kept, values, 0.0))
+    inverse = (vectors / np.sqrt(np.where(kept, values, np.inf))).T / scale
+    return root, inverse

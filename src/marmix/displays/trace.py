@@ -1,0 +1,76 @@
+"""`TraceDisplay`: how the fit climbed."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.displays.base import Display
+from marmix.displays.drawing import BLUE, RED, seen
+from marmix.displays.fits import own_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+FEW = 60  # iterations that each have a marker
+
+
+class TraceDisplay(Display):
+    """The log-likelihood after every iteration of the fit.
+
+    Parameters
+    ----------
+    trace : array of shape (t,)
+        What the fit raised, at the start and after every iteration.
+    converged : bool
+    objective : str
+        What it is, in words: the log-likelihood, or a tempered or penalised one.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    def __init__(self, *, trace: Array, converged: bool, objective: str = "log-likelihood"):
+        self.trace = trace
+        self.converged = converged
+        self.objective = objective
+        if not converged:
+            self.note_ = "The fit did not converge: raise max_iter."
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None) -> "TraceDisplay":
+        """Draw the trace of a fitted MARGaussianMixture or MARLogisticRegression, or of a pipeline that ends in one."""
+        model = own_model(estimator, cls.__name__)
+        changes = []
+        if model.mechanism_ is not None and model._tempering != 1.0:
+            changes.append("tempered")
+        if np.isfinite(model.get_params().get("C", np.inf)):
+            changes.append("penalised")
+        objective = " ".join([", ".join(changes), "log-likelihood"]).strip()
+        return cls(trace=np.asarray(model.trace_), converged=bool(model.converged_), objective=objective).plot(ax)
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        iterations = np.arange(len(self.trace))
+        marker = "o" if len(self.trace) <= FEW else None
+        ax.plot(iterations, self.trace, color=seen(BLUE), marker=marker, markersize=3)
+        state = "converged" if self.converged else "stopped before it converged"
+        last = (float(iterations[-1]), float(self.trace[-1]))
+        ax.plot(*last, "o", color=seen(BLUE if self.converged else RED), markersize=5)
+        ax.annotate(
+            f"{state} at {self.trace[-1]:,.1f}",
+            last,
+            xytext=(-4, -10),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+        )
+        ax.set(xlabel="iteration", ylabel=self.objective)
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        ax.ticklabel_format(axis="y", useOffset=False, style="plain")
+        ax.margins(x=0.04, y=0.08)

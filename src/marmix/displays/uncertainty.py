@@ -1,0 +1,170 @@
+"""`UncertaintyDisplay`: how sure the classifier is of rows with a label, and of rows without one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.displays.base import Display
+from marmix.displays.drawing import BLUE, ORANGE, legend_below, plain, seen
+from marmix.displays.fits import last_step, numbered, transformed
+from marmix.displays.predictions import Predictions
+from marmix.uncertainty import MEASURES, measure_function, posterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+Measure = str | Callable[..., object]
+
+
+def measure_words(measure: Measure, classes: NDArray[Any]) -> str:
+    """A measure on an axis, in plain words."""
+    most = {"entropy": np.log(len(classes)), "gini": 1.0 - 1.0 / len(classes)}
+    if measure in most:
+        return f"uncertainty ({measure}): 0 = certain, {most[str(measure)]:.2f} = toss-up"
+    if measure == "signed-margin":
+        return f"signed margin: -1 = surely {plain(classes[0])}, 1 = surely {plain(classes[-1])}"
+    words = {
+        "margin": "uncertainty (squared margin): 0 = toss-up, 1 = certain",
+        "log-entropy": "uncertainty (log of the entropy): the higher, the less certain",
+        "discriminant": "uncertainty (squared log-odds): 0 = toss-up, the higher, the more certain",
+    }
+    return words.get(str(measure)) or f"uncertainty ({plain(getattr(measure, '__name__', 'your own'))})"
+
+
+def limits(measure: Measure, values: Array, n_classes: int) -> tuple[float, float]:
+    """Where the measure can lie; for one without limits, where it does."""
+    known = {
+        "margin": (0.0, 1.0),
+        "signed-margin": (-1.0, 1.0),
+        "entropy": (0.0, float(np.log(n_classes))),
+        "gini": (0.0, 1.0 - 1.0 / n_classes),
+    }
+    found = known.get(str(measure), (float(values.min()), float(values.max())))
+    return found if found[1] > found[0] else (found[0] - 0.5, found[0] + 0.5)
+
+
+class UncertaintyDisplay(Display):
+    """How sure the classifier is, of rows with a label against rows without one.
+
+    Where labels are missing because the rows are hard, the rows without a label lie towards the uncertain side.
+
+    Parameters
+    ----------
+    edges : array of shape (b + 1,)
+        Of the bins.
+    labelled, unlabelled : arrays of shape (b,)
+        Share of the labelled rows, and of those without a label, in each bin. Each sums to one, or is zero where there is no
+        such row.
+    n_labelled, n_unlabelled : int
+    measure : str or callable
+    classes : array of shape (K,)
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    """
+
+    def __init__(
+        self,
+        *,
+        edges: Array,
+        labelled: Array,
+        unlabelled: Array,
+        n_labelled: int,
+        n_unlabelled: int,
+        measure: Measure,
+        classes: NDArray[Any],
+    ):
+        self.edges = edges
+        self.labelled = labelled
+        self.unlabelled = unlabelled
+        self.n_labelled = n_labelled
+        self.n_unlabelled = n_unlabelled
+        self.measure = measure
+        self.classes = classes
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, measure: Measure = "entropy", n_bins: int = 40, ax: "Axes | None" = None
+    ) -> "UncertaintyDisplay":
+        """Measure the rows, and draw.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Of this library, or a pipeline that ends in one.
+        X, y
+            Rows and labels, missing where -1, NaN, None or pandas.NA.
+        measure : {"entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
+        n_bins : int, default=40
+        ax : matplotlib Axes or None
+        """
+        model = last_step(estimator)
+        rows = transformed(estimator, X)
+        if hasattr(model, "predict_log_proba"):
+            log_proba = np.asarray(model.predict_log_proba(rows))
+        else:
+            log_proba = _log(model.predict_proba(rows))
+        return cls._of(numbered(y, model.classes_), log_proba, measure, model.classes_, n_bins).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        *,
+        measure: Measure = "entropy",
+        classes: ArrayLike | None = None,
+        n_bins: int = 40,
+        ax: "Axes | None" = None,
+    ) -> "UncertaintyDisplay":
+        """The same from the probabilities (n, K) of a classifier of any kind."""
+        given = Predictions.of(y, proba, None, classes)
+        return cls._of(given.z, _log(given.proba), measure, given.classes, n_bins).plot(ax)
+
+    @classmethod
+    def _of(
+        cls, z: NDArray[np.integer], log_proba: Array, measure: Measure, classes: NDArray[Any], n_bins: int
+    ) -> "UncertaintyDisplay":
+        if not callable(measure) and measure not in MEASURES:
+            raise ValueError(f"measure={measure!r} is not a callable nor one of {', '.join(MEASURES)}.")
+        if len(z) != len(log_proba):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(z)}.")
+        u = np.asarray(measure_function(measure)(posterior(np.ascontiguousarray(log_proba.T))).value)
+        low, high = limits(measure, u, len(classes))
+        edges = np.linspace(low, high, n_bins + 1)
+        u = np.clip(u, low, high)  # rounding may pass a limit
+        groups = [u[z >= 0], u[z < 0]]
+        labelled, unlabelled = (np.histogram(own, edges)[0] / max(len(own), 1) for own in groups)
+        return cls(
+            edges=edges,
+            labelled=labelled,
+            unlabelled=unlabelled,
+            n_labelled=len(groups[0]),
+            n_unlabelled=len(groups[1]),
+            measure=measure,
+            classes=classes,
+        )
+
+    def _draw(self, ax: "Axes", **options: Any) -> None:
+        looks = (
+            (self.labelled, self.n_labelled, "labelled rows", seen(BLUE), "-"),
+            (self.unlabelled, self.n_unlabelled, "rows without a label", seen(ORANGE), "--"),
+        )
+        for shares, n, words, colour, dashes in looks:
+            if n:
+                ax.stairs(100.0 * shares, self.edges, fill=True, color=colour, alpha=0.25, linewidth=0)
+                label = f"{words} ({n:,})"
+                ax.stairs(100.0 * shares, self.edges, color=colour, linestyle=dashes, linewidth=1.4, label=label)
+        ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of these rows, %")
+        ax.set_xlim(self.edges[0], self.edges[-1])
+        ax.set_ylim(bottom=0.0)
+        legend_below(ax)
+
+
+def _log(proba: ArrayLike) -> Array:
+    """Logarithms of given probabilities; one of zero is the least that a number can be."""
+    return np.log(np.maximum(np.asarray(proba, dtype=float), np.finfo(float).tiny))
