@@ -23,8 +23,10 @@ from marmix.classifiers.candidates import (
     models_missingness,
     stack,
 )
+from marmix.classifiers.conversion import to_sklearn
 from marmix.classifiers.gain import Gain
-from marmix.classifiers.prediction import score_labelled
+from marmix.classifiers.prediction import NotKept, score_labelled
+from marmix.classifiers.summary import Described
 from marmix.labels import encode_labels
 from marmix.places import brought_here
 from marmix.streams import opened
@@ -36,10 +38,13 @@ Array = NDArray[np.float64]
 Q_MAX = 0.95
 
 
+_NOT_KEPT = (
+    "it is about the rows of the fit, and is not saved with the model. predict and missing_proba answer for any rows."
+)
 _COLUMNS = ("log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc")
 
 
-class MARClassifierCV(ClassifierMixin, BaseEstimator):
+class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     """Average of several classifiers, weighted by cross-validation on scores for the whole population.
 
     Every candidate is cross-validated on the labelled rows (unlabelled rows always train), and the held-out labels are
@@ -112,6 +117,11 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     >>> bool(np.mean(clf.predict(X) == y) > 0.85)
     True
     """
+
+    transduction_: Any = NotKept("verdict_", _NOT_KEPT)
+    held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
+    missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
+    _last_fitted = "verdict_"
 
     def __init__(
         self,
@@ -344,3 +354,10 @@ class MARClassifierCV(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; it flatters, see `score_` for a fairer one."""
         return score_labelled(self, X, y, sample_weight)
+
+    def to_sklearn(self) -> Pipeline:
+        """The pipeline of scikit-learn's own classifiers that gives the same class probabilities, fitted.
+
+        Only where one candidate has all the weight, as with method="pick"; see `MARGaussianMixture.to_sklearn`.
+        """
+        return to_sklearn(self)

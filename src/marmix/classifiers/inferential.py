@@ -9,6 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import total
 from marmix.classifiers.base import MARClassifier, Training
+from marmix.classifiers.conversion import to_sklearn
+from marmix.classifiers.summary import Described
 from marmix.engines import Engine, Piece
 from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
 from marmix.likelihood import ScoreModel
@@ -21,9 +23,10 @@ from marmix.validation import check_finite
 from marmix.workers import one_thread
 
 
-class InferentialClassifier(MARClassifier):
+class InferentialClassifier(Described, MARClassifier):
     """An estimator that knows how sure it is of its parameters. Not for direct use."""
 
+    _last_fitted = "_missing_weight"
     _parameters: Callable[[list[str], Parameters], Parameters]
 
     def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
@@ -82,6 +85,15 @@ class InferentialClassifier(MARClassifier):
         X = self._checked(X)
         check_finite(X, self._column_names())
         return X
+
+    def to_sklearn(self) -> Any:
+        """The classifier of scikit-learn with the same class probabilities, fitted: for tools that know those, such as ONNX.
+
+        Tied covariance gives `LinearDiscriminantAnalysis`, full `QuadraticDiscriminantAnalysis`, diag and spherical `GaussianNB`,
+        a logistic regression `LogisticRegression`, behind `PolynomialFeatures` where degree is 2. Several Gaussians a class have
+        no counterpart there, nor has `missing_proba`.
+        """
+        return to_sklearn(self)
 
     def multiple_imputations(
         self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None

@@ -71,18 +71,27 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
 
 
 class NotKept:
-    """`transduction_` where it is not kept: what to do for it."""
+    """A fitted attribute that is not always kept: why it is not there, and what to do for it.
+
+    Parameters
+    ----------
+    sign : str
+        An attribute that every fitted estimator has.
+    reason : str
+        The rest of the message after a colon.
+    """
+
+    def __init__(self, sign: str, reason: str):
+        self.sign, self.reason = sign, reason
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        message = f"{type(estimator).__name__!r} object has no attribute 'transduction_'"
-        if "n_passes_" in vars(estimator):
-            message += (
-                ": it is not kept where labels come from a file, nor copied with the estimator where they are on a cluster. "
-                "impute(X, y) gives it, impute(X, y, out='labels.npy') writes it to a file."
-            )
-        raise AttributeError(message)
+        message = f"{type(estimator).__name__!r} object has no attribute {self.name!r}"
+        raise AttributeError(f"{message}: {self.reason}" if self.sign in vars(estimator) else message)
 
 
 class Predictor(ClassifierMixin, BaseEstimator):
@@ -91,7 +100,11 @@ class Predictor(ClassifierMixin, BaseEstimator):
     uncertainty: Any = SettingAndMethod()
     link: str | None
     classes_: NDArray[Any]
-    transduction_: Any = NotKept()
+    transduction_: Any = NotKept(
+        "n_passes_",
+        "it is not kept where labels come from a file, nor copied with the estimator where they are on a cluster, nor saved with "
+        "the model. impute(X, y) gives it, impute(X, y, out='labels.npy') writes it to a file.",
+    )
     mechanism_: Mechanism | None
     _model: ScoreModel
     _theta: Any
