@@ -3,15 +3,13 @@
 import argparse
 import re
 from collections.abc import Iterator
-from textwrap import indent
+from textwrap import dedent, indent
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from marmix.cli import _parser as parser_of_the_program
-
-HELP = "-h, --help"
+from marmix.cli import parser_of_all
 
 
 class CommandLine(SphinxDirective):
@@ -19,7 +17,7 @@ class CommandLine(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Write the sections as reStructuredText, and read them."""
-        return self.parse_text_to_nodes("\n".join(_lines(parser_of_the_program())), allow_section_headings=True)
+        return self.parse_text_to_nodes("\n".join(_lines(parser_of_all())), allow_section_headings=True)
 
 
 def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -66,7 +64,7 @@ def _name(action: argparse.Action) -> str:
 
 
 def _spelling(action: argparse.Action) -> str:
-    value = "" if action.nargs == 0 else f" {_name(action)}"
+    value = "" if action.nargs == 0 else f" {_name(action)}" + (" ..." if action.nargs in ("+", "*") else "")
     return ", ".join(f"{name}{value}" for name in action.option_strings) or _name(action)
 
 
@@ -75,13 +73,17 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _epilog(text: str) -> Iterator[str]:
-    """Examples as they are typed."""
-    heading, _, examples = text.strip().partition("\n")
-    yield from [f"{heading.rstrip(':').capitalize()}:", "", ".. code-block:: none", "", indent(examples, "   "), ""]
+    """Examples as they are typed, and other paragraphs as text."""
+    for paragraph in text.strip().split("\n\n"):
+        heading, _, rest = paragraph.partition("\n")
+        if heading == "examples:":
+            yield from ["Examples:", "", ".. code-block:: none", "", indent(dedent(rest), "   "), ""]
+        else:
+            yield from [_escaped(paragraph), ""]
 
 
 def _escaped(text: str) -> str:
-    """Text without markup: what would be read as such stands as it is, and quoted names as code."""
+    """Text without markup: what would be read as such stands as it is."""
     return re.sub(r"([*`|_\\])", r"\\\1", text)
 
 

@@ -1,0 +1,76 @@
+"""
+Every display
+=============
+
+`marmix.displays` draws fits and predictions in the manner of scikit-learn: ``from_estimator`` computes and draws, ``ax_`` and ``figure_`` are matplotlib's.
+"""
+
+# %%
+# Three classes, two features, 60 % of the labels missing, hard rows first.
+
+import numpy as np
+
+from marmix import MARGaussianMixture
+from marmix.datasets import make_mar_mixture
+from marmix.displays import (
+    CalibrationDisplay,
+    MissingnessDisplay,
+    MixtureDisplay,
+    ProfileDisplay,
+    RocDisplay,
+    ThresholdDisplay,
+    TraceDisplay,
+    UncertaintyDisplay,
+)
+
+rows = make_mar_mixture(600, n_classes=3, rate=0.6, uncertainty="entropy", random_state=0)
+X, y = rows.data, np.where(rows.missing, None, np.array(["left", "right", "top"])[rows.target_true])
+clf = MARGaussianMixture(link="logit", uncertainty="entropy").fit(X, y)
+
+# %%
+# The classes
+# -----------
+# Given labels are filled, imputed ones hollow; ellipses are the fitted Gaussians, lines the boundaries between the classes.
+
+MixtureDisplay.from_estimator(clf, X, y)
+
+# %%
+# The mechanism
+# -------------
+
+MissingnessDisplay.from_estimator(clf, X, y)
+
+# %%
+# Labelled against unlabelled rows
+# --------------------------------
+
+UncertaintyDisplay.from_estimator(clf, X, y)
+
+# %%
+# What a threshold would do
+# -------------------------
+# For one class against the rest, on labelled rows that are weighted for those without label.
+
+ThresholdDisplay.from_estimator(clf, X, y, positive="top")
+
+# %%
+# Calibration and ROC
+# -------------------
+
+CalibrationDisplay.from_estimator(clf, X, y, positive="top")
+
+# %%
+
+RocDisplay.from_estimator(clf, X, y, positive="top")
+
+# %%
+# The profile likelihood of a parameter
+# -------------------------------------
+
+ProfileDisplay.from_estimator(clf, X, y, name="alpha_1", n_points=11)
+
+# %%
+# The way to the maximum
+# ----------------------
+
+TraceDisplay.from_estimator(clf)

@@ -1,0 +1,60 @@
+"""
+Intervals, tests and pooled analyses
+====================================
+
+What a fit knows of its own uncertainty: of parameters, of the label of a row, of the mechanism.
+"""
+
+# %%
+# One class is rare. 70 % of the labels are missing.
+
+import numpy as np
+
+from marmix import MARLogisticRegression
+from marmix.datasets import make_mar_mixture
+
+rows = make_mar_mixture(1500, weights=[0.8, 0.2], random_state=0)
+X, y = rows.data, rows.target
+
+# %%
+# Tests and profiles need a likelihood, so the logistic regression is fitted without penalty.
+
+clf = MARLogisticRegression(C=np.inf, link="logit").fit(X, y)
+result = clf.inference(X, y)
+print(result.summary())
+
+# %%
+# Is the mechanism there, and is it right?
+# ----------------------------------------
+
+print(result.test_informative())
+print(result.test_mechanism())
+print(result.goodness_of_fit(n_bins=6))
+
+# %%
+# How sure is the label of a row?
+# -------------------------------
+# A label is settled where its 95 % interval leaves one class as the most probable. The others are worth an expert's time.
+
+imputed = result.imputed_labels()
+right = imputed.label == rows.target_true[imputed.row]
+print(f"{len(right)} labels imputed, {imputed.settled.mean():.0%} of them settled")
+print(f"right: {right[imputed.settled].mean():.0%} of the settled, {right[~imputed.settled].mean():.0%} of the others")
+
+# %%
+# An analysis of your own
+# -----------------------
+# How many rows are of class 1? The labelled ones are not a fair sample. Impute the labels twenty times, analyse each, and pool:
+# the interval then knows that labels were imputed.
+
+
+def share(labels):
+    """A proportion, and its variance."""
+    p = np.mean(labels == 1)
+    return p, p * (1 - p) / len(labels)
+
+
+pooled = clf.multiple_imputations(X, y, m=20, random_state=0).pool(share)
+print(f"among the labelled rows {np.mean(y[y >= 0] == 1):.3f}")
+print(f"pooled                  {pooled.params[0]:.3f}, 95 % interval {pooled.conf_int()[0].round(3)}")
+print(f"in truth                {np.mean(rows.target_true == 1):.3f}")
