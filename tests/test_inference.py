@@ -538,3 +538,11 @@ def test_coefficients_of_squares_and_products_are_named(classes):
     names = terms if classes == 2 else [f"{term}[{k}]" for k in range(3) for term in terms]
     assert found.param_names == [*names, "alpha_0", "alpha_1"]
     np.testing.assert_allclose(found.params[:-2], np.column_stack([fit.intercept_, fit.coef_]).ravel(), rtol=1e-12)
+
+
+def test_an_estimator_knows_the_rows_of_its_fit(two):
+    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
+    assert clf.fitted_to(two.X, two.y)
+    assert clf.fitted_to(two.X[::-1], two.y[::-1])
+    assert not clf.fitted_to(two.X[1:], two.y[1:])
+    assert not clf.fitted_to(two.X, np.where(two.y == 0, -1, two.y))

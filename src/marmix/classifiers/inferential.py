@@ -95,6 +95,12 @@ class InferentialClassifier(Described, MARClassifier):
         """
         return to_sklearn(self)
 
+    def fitted_to(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
+        """Whether these are the rows of the fit, by their sums: the estimator does not keep the rows."""
+        check_is_fitted(self)
+        X, y, sample_weight = brought_here("fitted_to", X, y, sample_weight)
+        return Fingerprint(self._validated(X, y, sample_weight, reset=False).rows.moments).same(self._fingerprint)
+
     def multiple_imputations(
         self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
     ) -> Imputations:
