@@ -11,8 +11,15 @@ from marmix.scores import GaussianScores
 
 Array = NDArray[np.float64]
 
-_FEATURES, _ROWS, _LETTERS = 6, 20, 24  # of a table: columns of features, rows, letters of a name
+_FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # that a table shows, and letters of a name
 _CLEAR = 0.99  # a posterior that is called clear
+
+
+_STYLE = (
+    ".marmix-summary {margin-top: 0.8em; overflow-x: auto} .marmix-summary table {border-collapse: collapse; margin: 0 0 0.8em} "
+    ".marmix-summary th, .marmix-summary td {padding: 0.1em 1.2em 0.1em 0; text-align: left; vertical-align: top} "
+    ".marmix-summary th {font-weight: normal; opacity: 0.75} .marmix-summary thead th {text-align: right}"
+)
 
 
 class Described:
@@ -43,28 +50,28 @@ class Described:
     def _html_below(self) -> str:
         if self._last_fitted not in vars(self):
             return ""
-        return f"<div style='margin-top: 0.8em; overflow-x: auto'>{self.summary().as_html()}</div>"
+        return f"<style>{_STYLE}</style><div class='marmix-summary'>{self.summary().as_html()}</div>"
 
 
 # A mixture or a logistic regression
 
 
 def _of_fit(fit: Any) -> Table:
-    rows, lost = fit._total_weight, fit._missing_weight
+    total, lost = fit._total_weight, fit._missing_weight
     facts = [
-        ("rows", f"{_count(rows)}, of which {_count(rows - lost)} have a label and {_count(lost)} do not"),
+        ("rows", f"{_count(total)}, of which {_count(total - lost)} have a label and {_count(lost)} do not"),
         ("features", _features_of(fit)),
         ("model", _model_of(fit)),
         ("missingness", _mechanism_of(fit)),
         ("log-likelihood", _loglik_of(fit)),
         ("fit", f"{_ending(fit)}, {fit.n_iter_:,} iterations, {fit.n_passes_:,} passes over the rows"),
     ]
-    columns, index, table, notes = _classes_of(fit)
-    if len(index) > _ROWS:
-        notes.append(f"{_ROWS} of {len(index)} rows are shown.")
-        index, table = index[:_ROWS], table[:_ROWS]
+    names, values, notes = _means_of(fit) if isinstance(fit._model, GaussianScores) else _coefficients_of(fit)
+    if len(names) > _CLASSES:
+        notes.append(f"{_CLASSES} of {len(names)} columns are shown.")
     title = f"{type(fit).__name__}, {len(fit.classes_)} classes"
-    return Table(title, columns, index, table, facts, [_in_words(fit), *notes, *fit.notes_], {"prior": 3, "labels": 0})
+    index, rows = [name for name, _ in values], [row[:_CLASSES] for _, row in values]
+    return Table(title, names[:_CLASSES], index, rows, facts, [_in_words(fit), *notes, *fit.notes_])
 
 
 def _count(weight: float) -> str:
@@ -80,7 +87,7 @@ def _features_of(fit: Any) -> str:
     names = [_short(name) for name in getattr(fit, "feature_names_in_", [])]
     if not names:
         return f"{fit.n_features_in_:,}"
-    shown = listed(names) if len(names) <= _FEATURES else f"{', '.join(names[:_FEATURES])}, ..."
+    shown = listed(names) if len(names) <= 5 else f"{', '.join(names[:4])}, ..."
     return f"{len(names):,}: {shown}"
 
 
@@ -90,8 +97,8 @@ def _model_of(fit: Any) -> str:
         counts = model.counts
         several = "one Gaussian a class" if model.single else f"{sum(counts)} Gaussians for {len(counts)} classes"
         return f"Gaussian mixture, {fit._covariance_type} covariance, {several}"
-    penalty = "no penalty" if np.isinf(model.C) else f"C = {number(model.C)}"
-    return f"logistic regression, {'features' if model.degree == 1 else 'squares and products too'}, {penalty}"
+    penalty = "no penalty" if np.isinf(model.C) else f"C = {model.C:g}"
+    return f"logistic regression, {'linear' if model.degree == 1 else 'with squares and products'}, {penalty}"
 
 
 def _mechanism_of(fit: Any) -> str:
@@ -139,43 +146,47 @@ def _in_words(fit: Any) -> str:
     return f"A label is missing with probability {q[0]:.2f} at a toss-up between the classes, {sure}{at}."
 
 
-def _classes_of(fit: Any) -> tuple[list[str], list[str], list[list[Any]], list[str]]:
-    """Columns, names of rows, rows and notes of the table of classes."""
+Columns = tuple[list[str], list[tuple[str, list[Any]]], list[str]]  # their names, rows with their names, and notes
+
+
+def _means_of(fit: Any) -> Columns:
+    """Weights, labels and means of the components."""
     features = [_short(name) for name in fit._column_names()]
-    labels = fit._fingerprint.moments.weight[:-1]
-    if isinstance(fit._model, GaussianScores):
-        return _means_of(fit, features, labels)
-    theta, user = fit._theta, np.column_stack([fit.intercept_, fit.coef_])
-    terms = ["intercept", *_terms(features, fit._model.degree)]
-    shown = [0, *(1 + _largest(np.abs(theta[:, 1:]).max(axis=0)))]
-    notes = []
-    if len(shown) < len(terms):
-        notes.append(
-            f"{len(shown) - 1} of {len(terms) - 1} coefficients are shown, the largest for standardised features; coef_ has all."
-        )
-    vectors = user[:, shown].tolist()
-    if len(fit.classes_) == 2:
-        one, two = (_short(name) for name in fit.classes_)
-        notes.append(f"Coefficients are log-odds of {two} against {one}.")
-        vectors = [[None] * len(shown), *vectors]
-    table = [[float(n), *vector] for n, vector in zip(labels, vectors, strict=True)]
-    return ["labels", *(terms[i] for i in shown)], [_short(name) for name in fit.classes_], table, notes
-
-
-def _means_of(fit: Any, features: list[str], labels: Array) -> tuple[list[str], list[str], list[list[Any]], list[str]]:
     sd = np.sqrt(np.diag(fit._fingerprint.moments.overall()[1]))
-    spread = np.ptp(fit.means_, axis=0) / np.where(sd > 0.0, sd, 1.0)
-    shown, notes = _largest(spread), []
+    shown = _largest(np.ptp(fit.means_, axis=0) / np.where(sd > 0.0, sd, 1.0))
+    notes = []
     if len(shown) < len(features):
-        notes.append(
-            f"Means of {len(shown)} of {len(features)} features are shown, where the classes differ most; means_ has all."
-        )
-    index, table, single = [], [], fit._model.single
-    for i, (k, mean) in enumerate(zip(fit._model.owner.tolist(), fit.means_, strict=True)):
-        place = 1 + i - int(np.sum(fit._model.counts[:k]))
-        index.append(_short(fit.classes_[k]) + ("" if single else f" #{place}"))
-        table.append([float(fit.weights_[i]), float(labels[k]) if place == 1 else None, *mean[shown].tolist()])
-    return ["prior", "labels", *(f"mean {features[i]}" for i in shown)], index, table, notes
+        differ = f"Means of {len(shown)} of {len(features)} features are shown"
+        notes.append(f"{differ}, where the classes differ most; means_ has all.")
+    owners, labels = fit._model.owner, fit._fingerprint.moments.weight[:-1]
+    first = np.concatenate([[0], np.cumsum(fit._model.counts)])[owners]
+    places = 1 + np.arange(len(owners)) - first
+    numbered = [f" #{place}" * (not fit._model.single) for place in places]
+    names = [_short(fit.classes_[k]) + place for k, place in zip(owners, numbered, strict=True)]
+    values: list[tuple[str, list[Any]]] = [
+        ("prior", [f"{weight:.3f}" for weight in fit.weights_]),
+        ("labels", [_count(labels[k]) if place == 1 else None for k, place in zip(owners, places, strict=True)]),
+    ]
+    return names, values + [(f"mean {features[i]}", fit.means_[:, i].tolist()) for i in shown], notes
+
+
+def _coefficients_of(fit: Any) -> Columns:
+    """Labels of the classes, and the coefficients of their log-odds."""
+    features = [_short(name) for name in fit._column_names()]
+    terms, labels = _terms(features, fit._model.degree), fit._fingerprint.moments.weight[:-1]
+    shown = _largest(np.abs(fit._theta[:, 1:]).max(axis=0))
+    names, notes = [_short(name) for name in fit.classes_], []
+    if len(shown) < len(terms):
+        largest = f"{len(shown)} of {len(terms)} coefficients are shown"
+        notes.append(f"{largest}, the largest for standardised features; coef_ has all.")
+    blank = [None] * (len(names) - len(fit.coef_))
+    if blank:
+        notes.append(f"Coefficients are log-odds of {names[1]} against {names[0]}.")
+    values: list[tuple[str, list[Any]]] = [
+        ("labels", [_count(label) for label in labels]),
+        ("intercept", [*blank, *fit.intercept_.tolist()]),
+    ]
+    return names, values + [(terms[i], [*blank, *fit.coef_[:, i].tolist()]) for i in shown], notes
 
 
 def _largest(sizes: Array) -> NDArray[np.intp]:
@@ -222,13 +233,13 @@ def _of_choice(choice: Any) -> Table:
     notes = [choice.verdict_, *(note for note in choice.notes_ if note != choice.verdict_)]
     if score is not None:
         notes.append("Scores are cross-validated, and weighted so that labelled rows stand for all rows.")
-    if len(order) > _ROWS:
-        notes.append(f"The {_ROWS} candidates of largest weight are shown, of {len(order)}.")
+    if len(order) > _CANDIDATES:
+        notes.append(f"The {_CANDIDATES} candidates of largest weight are shown, of {len(order)}.")
     return Table(
         f"MARClassifierCV, {len(choice.classes_)} classes",
         [words.get(name, name) for name in kept],
-        [str(results["candidate"][i]) for i in order[:_ROWS]],
-        table[:_ROWS],
+        [str(results["candidate"][i]) for i in order[:_CANDIDATES]],
+        table[:_CANDIDATES],
         facts,
         notes,
         {words.get(name, name): columns[name] for name in kept},
@@ -237,4 +248,4 @@ def _of_choice(choice: Any) -> Table:
 
 def _shown(classes: NDArray[Any]) -> str:
     names = [_short(name) for name in classes.tolist()]
-    return listed(names) if len(names) <= _FEATURES else f"{', '.join(names[:_FEATURES])}, ... ({len(names)} in all)"
+    return listed(names) if len(names) <= _CLASSES else f"{', '.join(names[:_CLASSES])}, ... ({len(names)} in all)"
