@@ -8,16 +8,18 @@ from numpy.typing import ArrayLike, NDArray
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, MARKERS, class_colours, class_words, legend_below, plain, seen
 from marmix.displays.predictions import Predictions, Rest
-from marmix.displays.rates import wilson
+from marmix.displays.rates import even_bins, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 
+LEVEL = 0.95  # of the intervals
+
 
 class CalibrationCurve(NamedTuple):
-    """Predicted probabilities and observed rates of one class, in bins of equal width that hold labelled rows."""
+    """Predicted probabilities and observed rates of one class, in bins of about equally many labelled rows."""
 
     predicted: Array  # mean probability of the rows in the bin, each counted 1 / (1 - q)
     observed: Array  # share of them that are of the class, counted alike
@@ -29,7 +31,7 @@ class CalibrationCurve(NamedTuple):
 
 
 class CalibrationDisplay(Display):
-    """Predicted probabilities against observed rates: corrected for the rows without label, and plain.
+    """Predicted probabilities against observed rates: corrected for the rows without label, and (of one class) plain.
 
     Parameters
     ----------
@@ -37,7 +39,6 @@ class CalibrationDisplay(Display):
         A `CalibrationCurve` of each class that is drawn against the rest.
     corrected : bool
         Whether q was known. Without it the curves are those of the labelled rows.
-    level : float
     note : str
 
     Attributes
@@ -48,10 +49,9 @@ class CalibrationDisplay(Display):
 
     _size = (4.4, 4.4)
 
-    def __init__(self, *, curves: dict[Any, CalibrationCurve], corrected: bool, level: float = 0.95, note: str = ""):
+    def __init__(self, *, curves: dict[Any, CalibrationCurve], corrected: bool, note: str = ""):
         self.curves = curves
         self.corrected = corrected
-        self.level = level
         self.note_ = note
 
     @classmethod
@@ -70,7 +70,7 @@ class CalibrationDisplay(Display):
         positive : object
             The class that is drawn against the rest. By default the second of two; of more, each.
         n_bins : int, default=10
-            Bins of equal width.
+            Bins, of about equally many labelled rows.
         ax : matplotlib Axes or None
         """
         return cls._of(Predictions.by(estimator, X, y), positive, n_bins).plot(ax)
@@ -105,8 +105,6 @@ class CalibrationDisplay(Display):
 
     @classmethod
     def _of(cls, given: Predictions, positive: Any, n_bins: int) -> "CalibrationDisplay":
-        if n_bins < 1:
-            raise ValueError(f"n_bins={n_bins!r} must be at least 1.")
         names = given.classes.tolist()
         curves = {names[k]: _curve(given.against_rest(k), n_bins) for k in given.columns(positive)}
         return cls(curves=curves, corrected=given.q is not None, note=given.note)
@@ -127,8 +125,7 @@ class CalibrationDisplay(Display):
                 linewidth=0.8,
                 label=main,
             )
-            if self.corrected:
-                words = None if i else "labelled rows as they are"
+            if self.corrected and single:  # of several classes it would be too much to read
                 ax.plot(
                     curve.plain_predicted,
                     curve.plain_observed,
@@ -137,7 +134,7 @@ class CalibrationDisplay(Display):
                     marker=MARKERS[i % len(MARKERS)],
                     markerfacecolor="none",
                     linewidth=0.8,
-                    label=words,
+                    label="labelled rows as they are",
                 )
         which = f"class {plain(next(iter(self.curves)))}" if single else "the class"
         ax.set(xlabel=f"predicted probability of {which}", ylabel=f"share that is of {which}")
@@ -146,24 +143,22 @@ class CalibrationDisplay(Display):
 
 
 def _curve(rows: Rest, n_bins: int) -> CalibrationCurve:
-    place = np.minimum((rows.p * n_bins).astype(int), n_bins - 1)
+    place, _ = even_bins(rows.p, n_bins)
+
+    def total(weight: Array) -> Array:
+        return np.bincount(place, weights=weight).astype(float)
 
     def means(values: Array, weight: Array) -> Array:
         return total(values * weight) / total(weight)
 
-    def total(weight: Array) -> Array:
-        return np.bincount(place, weights=weight, minlength=n_bins)[filled].astype(float)
-
-    n = np.bincount(place, minlength=n_bins)
-    filled = n > 0
     hits, ones = rows.is_positive.astype(float), np.ones(len(place))
     observed = means(hits, rows.weight)
     worth = total(rows.weight) ** 2 / total(rows.weight**2)
     return CalibrationCurve(
         means(rows.p, rows.weight),
         observed,
-        *wilson(observed, worth, 0.05),
+        *wilson(observed, worth, 1.0 - LEVEL),
         means(rows.p, ones),
         means(hits, ones),
-        n[filled],
+        np.bincount(place),
     )

@@ -11,7 +11,6 @@ from marmix.displays.fits import numbered, own_model, transformed
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.uncertainty import Measure, measure_words
 from marmix.inference import Inference
-from marmix.inference.intervals import Curve
 from marmix.missingness import drivers_of
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 POINTS = 100  # of the curve
+MANY_ROWS = 200_000  # from which on a band takes long, and is hardly wider than the line
 
 
 class MissingnessDisplay(Display):
@@ -99,7 +99,7 @@ class MissingnessDisplay(Display):
         alpha : float, default=0.05
             Band and intervals are of level 1 - alpha.
         inference : Inference or None
-            That of the fit, where it is at hand. By default it is computed from X and y.
+            That of the fit, where it is at hand. By default it is computed from X and y if these are at most 200,000 rows.
         ax : matplotlib Axes or None
         """
         model = own_model(estimator, cls.__name__)
@@ -116,13 +116,13 @@ class MissingnessDisplay(Display):
         n = np.bincount(place, minlength=size)
         observed = np.bincount(place, weights=z < 0, minlength=size) / n
         low, high = wilson(observed, n, alpha)
-        curve, note = _curve(model, rows, y, np.linspace(u.min(), u.max(), POINTS), alpha, inference)
-        banded = not note
+        grid = np.linspace(u.min(), u.max(), POINTS)
+        q, band, note = _curve(model, rows, y, grid, alpha, inference)
         return cls(
-            u=curve.u,
-            q=curve.q,
-            lower=curve.lower if banded else None,
-            upper=curve.upper if banded else None,
+            u=grid,
+            q=q,
+            lower=None if band is None else band[0],
+            upper=None if band is None else band[1],
             at=np.bincount(place, weights=u, minlength=size) / n,
             observed=observed,
             observed_lower=low,
@@ -155,26 +155,23 @@ class MissingnessDisplay(Display):
         legend_below(ax, columns=1)
 
 
-def _curve(model: Any, X: Any, y: Any, grid: Array, alpha: float, inference: Inference | None) -> tuple[Curve, str]:
-    """The curve with its band; without, and why, where inference is refused."""
+def _curve(
+    model: Any, X: Any, y: Any, grid: Array, alpha: float, inference: Inference | None
+) -> tuple[Array, tuple[Array, Array] | None, str]:
+    """q along the grid, and its band; where there is none, why."""
     if not np.isfinite(model.alpha_[0]):
-        nothing = np.zeros_like(grid)
-        return Curve(
-            grid, nothing, nothing, nothing
-        ), "Every row of the fit was labelled: there is no missingness to fit."
+        return np.zeros_like(grid), None, "Every row of the fit was labelled: there is no missingness to fit."
+    means = [float(np.asarray(X)[:, i].mean()) for i in model._columns]
+    covariates = np.repeat(np.array(means)[:, None], len(grid), axis=1) if means else None
+    q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates)))
+    if inference is None and len(X) > MANY_ROWS:
+        why = f"with more than {MANY_ROWS:,} rows it is drawn only where inference= is given."
+        return q, None, f"The curve has no band: {why}"
     try:
         result = model.inference(X, y) if inference is None else inference
         curve = result.missingness_curve(grid, alpha)
     except (TypeError, ValueError) as refusal:
-        return _bare(model, X, grid), f"The curve has no band: {refusal}"
+        return q, None, f"The curve has no band: {refusal}"
     if not (np.isfinite(curve.lower).all() and np.isfinite(curve.upper).all()):
-        return _bare(model, X, grid), "The curve has no band: the data do not determine one."
-    return curve, ""
-
-
-def _bare(model: Any, X: Any, grid: Array) -> Curve:
-    """The fitted curve alone, covariates at the means of these rows."""
-    means = [np.asarray(X)[:, i].mean() for i in model._columns]
-    covariates = np.repeat(np.array(means, dtype=float)[:, None], len(grid), axis=1)
-    q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates if means else None)))
-    return Curve(grid, q, q, q)
+        return q, None, "The curve has no band: the data do not determine one."
+    return curve.q, (curve.lower, curve.upper), ""

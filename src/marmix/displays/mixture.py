@@ -187,7 +187,7 @@ class MixtureDisplay(Display):
             colour = colours[self.classes.tolist().index(label)]
             ax.plot(*outline.T, color=colour, linewidth=1.5)
         for line in self.boundary:
-            ax.plot(*line.T, color=ink(), linewidth=1.1, linestyle="--")
+            ax.plot(*line.T, color=ink(), linewidth=1.1)
         ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
 
     def _draw_line(self, ax: "Axes", colours: list[str]) -> None:
@@ -203,7 +203,7 @@ class MixtureDisplay(Display):
         for height, colour in zip(heights, colours, strict=True):
             ax.plot(x, height, color=colour)
         for at in self.boundary:
-            ax.axvline(float(at[0]), color=ink(), linewidth=1.1, linestyle="--")
+            ax.axvline(float(at[0]), color=ink(), linewidth=1.1)
         strip = 0.07 * top
         jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.points))
         self._draw_points(ax, self.points[:, 0], -strip * (0.7 + self.codes + jitter), colours)
@@ -238,7 +238,7 @@ class MixtureDisplay(Display):
             entries.append((spot(color=ink(), marker="o", markerfacecolor="none"), "hollow: label imputed"))
         if self.boundary:
             words = "where the decision changes"
-            entries.append((Line2D([], [], color=ink(), linewidth=1.1, linestyle="--"), words))
+            entries.append((Line2D([], [], color=ink(), linewidth=1.1), words))
         if self.ellipses:
             words = (
                 f"{100 * LEVEL:.0f} % of a component's rows" if self._several() else f"{100 * LEVEL:.0f} % of the class"

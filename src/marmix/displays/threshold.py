@@ -144,7 +144,7 @@ class ThresholdDisplay(Display):
         )
         for values, words, colour, dashes in lines:
             ax.plot(self.thresholds, 100.0 * values, color=seen(colour), linestyle=dashes, label=words)
-        ax.set(xlabel=f"called {name} if its probability is at least", ylabel="%", xlim=(0, 1), ylim=(-2, 102))
+        ax.set(xlabel=f"called {name} if its probability is at least", ylabel="share, %", xlim=(0, 1), ylim=(-2, 102))
         legend_below(ax, columns=1)
 
 
