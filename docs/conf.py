@@ -67,3 +67,14 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
 }
+
+
+def setup(app):
+    """Put the pages of the study, which a program writes, under their index."""
+    contents = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
+
+    def append(app, page, source):
+        if page == "study/index":
+            source[0] += contents
+
+    app.connect("source-read", append)

@@ -9,7 +9,6 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-
 logger = logging.getLogger(__name__)
 
 
@@ -26,7 +25,9 @@ def block(writer: Any, node: nodes.math_block) -> None:
 
 
 def _drawn(node: nodes.Element, as_block: bool = False) -> str:
-    spaced = re.sub(r"\\(log|max) (?=[\w\\])", r"\\\1\\, ", node.astext())  # a named function stands off what follows it
+    spaced = re.sub(
+        r"\\(log|max) (?=[\w\\])", r"\\\1\\, ", node.astext()
+    )  # a named function stands off what follows it
     try:
         return tex2mathml(spaced, as_block=as_block)
     except MathError as error:

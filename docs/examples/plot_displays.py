@@ -2,7 +2,8 @@
 Every display
 =============
 
-`marmix.displays` draws fits and predictions in the manner of scikit-learn: ``from_estimator`` computes and draws, ``ax_`` and ``figure_`` are matplotlib's.
+`marmix.displays` draws fits and predictions in the manner of scikit-learn: ``from_estimator`` computes and
+draws, ``ax_`` and ``figure_`` are matplotlib's.
 """
 
 # %%
@@ -30,7 +31,8 @@ clf = MARGaussianMixture(link="logit", uncertainty="entropy").fit(X, y)
 # %%
 # The classes
 # -----------
-# Given labels are filled, imputed ones hollow; ellipses are the fitted Gaussians, lines the boundaries between the classes.
+# Given labels are filled, imputed ones hollow; ellipses are the fitted Gaussians, lines the boundaries
+# between the classes.
 
 MixtureDisplay.from_estimator(clf, X, y)
 

@@ -2,15 +2,15 @@
 Does modelling the missingness help?
 ====================================
 
-`MARClassifierCV` answers for your rows. It cross-validates candidates that model the missingness and candidates that ignore it, and
-averages them by what they predict best.
+`MARClassifierCV` answers for your rows. It cross-validates candidates that model the missingness and
+candidates that ignore it, and averages them by what they predict best.
 """
 
 # %%
 # Labels lost by the uncertainty
 # ------------------------------
-# Two Gaussian classes, twenty features; 80 % of the labels are missing, hard rows first. Few labels for many features is where there is something to
-# gain: the gaps tell where the boundary runs.
+# Two Gaussian classes, twenty features; 80 % of the labels are missing, hard rows first. Few labels for many
+# features is where there is something to gain: the gaps tell where the boundary runs.
 
 import pandas as pd
 from sklearn.metrics import log_loss
@@ -25,15 +25,15 @@ clf = MARClassifierCV(cv=5).fit(rows.data, rows.target)
 print(clf.verdict_)
 
 # %%
-# The candidates, the best first. ``log_loss`` estimates the loss on the whole population, ``plain_log_loss`` is that of the labelled rows as they are:
-# these are the easy ones, and it flatters.
+# The candidates, the best first. ``log_loss`` estimates the loss on the whole population, ``plain_log_loss``
+# is that of the labelled rows as they are: these are the easy ones, and it flatters.
 
 columns = ["candidate", "mechanism", "weight", "log_loss", "log_loss_stderr", "plain_log_loss"]
 pd.DataFrame(clf.results_)[columns].sort_values("log_loss").round(3)
 
 # %%
-# These rows are simulated, so we can also look at fresh ones, of which every label is known: the average with all candidates against the best candidate that ignores
-# the missingness.
+# These rows are simulated, so we can also look at fresh ones, of which every label is known: the average with
+# all candidates against the best candidate that ignores the missingness.
 
 fresh = make_mar_mixture(20_000, rate=0, random_state=1, **setting)
 table = pd.DataFrame(clf.results_)
@@ -54,8 +54,8 @@ CalibrationDisplay.from_estimator(clf, rows.data, rows.target, n_bins=5)
 # %%
 # Labels lost at random
 # ---------------------
-# The same rows, as many labels missing, but by a coin. The mechanism has nothing to tell now, and the verdict says so. It is a cautious verdict: with few labels
-# a small gain does not show either.
+# The same rows, as many labels missing, but by a coin. The mechanism has nothing to tell now, and the verdict
+# says so. It is a cautious verdict: with few labels a small gain does not show either.
 
 coin = make_mar_mixture(1500, rate=0.8, link=None, random_state=0, **setting)
 print(MARClassifierCV(cv=3).fit(coin.data, coin.target).verdict_)

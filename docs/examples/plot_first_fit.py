@@ -4,8 +4,9 @@ A first fit
 
 From rows with missing labels to predictions, standard errors, and a model in a file.
 
-The rows are scikit-learn's breast-cancer data. We know all their labels, and hide most of them: a random forest says how hard a row is,
-and hard rows lose their labels first. That is how labels go missing where people skip what they are unsure of.
+The rows are scikit-learn's breast-cancer data. We know all their labels, and hide most of them: a random
+forest says how hard a row is, and hard rows lose their labels first. That is how labels go missing where
+people skip what they are unsure of.
 """
 
 # %%
@@ -38,8 +39,8 @@ X.assign(label=y).head()
 # %%
 # Fit and predict
 # ---------------
-# ``covariance_type="tied"`` gives both classes one covariance matrix: a linear boundary, and few parameters. ``link="logit"`` is the simple
-# choice for the mechanism.
+# ``covariance_type="tied"`` gives both classes one covariance matrix: a linear boundary, and few parameters.
+# ``link="logit"`` is the simple choice for the mechanism.
 
 clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, y)
 
@@ -51,7 +52,8 @@ print(clf.predict_proba(X[:3]).round(3))
 print("probability that their labels are missing:", clf.missing_proba(X[:3]).round(3))
 
 # %%
-# The slope of the mechanism is negative: the larger the margin between the classes, the more rarely a label is missing.
+# The slope of the mechanism is negative: the larger the margin between the classes, the more rarely a label
+# is missing.
 
 print(clf.alpha_.round(2), clf.notes_)
 
@@ -61,7 +63,8 @@ print(clf.alpha_.round(2), clf.notes_)
 MixtureDisplay.from_estimator(clf, X, y)
 
 # %%
-# The curve is the fitted probability of a missing label, with its 95 % band; the points are the observed rates.
+# The curve is the fitted probability of a missing label, with its 95 % band; the points are the observed
+# rates.
 
 MissingnessDisplay.from_estimator(clf, X, y)
 

@@ -2,7 +2,8 @@
 Hide labels of your own data
 ============================
 
-How would marmix do on data like yours? Take rows whose labels you know, hide some in the way you suspect, and compare with the truth.
+How would marmix do on data like yours? Take rows whose labels you know, hide some in the way you suspect, and
+compare with the truth.
 """
 
 # %%
@@ -52,5 +53,6 @@ for name, one in hidden.items():
         print(f"{name:18} link={link!s:6} {lost.sum():3d} labels imputed, {right:.1%} of them right")
 
 # %%
-# The classes of the iris data are almost told apart, so there is little to gain. But see the middle rows: a mechanism that loses labels on both sides of a boundary
-# misleads where they are lost on one. :doc:`/one_sided` has more on this, and a check that reveals it.
+# The classes of the iris data are almost told apart, so there is little to gain. But see the middle rows: a
+# mechanism that loses labels on both sides of a boundary misleads where they are lost on one.
+# :doc:`/one_sided` has more on this, and a check that reveals it.

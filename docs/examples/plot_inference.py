@@ -34,7 +34,8 @@ print(result.goodness_of_fit(n_bins=6))
 # %%
 # How sure is the label of a row?
 # -------------------------------
-# A label is settled where its 95 % interval leaves one class as the most probable. The others are worth an expert's time.
+# A label is settled where its 95 % interval leaves one class as the most probable. The others are worth an
+# expert's time.
 
 imputed = result.imputed_labels()
 right = imputed.label == rows.target_true[imputed.row]
@@ -44,8 +45,8 @@ print(f"right: {right[imputed.settled].mean():.0%} of the settled, {right[~imput
 # %%
 # An analysis of your own
 # -----------------------
-# How many rows are of class 1? The labelled ones are not a fair sample. Impute the labels twenty times, analyse each, and pool:
-# the interval then knows that labels were imputed.
+# How many rows are of class 1? The labelled ones are not a fair sample. Impute the labels twenty times,
+# analyse each, and pool: the interval then knows that labels were imputed.
 
 
 def share(labels):

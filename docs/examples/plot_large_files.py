@@ -2,7 +2,8 @@
 Files larger than memory
 ========================
 
-Convert a table once, fit from the file, and write predictions to files. Memory stays small however many rows there are.
+Convert a table once, fit from the file, and write predictions to files. Memory stays small however many rows
+there are.
 """
 
 # %%
@@ -29,7 +30,8 @@ found = to_memmap(folder / "rows.parquet", folder / "rows.npy", label="kind", pr
 print(found.X.shape, found.columns, found.classes, f"{np.mean(found.y == -1):.1%} of the labels missing")
 
 # %%
-# The estimators take memory maps, and paths of ``.npy`` files. ``n_passes_`` says how often all rows were read.
+# The estimators take memory maps, and paths of ``.npy`` files. ``n_passes_`` says how often all rows were
+# read.
 
 clf = MARGaussianMixture(link="logit").fit(found.X, found.y)
 print(clf.means_.round(2), clf.alpha_.round(2), f"{clf.n_passes_} passes", sep="\n")

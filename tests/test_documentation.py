@@ -1,0 +1,189 @@
+"""The site says all there is: every public name, command and option; its links lead somewhere, its commands are real."""
+
+import ast
+import importlib
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zlib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import marmix
+from marmix.cli import parser_of_all
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation", "marmix.io",
+           "marmix.study", "marmix.theory")  # fmt: skip
+CLASSES = (marmix.MARGaussianMixture, marmix.MARLogisticRegression, marmix.MARClassifierCV, marmix.Inference)
+WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
+REFERENCE = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.rst")}
+
+
+def public_names():
+    """Every name that a module offers; where it has no list of them, what it defines."""
+    for module in map(importlib.import_module, MODULES):
+        for name in getattr(module, "__all__", None) or vars(module):
+            own = hasattr(module, "__all__") or getattr(vars(module)[name], "__module__", "") == module.__name__
+            if own and (name == "__version__" or not name.startswith("_")):
+                yield f"{module.__name__}.{name}"
+
+
+def public_methods():
+    """Methods and properties of the estimators and of `Inference` that are marmix's own; not scikit-learn's, nor its requests."""
+    for cls in CLASSES:
+        for name, member in inspect.getmembers(cls):
+            home = next(base for base in cls.__mro__ if name in vars(base))
+            if (
+                home.__module__.startswith("marmix")
+                and not name.startswith(("_", "set_"))
+                and (callable(member) or isinstance(member, property))
+            ):
+                yield f"marmix.{cls.__name__}.{name}"
+
+
+def commands(parser, prefix="marmix"):
+    """Every command with the names of its arguments and options."""
+    yield prefix, [o for a in parser._actions for o in a.option_strings if o not in ("-h", "--help")]
+    for action in parser._actions:
+        for name, inner in (getattr(action, "choices", None) or {}).items():
+            if hasattr(inner, "_actions"):
+                yield from commands(inner, f"{prefix} {name}")
+
+
+def blocks(kind):
+    """What stands in blocks of this kind, with the page."""
+    for page in WRITTEN:
+        for _, text in re.findall(rf"^```{kind}\n((?::.*\n)*\n?)?(.*?)^```", page.read_text(), re.S | re.M):
+            yield page.name, text
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_a_page_in_the_reference(module):
+    page = REFERENCE[module.removeprefix("marmix.")]
+    assert re.search(rf"^\.\. (auto)?module:: {module}$", page, re.M)
+    if ":no-members:" in page or ".. module::" in page:
+        names = [name for name in public_names() if name.rpartition(".")[0] == module]
+        listed = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)", "".join(REFERENCE.values()), re.M)
+        assert set(listed) >= {name.rpartition(".")[2] for name in names}
+
+
+def test_the_pages_of_estimators_leave_out_no_method_but_those_of_scikit_learn():
+    page = REFERENCE["marmix"] + REFERENCE["inference"]
+    for path in public_methods():
+        _, cls, name = path.split(".")
+        own = re.split(rf"^\.\. autoclass:: {cls}\n", page, flags=re.M)[1].split("\n.. ")[0]
+        left_out = re.search(r":exclude-members: (.*)", own)
+        assert ":members:" in own
+        assert not left_out or name not in left_out[1].split(", ") or name == "get_params" or f"method:: {name}(" in own
+
+
+def test_every_command_of_the_program_is_used_on_a_page():
+    used = "".join(text for kind in (r"\{terminal\}", "console") for _, text in blocks(kind))
+    used += "".join(page.read_text() for page in WRITTEN if page.parent.name in ("howto", "study"))
+    for name, _ in commands(parser_of_all()):
+        assert name in used
+
+
+def test_the_commands_on_the_pages_are_ones_that_the_program_takes(capsys):
+    found = [
+        command
+        for kind in (r"\{terminal\}", "console")
+        for _, text in blocks(kind)
+        for command in re.findall(r"\bmarmix [^|>)\n]+", text.replace("\\\n", " "))
+        if not command.startswith("marmix-")
+    ]
+    assert len(found) > 10
+    for command in found:
+        try:
+            assert callable(parser_of_all().parse_args(shlex.split(command)[1:]).run)
+        except SystemExit:
+            pytest.fail(f"{command}: {capsys.readouterr().err}")
+
+
+def test_what_the_pages_and_examples_import_from_marmix_is_there():
+    sources = {f"{page}, {i}": text for i, (page, text) in enumerate(blocks("python"))}
+    sources |= {script.name: script.read_text() for script in (DOCS / "examples").glob("*.py")}
+    assert len(sources) > 15
+    for where, text in sources.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("marmix"):
+                module = importlib.import_module(node.module)
+                assert all(hasattr(module, name.name) for name in node.names), where
+
+
+def test_every_link_leads_to_a_page_or_file():
+    examples = {f"{script.stem}.rst" for script in (DOCS / "examples").glob("plot_*.py")} | {"index.rst"}
+    for page in WRITTEN:
+        for target in re.findall(r"\]\(([^)#]+)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)):
+            path = (page.parent / target).resolve()
+            there = path.name in examples if path.parent.name == "auto_examples" else path.exists()
+            assert there or target.startswith("https://"), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_table_of_contents_of_its_folder():
+    for index in (
+        DOCS / "index.md",
+        DOCS / "howto" / "index.md",
+        DOCS / "maths" / "index.md",
+        DOCS / "api" / "index.md",
+    ):
+        trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(), re.S | re.M)
+        entries = {line.split("<")[-1].rstrip(">") for tree in trees for line in tree.splitlines()}
+        pages = {page.stem for end in ("md", "rst") for page in index.parent.glob(f"*.{end}")} - {"index"}
+        assert pages <= entries, index
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built from a copy without running examples and commands."""
+    missing = [name for name in ("sphinx", "furo", "myst_parser", "sphinx_gallery") if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs the extra docs: no {', '.join(missing)}")
+    folder = tmp_path_factory.mktemp("site")
+    left_out = shutil.ignore_patterns("_build", "auto_examples", "*.sqlite", "*.svg", "index.html", "__pycache__")
+    shutil.copytree(DOCS, folder / "docs", ignore=left_out)
+    for name in ("CHANGELOG.md", "ARCHITECTURE.md"):
+        shutil.copy(ROOT / name, folder)
+    command = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-D", "plot_gallery=0", "-D", "terminal_run=0")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, *command, "docs", "html"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_warnings_and_has_every_public_name_command_and_option(site):
+    lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+    entries = {tuple(line.split(" ")[:2]) if ":cmdoption" not in line else line.split(" std:")[0] for line in lines}
+    objects = {entry[0] for entry in entries if isinstance(entry, tuple)}
+    assert set(public_names()) <= objects
+    assert set(public_methods()) - objects <= {f"marmix.{cls.__name__}.get_params" for cls in CLASSES}
+    for command, options in commands(parser_of_all()):
+        for option in options:
+            assert f"{command.replace(' ', '-')}.{option}" in entries
+
+
+@pytest.mark.slow
+def test_the_site_asks_the_network_for_nothing(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 50
+    for page in pages:
+        loaded = re.findall(
+            r"<(?:script|img|iframe|source)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)", page.read_text()
+        )
+        assert not [one for pair in loaded for one in pair if re.match(r"(https?:)?//", one)], page.name
