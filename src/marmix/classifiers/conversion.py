@@ -42,6 +42,12 @@ def to_sklearn(model: Any) -> Any:
     ------
     ValueError
         Where scikit-learn has no such classifier: several Gaussians a class, averages of candidates.
+
+    Notes
+    -----
+    To ONNX: ``skl2onnx.to_onnx(clf.to_sklearn(), X[:1].astype("float32"))``. All of these go through; of a
+    `LinearDiscriminantAnalysis` of two classes skl2onnx (1.20) doubles the log-odds, whoever fitted it: give its `coef_`,
+    `intercept_`, `classes_` and `n_features_in_` to a `LogisticRegression` and export that.
     """
     check_is_fitted(model)
     if isinstance(model, Pipeline):

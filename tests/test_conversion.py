@@ -1,0 +1,195 @@
+"""A converted classifier of scikit-learn gives the same class probabilities, and is fitted as far as scikit-learn can tell."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.classifiers.conversion import to_sklearn
+
+CASES = {
+    "tied": (MARGaussianMixture(covariance_type="tied", link="logit"), LinearDiscriminantAnalysis),
+    "full": (MARGaussianMixture(covariance_type="full", link="logit"), QuadraticDiscriminantAnalysis),
+    "diag": (MARGaussianMixture(covariance_type="diag", link="logit"), GaussianNB),
+    "spherical": (MARGaussianMixture(covariance_type="spherical", link="logit"), GaussianNB),
+    "logistic": (MARLogisticRegression(link="logit"), LogisticRegression),
+    "quadratic": (MARLogisticRegression(link="logit", degree=2, C=np.inf, n_init=1), Pipeline),
+}
+NAMES = {
+    "int64": np.array([10, 20, 30]),
+    "float32": np.array([1.0, 2.0, 3.0], dtype=np.float32),
+    "text": np.array(["no", "perhaps", "yes"]),
+    "object": np.array(["no", "perhaps", "yes"], dtype=object),
+    "bool": np.array([False, True]),
+}
+
+
+def partly_named(data, names):
+    """The labels by these names, None where they are missing."""
+    y = np.asarray(names)[data.truth % len(names)].astype(object)
+    y[data.missing] = None
+    return y
+
+
+@pytest.fixture(scope="module", params=["two", "three"])
+def data(request, two, three):
+    return {"two": two, "three": three}[request.param]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_probabilities_labels_and_classes_are_the_same(case, data):
+    estimator, kind = CASES[case]
+    clf = estimator.fit(data.X, data.y)
+    found = clf.to_sklearn()
+    assert type(found) is kind
+    check_is_fitted(found)
+    X = np.vstack([data.X, 5.0 * data.X])
+    np.testing.assert_allclose(found.predict_proba(X), clf.predict_proba(X), rtol=0.0, atol=1e-11)
+    np.testing.assert_array_equal(found.predict(X), clf.predict(X))
+    np.testing.assert_array_equal(found.classes_, clf.classes_)
+    assert found.n_features_in_ == 2
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("case", CASES)
+def test_classes_keep_their_type(case, names, two):
+    clf = CASES[case][0].fit(two.X, partly_named(two, NAMES[names][:2]))
+    found = clf.to_sklearn()
+    assert found.classes_.dtype == clf.classes_.dtype
+    np.testing.assert_array_equal(found.predict(two.X), clf.predict(two.X))
+
+
+@settings(max_examples=15)
+@given(st.floats(-3, 3), st.floats(-50, 50), st.sampled_from(["tied", "full", "diag", "logistic", "quadratic"]))
+def test_neither_units_nor_origin_of_the_features_matter(log_scale, origin, case):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = origin * 10.0**log_scale + 10.0**log_scale * (rng.normal(size=(80, 2)) + y[:, None])
+    clf = CASES[case][0].set_params(link=None).fit(X, y)
+    CASES[case][0].set_params(link="logit")
+    np.testing.assert_allclose(clf.to_sklearn().predict_proba(X), clf.predict_proba(X), rtol=0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_names_of_features_come_along_and_are_asked_for(case, two):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(two.X, columns=["length", "width"])
+    clf = CASES[case][0].fit(frame, two.y)
+    found = clf.to_sklearn()
+    assert list(found.feature_names_in_) == ["length", "width"]
+    np.testing.assert_allclose(found.predict_proba(frame), clf.predict_proba(frame), atol=1e-11)
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.predict_proba(frame.rename(columns={"width": "height"}))
+
+
+def test_attributes_are_those_that_scikit_learn_documents(two):
+    tied = MARGaussianMixture(covariance_type="tied", link=None).fit(two.X, two.truth)
+    lda, theirs = tied.to_sklearn(), LinearDiscriminantAnalysis(solver="lsqr", store_covariance=True)
+    theirs.fit(two.X, two.truth)
+    for name in ("means_", "priors_", "covariance_", "coef_"):
+        np.testing.assert_allclose(getattr(lda, name), getattr(theirs, name), rtol=1e-4, atol=1e-6)
+    assert vars(theirs).keys() - vars(lda).keys() <= {"_n_features_out", "explained_variance_ratio_", "scalings_"}
+    full = MARGaussianMixture(link=None).fit(two.X, two.truth)
+    qda = full.to_sklearn()
+    for k in range(2):
+        rotation, scaling = qda.rotations_[k], qda.scalings_[k]
+        np.testing.assert_allclose(rotation @ np.diag(scaling) @ rotation.T, full.covariances_[k], rtol=1e-10)
+        np.testing.assert_allclose(rotation.T @ rotation, np.eye(2), atol=1e-12)
+    logistic = MARLogisticRegression(C=3.0, link=None).fit(two.X, two.y)
+    np.testing.assert_array_equal(logistic.to_sklearn().coef_, logistic.coef_)
+    assert logistic.to_sklearn().C == 3.0
+
+
+def test_a_pipeline_is_converted_step_by_step(three):
+    pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link="logit", degree=2)).fit(three.X, three.y)
+    found = to_sklearn(pipeline)
+    assert [type(step) for step in (found[0], found[-1][0], found[-1][-1])] == [
+        StandardScaler,
+        PolynomialFeatures,
+        LogisticRegression,
+    ]
+    assert found[0] is not pipeline[0]
+    np.testing.assert_allclose(found.predict_proba(three.X), pipeline.predict_proba(three.X), atol=1e-11)
+
+
+def test_a_step_that_is_not_known_is_refused_with_advice(two):
+    pipeline = make_pipeline(MinMaxScaler(), MARLogisticRegression(link=None)).fit(two.X, two.y)
+    with pytest.raises(ValueError, match=r"MinMaxScaler is not converted.*pipeline\[1:\]"):
+        to_sklearn(pipeline)
+
+
+def test_several_gaussians_a_class_are_refused_with_advice(two):
+    clf = MARGaussianMixture(n_components=2, random_state=0, link=None).fit(two.X, two.y)
+    with pytest.raises(ValueError, match="n_components=1"):
+        clf.to_sklearn()
+
+
+def test_what_is_not_fitted_is_refused():
+    with pytest.raises(NotFittedError):
+        MARGaussianMixture().to_sklearn()
+    with pytest.raises(NotFittedError):
+        MARClassifierCV().to_sklearn()
+    with pytest.raises(ValueError, match="no classifier of marmix"):
+        to_sklearn(GaussianNB().fit([[0.0], [1.0]], [0, 1]))
+
+
+GRID = {
+    "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
+    "quadratic": MARLogisticRegression(degree=2, link=None),
+}
+
+
+def test_the_picked_candidate_is_converted_with_names_of_classes_and_features(two):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(two.X, columns=["length", "width"])
+    y = partly_named(two, ["no", "yes"])
+    for grid in ({"tied": GRID["tied"]}, {"quadratic": GRID["quadratic"]}, GRID):
+        choice = MARClassifierCV(estimators=grid, method="pick", cv=3).fit(frame, y)
+        found = choice.to_sklearn()
+        assert list(found.classes_) == ["no", "yes"]
+        assert list(found.feature_names_in_) == ["length", "width"]
+        np.testing.assert_allclose(found.predict_proba(frame), choice.predict_proba(frame), atol=1e-11)
+        np.testing.assert_array_equal(found.predict(frame), choice.predict(frame))
+        assert choice.estimators_[next(iter(grid))][-1].classes_.tolist() == [0, 1]
+
+
+def test_an_average_is_refused_with_advice(two):
+    choice = MARClassifierCV(estimators=GRID, cv=3).fit(two.X, two.y)
+    with pytest.raises(ValueError, match=r"averages 2 classifiers.*method='pick'"):
+        choice.to_sklearn()
+
+
+def onnx_answers(model, X):
+    """Labels and probabilities of an exported classifier."""
+    skl2onnx = pytest.importorskip("skl2onnx", reason="pip install skl2onnx")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="pip install onnxruntime")
+    exported = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+    session = onnxruntime.InferenceSession(exported.SerializeToString(), providers=["CPUExecutionProvider"])
+    labels, proba = session.run(None, {"X": X})
+    return labels.ravel(), proba
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore")  # of the converter's own dependencies
+def test_onnx_gives_the_same_probabilities_in_single_precision(case, data):
+    pipeline = make_pipeline(StandardScaler(), CASES[case][0]).fit(data.X, data.y)
+    found = to_sklearn(pipeline)
+    if case == "tied" and len(found.classes_) == 2:
+        # skl2onnx doubles the log-odds of any LinearDiscriminantAnalysis of two classes; the same line in other words goes through
+        lda, same = found[-1], LogisticRegression()
+        same.coef_, same.intercept_, same.classes_, same.n_features_in_ = lda.coef_, lda.intercept_, lda.classes_, 2
+        found.steps[-1] = ("logisticregression", same)
+    X = data.X.astype(np.float32)
+    labels, proba = onnx_answers(found, X)
+    expected = pipeline.predict_proba(X.astype(float))
+    np.testing.assert_allclose(proba, expected, rtol=0.0, atol=1e-5)
+    clear = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] > 1e-4
+    np.testing.assert_array_equal(labels[clear], pipeline.predict(X.astype(float))[clear])
