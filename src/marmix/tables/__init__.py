@@ -2,6 +2,7 @@
 
 from marmix.tables.cells import as_text
 from marmix.tables.labels import LabelColumn
+from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, open_table
 
-__all__ = ["DataFile", "LabelColumn", "as_text", "open_table"]
+__all__ = ["Counts", "DataFile", "LabelColumn", "Preparation", "as_text", "open_table"]
