@@ -13,15 +13,15 @@ SENTENCE = 1200
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
-def shortened(text: str, limit: int) -> str:
-    """The text itself, or its beginning and an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+def readable(text: str, limit: int | None = SENTENCE) -> str:
+    """Text from the data with a sign for what cannot be printed, shortened to `limit` characters."""
+    printable = _UNPRINTABLE.sub("\ufffd", text)
+    return printable if limit is None or len(printable) <= limit else printable[: limit - 1].rstrip() + "…"
 
 
 def plain(text: str, limit: int | None = SENTENCE) -> str:
-    """Text from the data as HTML that shows it, shortened to `limit` characters."""
-    readable = _UNPRINTABLE.sub("\ufffd", text)
-    return escape(readable if limit is None else shortened(readable, limit))
+    """The same as HTML that shows it."""
+    return escape(readable(text, limit)).replace("\r", "&#13;")  # which the parser would take for a line feed
 
 
 def name(text: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from marmix.inference.tables import number
 from marmix.report import wording
 from marmix.report.contents import Contents, RowTable, Thresholds, finite
-from marmix.report.markup import NAME, name, plain, shortened, table
+from marmix.report.markup import NAME, name, plain, readable, table
 from marmix.report.sections import Section
 from marmix.report.wording import count, percent
 
@@ -27,9 +27,9 @@ def threshold(contents: Contents) -> Section:
     tiles = "".join(
         f'<div class="tile {key}"><dt>{title}</dt><dd id="{key}">{wording.DASH}</dd><dd class="quiet">{words}</dd></div>'
         for key, title, words in (
-            ("precision", "Precision", "of the rows at or above are of the class"),
-            ("recall", "Recall", "of the rows of the class are at or above"),
-            ("accuracy", "Accuracy", "of all rows are on their right side"),
+            ("precision", "Precision", "of the rows at or above it belong to the class"),
+            ("recall", "Recall", "of the rows of the class are at or above it"),
+            ("accuracy", "Accuracy", "of all rows are on the right side of it"),
         )
     )
     sides = "".join(
@@ -40,7 +40,8 @@ def threshold(contents: Contents) -> Section:
     body = (
         f'<div id="slider" class="panel" hidden>{select}'
         '<div class="plot"><svg id="curves" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true"></svg></div>'
-        '<label for="cut" class="cut"><span>Threshold for <bdi id="cut-class"></bdi></span><output id="cut-value" for="cut"></output></label>'
+        '<label for="cut" class="cut"><span>Threshold for <bdi id="cut-class"></bdi></span>'
+        '<output id="cut-value" for="cut"></output></label>'
         f'<input type="range" id="cut" min="0" max="{len(every[0].at) - 1}" step="1" value="{len(every[0].at) // 2}">'
         f'<dl class="tiles">{tiles}</dl>{sides}<p id="cut-words" class="unseen" role="status" aria-live="polite"></p></div>'
         f'<div class="static">{_few(every)}</div>'
@@ -97,7 +98,7 @@ def _row_table(table_of: RowTable) -> str:
     )
     by_class = '<label class="field">Imputed label<select id="by-class"><option value="">all</option></select></label>'
     by_doubt = (
-        '<label class="field">Uncertainty at least <output id="doubt-value" for="doubt"></output>'
+        '<label class="field"><span>Uncertainty at least <output id="doubt-value" for="doubt"></output></span>'
         '<input type="range" id="doubt" min="0" max="100" step="1" value="0"></label>'
     )
     return (
@@ -135,7 +136,7 @@ def data(contents: Contents) -> dict[str, Any]:
         "thresholds": finite(
             [
                 {
-                    "positive": shortened(one.positive, NAME),
+                    "positive": readable(one.positive, NAME),
                     "at": one.at,
                     "precision": one.precision,
                     "recall": one.recall,
@@ -152,7 +153,7 @@ def data(contents: Contents) -> dict[str, Any]:
             "label": rows.label,
             "uncertainty": rows.uncertainty,
             "rows": exact,
-            "shown": [[shortened(cell_text(cell), NAME) for cell in row] for row in exact],
+            "shown": [[readable(cell_text(cell), NAME) for cell in row] for row in exact],
             "page": PAGE,
         },
     }

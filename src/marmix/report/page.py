@@ -72,7 +72,7 @@ def _header(contents: Contents) -> str:
         name(data.file),
         counted(data.rows, "row"),
         counted(len(data.features), "feature"),
-        f"label {name(data.label)}",
+        f"label column {name(data.label)}",
     ]
     items = "".join(f"<li>{fact}</li>" for fact in facts)
     return f'<header><h1>{plain(contents.title)}</h1><ul class="facts">{items}</ul></header>'
@@ -80,4 +80,5 @@ def _header(contents: Contents) -> str:
 
 def _footer(contents: Contents) -> str:
     version = contents.findings.reproduction.versions.get("marmix", "")
-    return f"<footer><p>Made by marmix {plain(version)}. Nothing on this page is sent anywhere; it works without a network.</p></footer>"
+    promise = "This page works without a network and sends nothing anywhere."
+    return f"<footer><p>Made by marmix {plain(version)}. {promise}</p></footer>"

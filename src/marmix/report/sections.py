@@ -54,7 +54,7 @@ def _cards(findings: Findings) -> str:
     ]
     if sure.mean_probability is not None:
         many = (
-            f"is the mean probability of an imputed label: {count(sure.at_least_90)} have at least 90{wording.SPACE}%, "
+            f"is the mean probability of an imputed label; {count(sure.at_least_90)} have at least 90{wording.SPACE}%, "
             f"{count(sure.at_least_99)} at least 99{wording.SPACE}%"
         )
         cards.append(_card("How sure", percent(sure.mean_probability, 1), many))
@@ -94,13 +94,13 @@ def _classes(findings: Findings) -> str:
         ]
         for one in labels.classes
     ]
-    head = ["Class", "Given", "share", "Imputed", "share", "Together"]
+    head = ["Class", "Given", "Share", "Imputed", "Share", "Together"]
     return f"<h3>Labels by class</h3>{table(head, rows, caption='Labels given and imputed by class')}"
 
 
 def _scores(scores: Sequence[ScoreFacts], scored_on: str) -> str:
     if not scores:
-        return f"<h3>How good is the model?</h3><p>{plain(scored_on) or 'There were too few labels to score it.'}</p>"
+        return f"<h3>Scores</h3><p>{plain(scored_on) or 'There were too few labels to score it.'}</p>"
     rows = [
         [
             plain(score.name, NAME),
@@ -111,15 +111,15 @@ def _scores(scores: Sequence[ScoreFacts], scored_on: str) -> str:
         ]
         for score in scores
     ]
-    head = ["Score", "For all rows", "standard error", "Labelled rows only", "Better is"]
+    head = ["Score", "For all rows", "Standard error", "Labelled rows only", "Better is"]
     return (
-        f"<h3>How good is the model?</h3>{table(head, rows, caption='Scores, corrected and plain')}"
+        f"<h3>Scores</h3>{table(head, rows, caption='Scores, corrected and plain')}"
         f"<p>{wording.correction(scores)}</p><p class='quiet'>{plain(scored_on)}</p>"
     )
 
 
 def _score(value: float) -> str:
-    return wording.DASH if value != value else f"{value:.3f}".replace("-", "−")
+    return wording.DASH if value != value else f"{value:.3f}".replace("-", wording.MINUS)
 
 
 def _data(findings: Findings) -> str:
@@ -145,39 +145,40 @@ def _facts(facts: Sequence[tuple[str, str]]) -> str:
 
 
 def drawn(contents: Contents) -> list[Section]:
-    """The sections that are figures."""
-    findings = contents.findings
+    """The sections that are figures: three of one, and one of two."""
+    findings, by_key = contents.findings, {one.key: one for one in contents.figures}
     parts = [
-        (
-            "missingness",
-            "Which rows lose their labels",
-            wording.missingness_lead(findings.missingness),
-            ["missingness"],
-        ),
-        ("uncertainty", "How hard the rows are", wording.uncertainty_lead(findings.labels), ["uncertainty"]),
-        ("classes", "What the classes look like", wording.classes_lead(findings.labels), ["classes"]),
-        ("trust", "Can its probabilities be trusted?", wording.trust_lead(findings.scores), ["calibration", "roc"]),
+        ("missingness", "Which rows lose their labels", wording.missingness_lead(findings.missingness)),
+        ("uncertainty", "How hard the rows are", wording.uncertainty_lead(findings.labels)),
+        ("classes", "What the classes look like", wording.classes_lead(findings.labels)),
     ]
-    return [Section(key, title, lead, _figures(contents, keys)) for key, title, lead, keys in parts]
-
-
-def _figures(contents: Contents, keys: Sequence[str]) -> str:
-    by_key = {one.key: one for one in contents.figures}
-    shown = [_figure(by_key[key]) if key in by_key else _absent(contents.notes.get(key)) for key in keys]
-    return f'<div class="{"pair" if len(keys) > 1 else "single"}">{"".join(shown)}</div>'
+    sections = []
+    for key, title, lead in parts:
+        one = by_key.get(key)
+        body = _figure(one) if one else _absent(contents, key)
+        sections.append(Section(key, plain(one.title) if one else title, lead, f'<div class="single">{body}</div>'))
+    pair = [
+        f"<div><h3>{plain(by_key[key].title)}</h3>{_figure(by_key[key])}</div>"
+        if key in by_key
+        else _absent(contents, key)
+        for key in ("calibration", "roc")
+    ]
+    lead = wording.trust_lead(findings.scores)
+    return [*sections, Section("trust", "How far to trust it", lead, f'<div class="pair">{"".join(pair)}</div>')]
 
 
 def _figure(one: Figure) -> str:
     caption = plain(one.caption)
     return (
-        f'<figure><h3>{plain(one.title)}</h3><picture><source media="screen and (prefers-color-scheme: dark)" '
+        '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
         f'srcset="{_image(one.dark)}" {_size(one.dark)}><img src="{_image(one.light)}" alt="{caption}" {_size(one.light)}>'
         f"</picture><figcaption>{caption}</figcaption></figure>"
     )
 
 
-def _absent(why: str | None) -> str:
-    return f'<p class="note">{plain(why or "There is no figure here: it could not be drawn for these data.")}</p>'
+def _absent(contents: Contents, key: str) -> str:
+    why = contents.notes.get(key, "There is no figure here: it could not be drawn for these data.")
+    return f'<p class="note">{plain(why)}</p>'
 
 
 def _image(png: bytes) -> str:
@@ -195,12 +196,14 @@ def parameters(findings: Findings) -> Section:
     model, estimates = findings.model, findings.estimates
     first = [one for one in estimates if wording.is_mechanism(one)] if len(estimates) > wording.MANY else estimates
     rest = [one for one in estimates if one not in first]
-    more = f"<details><summary>The other {count(len(rest))} parameters</summary>{_estimates(rest, 'The other parameters')}</details>"
+    others = _estimates(rest, "The other parameters")
+    more = f"<details><summary>The other {count(len(rest))} parameters</summary>{others}</details>"
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
     body = [
         f"<p>{plain(model.name)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
         _facts(settings) if settings else "",
         _estimates(first, "Parameters with intervals") if first else "",
+        f"<p class='quiet'>{wording.SLOPE}</p>" if any(one.name == "alpha_1" for one in first) else "",
         more if rest else "",
         _candidates(model.candidates) if model.candidates else "",
     ]
@@ -211,7 +214,7 @@ def _estimates(estimates: Sequence[Estimate], caption: str) -> str:
     rows = [
         [name(one.name), figure(one.value), figure(one.stderr), figure(one.low), figure(one.high)] for one in estimates
     ]
-    return table(["Parameter", "Estimate", "standard error", "95 % from", "to"], rows, caption=caption)
+    return table(["Parameter", "Estimate", "Standard error", f"95{wording.SPACE}% from", "to"], rows, caption=caption)
 
 
 def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
@@ -219,7 +222,7 @@ def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
     words = sum(any(isinstance(row.get(key), str) for row in candidates) for key in head)
     head.sort(key=lambda key: not any(isinstance(row.get(key), str) for row in candidates))
     rows = [[_value(row.get(key)) for key in head] for row in candidates]
-    titles = [plain(key.replace("_stderr", ": standard error").replace("_", " "), NAME) for key in head]
+    titles = [plain(key.replace("_stderr", ": standard error").replace("_", " ").capitalize(), NAME) for key in head]
     body = table(titles, rows, caption="Models that were compared", words=words)
     return f"<details><summary>The {count(len(candidates))} models that were compared</summary>{body}</details>"
 
@@ -248,7 +251,8 @@ def reproduced(findings: Findings) -> Section:
         ("Versions", ", ".join(f"{plain(key, NAME)} {plain(value, NAME)}" for key, value in again.versions.items())),
     ]
     body = (
-        f'<div class="command"><pre tabindex="0" aria-label="Command"><code id="command">{plain(again.command, None)}</code></pre>'
+        '<div class="command"><pre tabindex="0" role="region" aria-label="Command">'
+        f'<code id="command">{plain(again.command, None)}</code></pre>'
         '<button type="button" id="copy" hidden>Copy</button><span class="unseen" role="status" id="copied"></span></div>'
     )
     lead = "The same command, the same file and the same versions give the same report."

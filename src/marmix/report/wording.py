@@ -6,10 +6,15 @@ from marmix.inference.tables import listed, number, p_text
 from marmix.report.contents import Comparison, Estimate, Findings, LabelFacts, MissingnessFacts, ScoreFacts, Thresholds
 from marmix.report.markup import name
 
-DASH = "–"
+DASH = "\u2013"
+MINUS = "\u2212"
 SPACE = "\u00a0"  # holds a number and its unit together
 MANY = 30  # estimates from which on only those of the mechanism are shown at once
 HALF = 0.5
+SLOPE = (
+    "The missingness curve has a height, alpha_0, and a slope, alpha_1: how strongly missing labels depend on how unclear the "
+    "class is. A slope of 0 means not at all."
+)
 
 
 def count(value: int) -> str:
@@ -46,26 +51,25 @@ def figure(value: float | None) -> str:
     text = number(abs(value))
     whole, dot, rest = text.partition(".")
     text = f"{int(whole):,}{dot}{rest}" if whole.isdigit() else text
-    return f"−{text}" if value < 0.0 else text
+    return f"{MINUS}{text}" if value < 0.0 else text
 
 
 def found_lead(labels: LabelFacts, rows: int) -> str:
     """How many labels were missing, imputed, and wrong by expectation."""
     if labels.missing == 0:
         return f"None of the {counted(rows, 'row')} is without a label, so nothing had to be imputed."
-    missing = f"Of {counted(rows, 'row')}, {count(labels.missing)} had no label ({share_of(labels.missing, rows)})"
+    missing = f"Of {counted(rows, 'row')}, {count(labels.missing)} ({share_of(labels.missing, rows)}) had no label."
     if labels.imputed == 0:
-        return f"{missing}; none of them could be imputed."
+        return f"{missing} None of them could be imputed."
     which = "all of them" if labels.unfilled == 0 else f"{count(labels.imputed)} of them"
-    return f"{missing}; {which} received one from the model{_expected(labels)}."
+    return f"{missing} The model imputed {which}{_expected(labels)}."
 
 
 def _expected(labels: LabelFacts) -> str:
     errors = labels.certainty.expected_errors
     if errors is None:
         return ""
-    wrong = "fewer than one" if errors < HALF else f"about {count(round(errors))}"
-    return f", of which {wrong} will be wrong if the model is right about its own doubts"
+    return f", and expects {'none' if errors < HALF else f'about {count(round(errors))}'} of these to be wrong"
 
 
 def chance(missingness: MissingnessFacts) -> str:
@@ -126,7 +130,7 @@ def classes_lead(labels: LabelFacts) -> str:
     before = share_of(largest.given, labels.given)
     if labels.imputed == 0:
         return f"{name(largest.name)} is the largest class, with {before} of the labels."
-    return f"With the imputed labels, {name(largest.name)} is the largest class: {after} of the rows, {before} of the given labels."
+    return f"With the imputed labels, {name(largest.name)} is the largest class: {after} of all labels, {before} of those given."
 
 
 def trust_lead(scores: Sequence[ScoreFacts]) -> str:
@@ -148,7 +152,7 @@ def correction(scores: Sequence[ScoreFacts]) -> str:
     if all(abs(gap) <= 1.0 for gap in gaps):
         return f"{why} Here the two agree within the standard error."
     if all(gap >= -1.0 for gap in gaps):
-        return f"{why} Here the plain scores are too good to be true."
+        return f"{why} Here the plain scores are too optimistic."
     if all(gap <= 1.0 for gap in gaps):
         return f"{why} Here the plain scores are too pessimistic."
     return f"{why} Here some plain scores are too good and some are not good enough."
@@ -178,8 +182,8 @@ def threshold_lead(thresholds: Sequence[Thresholds]) -> str:
         precision, recall = one.precision[middle], one.recall[middle]
         if precision is not None and recall is not None:
             return (
-                f"{trade} At {percent(one.at[middle])}, {percent(precision)} of the rows called {name(one.positive)} are so, and "
-                f"{percent(recall)} of those that are so are found."
+                f"{trade} At {percent(one.at[middle])}, {percent(precision)} of the rows called {name(one.positive)} are "
+                f"{name(one.positive)}, and {percent(recall)} of the rows that are {name(one.positive)} are found."
             )
     return trade
 
@@ -189,7 +193,7 @@ def rows_lead(shown: int, of: int) -> str:
     if shown == 0:
         return "There is no row without a label."
     which = f"All {count(of)} rows" if shown >= of else f"The {count(shown)} rows of {count(of)}"
-    return f"{which} without a label, the most uncertain first: a label for one of the first teaches the model most."
+    return f"{which} without a label, the most uncertain first: labels for the first ones teach the model most."
 
 
 def estimates_lead(estimates: Sequence[Estimate]) -> str:
