@@ -20,7 +20,7 @@ from reports import HOSTILE, four_classes, two_classes, with_texts
 from marmix.report import report_html
 from marmix.report.contents import RowTable
 
-REPORTS = {"two classes": two_classes, "four classes": four_classes, "hostile texts": lambda: with_texts(HOSTILE)}
+REPORTS = {"two classes": two_classes, "hostile texts": lambda: with_texts(HOSTILE)}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,13 @@ def test_a_report_loads_without_an_error_or_a_request(browser, report):
 def test_the_slider_says_what_the_contents_hold(browser, report):
     with open_page(browser, report[1]) as opened:
         check_slider(opened, report[0].thresholds)
+        check_quiet(opened)
+
+
+def test_each_class_has_its_own_thresholds(browser, tmp_path):
+    contents = four_classes()
+    with open_page(browser, written(contents, tmp_path / "report.html")) as opened:
+        check_slider(opened, contents.thresholds)
         check_quiet(opened)
 
 

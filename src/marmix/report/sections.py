@@ -197,7 +197,7 @@ def parameters(findings: Findings) -> Section:
     first = [one for one in estimates if wording.is_mechanism(one)] if len(estimates) > wording.MANY else estimates
     rest = [one for one in estimates if one not in first]
     others = _estimates(rest, "The other parameters")
-    more = f"<details><summary>The other {count(len(rest))} parameters</summary>{others}</details>"
+    more = f"<details><summary>The other parameters ({count(len(rest))})</summary>{others}</details>"
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
     body = [
         f"<p>{plain(model.name)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
@@ -224,7 +224,7 @@ def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
     rows = [[_value(row.get(key)) for key in head] for row in candidates]
     titles = [plain(key.replace("_stderr", ": standard error").replace("_", " ").capitalize(), NAME) for key in head]
     body = table(titles, rows, caption="Models that were compared", words=words)
-    return f"<details><summary>The {count(len(candidates))} models that were compared</summary>{body}</details>"
+    return f"<details><summary>Models that were compared ({count(len(candidates))})</summary>{body}</details>"
 
 
 def _value(value: Any) -> str:
