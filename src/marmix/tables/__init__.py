@@ -2,7 +2,19 @@
 
 from marmix.tables.cells import as_text
 from marmix.tables.labels import LabelColumn
+from marmix.tables.outputs import Output, one_file
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, open_table
+from marmix.tables.writing import RowWriter
 
-__all__ = ["Counts", "DataFile", "LabelColumn", "Preparation", "as_text", "open_table"]
+__all__ = [
+    "Counts",
+    "DataFile",
+    "LabelColumn",
+    "Output",
+    "Preparation",
+    "RowWriter",
+    "as_text",
+    "one_file",
+    "open_table",
+]
