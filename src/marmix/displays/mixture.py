@@ -258,19 +258,16 @@ def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], A
     """Places of at most so many rows, labelled and not, and how many rows each stands for."""
     if most < 2:
         raise ValueError(f"max_points={most!r} must be at least 2.")
-    groups = [np.flatnonzero(z >= 0), np.flatnonzero(z < 0)]
-    half = most // 2
-    sizes = [len(group) for group in groups]
-    if sum(sizes) > most:
-        sizes = [min(sizes[i], max(half, most - sizes[1 - i])) for i in (0, 1)]
+    labelled, others = np.flatnonzero(z >= 0), np.flatnonzero(z < 0)
+    first = min(len(labelled), max(most // 2, most - len(others)))
     rng = check_random_state(random_state)
-    chosen = [rng.choice(group, size, replace=False) for group, size in zip(groups, sizes, strict=True)]
-    each = np.concatenate(
-        [np.full(len(own), len(group) / max(len(own), 1)) for own, group in zip(chosen, groups, strict=True)]
-    )
-    places = np.concatenate(chosen)
-    order = np.argsort(places)
-    return places[order], each[order]
+    places, weights = [], []
+    for group, size in ((labelled, first), (others, min(len(others), most - first))):
+        places.append(rng.choice(group, size, replace=False))
+        weights.append(np.full(size, len(group) / max(size, 1)))
+    chosen = np.concatenate(places)
+    order = np.argsort(chosen)
+    return chosen[order], np.concatenate(weights)[order]
 
 
 def _axis(values: Array) -> Array:

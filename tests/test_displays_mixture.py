@@ -1,0 +1,230 @@
+"""The display of a fit: directions, ellipses, densities and boundaries against what defines them."""
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, multivariate_normal
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from marmix import BoundaryWarning, MARGaussianMixture, MARLogisticRegression
+from marmix.displays import MixtureDisplay
+from marmix.displays.drawing import canvas
+from marmix.displays.mixture import _sample
+
+matplotlib.use("Agg")
+
+MIXTURES = pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+
+
+def shown(fit, X, y, **options):
+    return MixtureDisplay.from_estimator(fit, X, y, ax=canvas(4, 4)[1], **options)
+
+
+def labelled_fit(data, **options):
+    """A fit to all labels: that of discriminant analysis."""
+    with pytest.warns(BoundaryWarning, match="Every row has a label"):
+        return MARGaussianMixture(**options).fit(data.X, data.truth)
+
+
+# Directions.
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_directions_of_a_tied_fit_to_all_labels_are_those_of_lda(classes, simulate):
+    data = simulate(300, classes=classes, d=5, distance=3.0)
+    found = shown(labelled_fit(data, covariance_type="tied"), data.X, data.truth)
+    lda = LinearDiscriminantAnalysis(solver="eigen").fit(data.X, data.truth)
+    for i in range(min(classes - 1, 2)):
+        cosine = found.matrix[i] @ lda.scalings_[:, i]
+        cosine /= np.linalg.norm(found.matrix[i]) * np.linalg.norm(lda.scalings_[:, i])
+        assert abs(cosine) == pytest.approx(1.0, abs=1e-8)
+    np.testing.assert_allclose(found.points, (data.X - found.origin) @ found.matrix.T)
+
+
+def test_coordinates_have_unit_spread_within_the_classes_and_are_uncorrelated(simulate):
+    data = simulate(300, classes=2, d=4)
+    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    within = np.einsum("k,kij->ij", fit.weights_, fit.covariances_)
+    np.testing.assert_allclose(found.matrix @ within @ found.matrix.T, np.eye(2), atol=1e-9)
+
+
+def test_the_second_axis_of_two_classes_is_where_their_spreads_differ(simulate):
+    rng = np.random.default_rng(0)
+    truth = np.arange(400) % 2
+    X = rng.normal(size=(400, 5))
+    X[:, 0] += 3 * truth
+    X[truth == 1, 3] *= 4.0  # four times as wide in one class as in the other
+    with pytest.warns(BoundaryWarning, match="Every row has a label"):
+        fit = MARGaussianMixture(covariance_type="diag").fit(X, truth)
+    found = shown(fit, X, truth)
+    assert np.abs(found.matrix[1]).argmax() == 3
+    assert found.names[0].startswith("first discriminant direction\n(mostly x0")
+    assert found.names[1].startswith("across it, where the classes' spreads differ most\n(mostly x3")
+
+
+def test_a_logistic_regression_is_drawn_along_its_coefficients(simulate):
+    data = simulate(300, d=4)
+    fit = MARLogisticRegression(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    cosine = found.matrix[0] @ fit.coef_[0] / np.linalg.norm(found.matrix[0]) / np.linalg.norm(fit.coef_[0])
+    assert abs(cosine) == pytest.approx(1.0, abs=1e-8)
+    (line,) = found.boundary  # so every row is on the side of its own prediction
+    across = line[:, 0]
+    np.testing.assert_allclose(across, across[0], rtol=1e-6)
+    side = found.points[:, 0] > across[0]
+    assert len({bool(s) == bool(p) for s, p in zip(side, fit.predict(data.X), strict=True)}) == 1
+    assert not found.ellipses
+    assert not found.densities
+
+
+# Ellipses.
+
+
+@MIXTURES
+def test_points_of_an_ellipse_satisfy_its_equation(covariance_type, simulate):
+    data = simulate(250, classes=3, distance=3.0)
+    fit = MARGaussianMixture(covariance_type=covariance_type, link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    full = {
+        "full": fit.covariances_,
+        "tied": [fit.covariances_] * 3,
+        "diag": [np.diag(row) for row in fit.covariances_] if covariance_type == "diag" else None,
+        "spherical": [v * np.eye(2) for v in fit.covariances_] if covariance_type == "spherical" else None,
+    }[covariance_type]
+    for (label, points), mean, covariance in zip(found.ellipses, fit.means_, full, strict=True):
+        apart = points - mean
+        distance = np.einsum("ni,ij,nj->n", apart, np.linalg.inv(covariance), apart)
+        np.testing.assert_allclose(distance, chi2.ppf(0.95, 2), rtol=1e-8)
+        assert fit.predict(points.mean(axis=0)[None, :])[0] == label
+
+
+def test_every_component_has_an_ellipse_of_the_colour_of_its_class(simulate):
+    data = simulate(250, distance=3.0)
+    fit = MARGaussianMixture(link="logit", n_components={0: 2, 1: 1}, random_state=0).fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    assert [label for label, _ in found.ellipses] == fit.component_classes_.tolist() == [0, 0, 1]
+    outlines = found.ax_.lines[:3]
+    assert outlines[0].get_color() == outlines[1].get_color() != outlines[2].get_color()
+
+
+# Boundaries.
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["full", "tied", "logistic", "quadratic"])
+def test_on_the_boundary_the_two_largest_posteriors_are_equal(kind, classes, simulate):
+    data = simulate(300, classes=classes, distance=2.5)
+    fit = {
+        "full": MARGaussianMixture(link="logit"),
+        "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
+        "logistic": MARLogisticRegression(link="logit"),
+        "quadratic": MARLogisticRegression(link="logit", degree=2),
+    }[kind].fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    at = np.vstack(found.boundary)
+    largest = np.sort(fit.predict_proba(at), axis=1)
+    assert len(at) > 100
+    assert np.quantile(largest[:, -1] - largest[:, -2], 0.98) < 1e-3  # but for the corner where three meet
+    assert np.max(largest[:, -1] - largest[:, -2]) < 0.02
+
+
+def test_scores_on_the_grid_are_those_of_the_fit(simulate):
+    data = simulate(250, classes=3, distance=2.5)
+    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    i, j = 17, 201
+    at = np.array([found.grid[0][j], found.grid[1][i]])
+    density = [multivariate_normal(m, c).pdf(at) for m, c in zip(fit.means_, fit.covariances_, strict=True)]
+    np.testing.assert_allclose(np.exp(found.scores[:, i, j]), fit.weights_ * density, rtol=1e-9)
+
+
+def test_two_of_many_features_show_what_these_two_alone_say(simulate):
+    data = simulate(300, classes=2, d=4)
+    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y, features=["x2", 0])
+    np.testing.assert_array_equal(found.points, data.X[:, [2, 0]])
+    assert found.names == ["x2", "x0"]
+    at = np.array([found.grid[0][40], found.grid[1][99]])
+    pair = np.ix_([2, 0], [2, 0])
+    density = [
+        multivariate_normal(m[[2, 0]], c[pair]).pdf(at) for m, c in zip(fit.means_, fit.covariances_, strict=True)
+    ]
+    np.testing.assert_allclose(np.exp(found.scores[:, 99, 40]), fit.weights_ * density, rtol=1e-9)
+
+
+@pytest.mark.parametrize("features", [["x9"], [0, 0], [0, 1, 2], [], [7], "y"])
+def test_features_that_cannot_be_drawn_are_refused(features, simulate):
+    data = simulate(200, d=4)
+    fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(data.X, data.y)
+    with pytest.raises(ValueError, match="must be one or two of the columns x0, x1, x2, x3, by name or by place"):
+        shown(fit, data.X, data.y, features=features)
+
+
+# One coordinate.
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_densities_in_one_coordinate_integrate_to_the_shares_of_the_classes(classes, simulate):
+    data = simulate(400, classes=classes, d=1, distance=3.0)
+    fit = MARGaussianMixture(link="logit", n_components={0: 2}, random_state=0).fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    (x,) = found.grid
+    areas = np.trapezoid(np.exp(found.scores), x, axis=1)
+    np.testing.assert_allclose(areas, fit.class_prior_, atol=0.01)
+    for at in found.boundary:
+        largest = np.sort(fit.predict_proba(at[None, :])[0])
+        assert largest[-1] == pytest.approx(largest[-2], abs=1e-9)
+    assert found.boundary
+
+
+def test_a_logistic_regression_in_one_coordinate_has_probabilities(simulate):
+    data = simulate(400, d=1)
+    fit = MARLogisticRegression(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    drawn = np.array([line.get_ydata() for line in found.ax_.lines[:2]])
+    np.testing.assert_allclose(drawn, fit.predict_proba(found.grid[0][:, None]).T, rtol=1e-9)
+    (at,) = found.boundary
+    assert at[0] == pytest.approx(-fit.intercept_[0] / fit.coef_[0, 0])
+
+
+# Rows.
+
+
+def test_given_labels_are_filled_and_imputed_ones_hollow(simulate):
+    data = simulate(300)
+    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y)
+    np.testing.assert_array_equal(found.given, data.y >= 0)
+    np.testing.assert_array_equal(fit.classes_[found.codes], fit.transduction_)
+    drawn = {(len(c.get_offsets()), len(c.get_facecolors()) > 0) for c in found.ax_.collections}
+    expected = {(int(((fit.transduction_ == k) & (found.given == g)).sum()), g) for k in (0, 1) for g in (False, True)}
+    assert drawn == expected
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(2, 200))
+def test_a_sample_of_rows_has_both_kinds_and_stands_for_all_of_them(labelled, unlabelled, most):
+    if labelled + unlabelled == 0:
+        return
+    z = np.random.default_rng(0).permutation(np.repeat([0, -1], [labelled, unlabelled]))
+    places, weights = _sample(z, most, 0)
+    assert len(places) == min(most, len(z))
+    assert (np.diff(places) > 0).all()
+    for kind, n in ((0, labelled), (-1, unlabelled)):
+        own = z[places] == kind
+        assert weights[own].sum() == pytest.approx(n)
+        assert own.sum() >= min(n, most // 2)
+
+
+def test_of_very_many_rows_some_are_drawn_and_it_is_said(simulate):
+    data = simulate(3000)
+    fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(data.X, data.y)
+    found = shown(fit, data.X, data.y, max_points=400)
+    assert len(found.points) == 400
+    n = int((data.y >= 0).sum())
+    assert found.note_ == f"Drawn are 200 of {n:,} labelled rows and 200 of {3000 - n:,} rows without a label."
+    again = shown(fit, data.X, data.y, max_points=400)
+    np.testing.assert_array_equal(again.points, found.points)
