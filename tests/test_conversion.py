@@ -183,7 +183,7 @@ def test_onnx_gives_the_same_probabilities_in_single_precision(case, data):
     pipeline = make_pipeline(StandardScaler(), CASES[case][0]).fit(data.X, data.y)
     found = to_sklearn(pipeline)
     if case == "tied" and len(found.classes_) == 2:
-        # skl2onnx doubles the log-odds of any LinearDiscriminantAnalysis of two classes; the same line in other words goes through
+        # skl2onnx doubles the log-odds of any LinearDiscriminantAnalysis of two classes; as a LogisticRegression it goes through
         lda, same = found[-1], LogisticRegression()
         same.coef_, same.intercept_, same.classes_, same.n_features_in_ = lda.coef_, lda.intercept_, lda.classes_, 2
         found.steps[-1] = ("logisticregression", same)

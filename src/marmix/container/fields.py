@@ -47,10 +47,6 @@ class Fields:
                 "know. Upgrade marmix, or load it with the version that wrote it."
             )
 
-    def remaining(self) -> list[str]:
-        """Names of the fields that nobody asked for yet."""
-        return list(self._values)
-
     def part(self, name: str) -> "Fields":
         """A field that has fields."""
         return Fields(self.anything(name), f"{self.where}, {name}")

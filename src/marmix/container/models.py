@@ -119,11 +119,13 @@ def input_of(model: Any) -> dict[str, Any]:
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     first, last = steps[0], steps[-1]
     names = getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])
-    dtypes = getattr(first, "feature_dtypes_", ["float64"] * len(names))
+    features = [(str(name), "float64") for name in names]
+    if _is_preparation(first):
+        features = [(column["name"], column["kind"]) for column in first.columns_]
     return {
         "class": type(model).__name__,
-        "classes": Encoder().encode(list(last.classes_.tolist())),
-        "features": [{"name": str(name), "dtype": str(dtype)} for name, dtype in zip(names, dtypes, strict=True)],
+        "classes": Encoder().encode(last.classes_.tolist()),
+        "features": [{"name": name, "dtype": kind} for name, kind in features],
     }
 
 
@@ -217,10 +219,15 @@ def _results(fitted: Fields, size: int) -> dict[str, Any]:
 
 
 def _restore_preparation(step: Any, fitted: Fields) -> None:
-    """Lists, dicts, numbers and text; the class itself says whether they belong together."""
-    for name in list(fitted.remaining()):
-        setattr(step, name, fitted.anything(name))
-    width_of(step)
+    step.n_features_in_, step.n_rows_ = fitted.whole("n_features_in_", 1), fitted.whole("n_rows_", 1)
+    step.notes_, step.feature_names_in_ = fitted.texts("notes_"), fitted.texts("feature_names_in_")
+    step.columns_ = fitted.anything("columns_")
+    names = step.features_in()  # looks at the columns itself
+    if len(step.feature_names_in_) != step.n_features_in_ or not set(names) <= set(step.feature_names_in_):
+        raise fitted.refuse("columns_", "among the features")
+    if len(set(names)) < len(names) or step.impute not in ("median", "drop"):
+        raise fitted.refuse("columns_", "a list of different columns")
+    fitted.finish()
 
 
 def _preparation() -> Kind:

@@ -1,0 +1,464 @@
+"""A model in a file: what comes back is what was saved, and what is no whole and sound file is refused with a reason."""
+
+import hashlib
+import io
+import json
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from model_files import saved
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.container import ContainerError, describe, load, save
+from marmix.container.plain import Decoder, Encoder, parse, written
+
+STORED = Path(__file__).parent / "data"
+
+MODELS = {
+    "full": MARGaussianMixture(link="logit"),
+    "tied, share": MARGaussianMixture(covariance_type="tied", mcar_share=True, shape=0.5),
+    "diag, several": MARGaussianMixture(covariance_type="diag", n_components={"yes": 2}, random_state=0),
+    "spherical, ignored": MARGaussianMixture(covariance_type="spherical", link=None),
+    "own start": MARGaussianMixture(
+        link="logit", init={"alpha": [0.5, -1.0], "means": np.eye(2)}, uncertainty="entropy"
+    ),
+    "logistic": MARLogisticRegression(C=np.inf, link="cloglog", classes=["yes", "no"], uncertainty="signed-margin"),
+    "quadratic, covariate": MARLogisticRegression(degree=2, link="logit", mechanism_features=[1], n_init=1),
+}
+
+
+def named(data, names=("no", "yes")):
+    """Labels by name, None where they are missing."""
+    y = np.array(names, dtype=object)[data.truth]
+    y[data.missing] = None
+    return y
+
+
+def vars_of(model):
+    return {name: value for name, value in vars(model).items() if name != "transduction_"}
+
+
+def same(one, other):
+    """Equal to the last bit, of the same types, at any depth; functions that were derived aside."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray) and one.dtype == object:
+        return same(one.tolist(), other.tolist())
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if hasattr(one, "__dict__") and not callable(one):
+        a, b = ({k: v for k, v in vars(x).items() if k not in ("measured", "transduction_")} for x in (one, other))
+        return set(a) == set(b) and all(same(a[key], b[key]) for key in a)
+    return one is other or one == other or (one != one and other != other)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def fitted(request, two):
+    return clone(MODELS[request.param]).fit(two.X, named(two))
+
+
+def test_every_attribute_comes_back_to_the_last_bit(fitted, tmp_path):
+    again = load(saved(fitted, tmp_path))
+    assert type(again) is type(fitted)
+    before, after = vars_of(fitted), vars_of(again)
+    assert set(after) == set(before)
+    assert [name for name in before if not same(before[name], after[name])] == []
+
+
+def test_every_answer_is_the_same(fitted, two, tmp_path):
+    again, y = load(saved(fitted, tmp_path)), named(two)
+    for ask in (
+        lambda clf: clf.predict_proba(two.X),
+        lambda clf: clf.predict_log_proba(10.0 * two.X),
+        lambda clf: clf.predict(two.X),
+        lambda clf: clf.uncertainty(two.X),
+        lambda clf: clf.impute(two.X, y),
+        lambda clf: clf.score(two.X, y),
+        lambda clf: [clf.aic(), clf.bic(), clf.icl(), clf.bic(two.X[:50], y[:50])],
+        lambda clf: str(clf.summary()),
+        lambda clf: repr(clf.get_params()),
+        lambda clf: repr(clone(clf)),
+        lambda clf: clone(clf).fit(two.X, y).loglik_,
+    ):
+        assert same(ask(again), ask(fitted))
+    if fitted.link is None:
+        assert not hasattr(again, "missing_proba")
+    else:
+        assert same(again.missing_proba(two.X), fitted.missing_proba(two.X))
+
+
+def test_inference_knows_the_rows_again(two, tmp_path):
+    clf = MARLogisticRegression(C=np.inf, link="logit").fit(two.X, two.y)
+    again = load(saved(clf, tmp_path))
+    assert same(again.inference(two.X, two.y).bse, clf.inference(two.X, two.y).bse)
+    with pytest.raises(ValueError, match="not the rows"):
+        again.inference(two.X[1:], two.y[1:])
+
+
+@pytest.mark.parametrize("estimator", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")], ids=str)
+def test_a_warm_start_goes_on_from_the_file(estimator, two, tmp_path):
+    clf = clone(estimator).set_params(warm_start=True).fit(two.X, two.y)
+    again = load(saved(clf, tmp_path))
+    again.fit(two.X[10:], two.y[10:])
+    clf.fit(two.X[10:], two.y[10:])
+    assert again.loglik_ == clf.loglik_
+    assert again.n_iter_ == clf.n_iter_
+
+
+def test_labels_of_the_training_rows_are_not_in_the_file(two, tmp_path):
+    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
+    with pytest.raises(AttributeError, match="nor saved with the model"):
+        _ = load(saved(clf, tmp_path)).transduction_
+    many = MARGaussianMixture(link="logit").fit(np.tile(two.X, (20, 1)), np.tile(two.y, 20))
+    few_bytes = saved(clf, tmp_path).stat().st_size
+    assert saved(many, tmp_path).stat().st_size < 1.2 * few_bytes
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array([3, 7], dtype=np.int8),
+        np.array([3, 7], dtype=np.uint64),
+        np.array([1.0, 2.0], dtype=np.float32),
+        np.array([False, True]),
+        np.array(["n", "yes"], dtype="<U30"),
+        np.array(["n\u00e4", "<yes> & \U0001f600"], dtype=object),
+    ],
+    ids=lambda names: str(names.dtype),
+)
+def test_classes_keep_their_type(names, two, tmp_path):
+    y = np.ma.masked_array(names[two.truth], two.missing)
+    clf = MARGaussianMixture(link=None, covariance_type="tied").fit(two.X[~two.missing], y.data[~two.missing])
+    again = load(saved(clf, tmp_path))
+    assert same(again.classes_, clf.classes_)
+    assert same(again.predict(two.X), clf.predict(two.X))
+
+
+def test_names_of_features_come_back(two, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(two.X, columns=["length", "width"])
+    for clf in (MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit", mechanism_features=["width"])):
+        again = load(saved(clf.fit(frame, two.y), tmp_path))
+        assert same(again.feature_names_in_, clf.feature_names_in_)
+        assert same(again.predict_proba(frame), clf.predict_proba(frame))
+        with pytest.raises(ValueError, match="feature names should match"):
+            again.predict(frame[["width", "length"]])
+
+
+def test_a_fit_without_missing_labels_comes_back(two, tmp_path):
+    with pytest.warns(UserWarning, match="Every row has a label"):
+        clf = MARGaussianMixture().fit(two.X, two.truth)
+    again = load(saved(clf, tmp_path))
+    assert again.alpha_[0] == -np.inf
+    assert np.isnan(again.shape_)
+    assert not again.missing_proba(two.X).any()
+
+
+# Pipelines and choices
+
+
+def test_a_pipeline_comes_back_with_its_scaler_and_its_output(two, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(two.X, columns=["length", "width"])
+    pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link="logit")).set_output(transform="pandas")
+    pipeline.fit(frame, two.y)
+    again = load(saved(pipeline, tmp_path))
+    assert same(again.predict_proba(frame), pipeline.predict_proba(frame))
+    assert repr(again) == repr(pipeline)
+    assert list(again[0].transform(frame).columns) == ["length", "width"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"with_mean": False}, {"with_std": False}, {"with_mean": False, "with_std": False}]
+)
+def test_scalers_of_every_kind_come_back(options, two, tmp_path):
+    pipeline = Pipeline([("a", StandardScaler(**options)), ("b", MARLogisticRegression(link=None))]).fit(two.X, two.y)
+    again = load(saved(pipeline, tmp_path))
+    assert same(dict(sorted(vars(again[0]).items())), dict(sorted(vars(pipeline[0]).items())))
+    assert same(again.predict_proba(two.X), pipeline.predict_proba(two.X))
+
+
+GRID = {
+    "tied, #1": MARGaussianMixture(covariance_type="tied", link="logit"),
+    "a pipeline": make_pipeline(StandardScaler(), MARLogisticRegression(link=None)),
+}
+
+
+@pytest.mark.parametrize("method", ["average", "pick"])
+def test_a_choice_comes_back_with_its_candidates(method, two, tmp_path):
+    choice = MARClassifierCV(estimators=GRID, method=method, cv=3).fit(two.X, named(two))
+    again = load(saved(choice, tmp_path))
+    for ask in (
+        lambda clf: clf.predict_proba(two.X),
+        lambda clf: clf.predict(two.X),
+        lambda clf: str(clf.summary()),
+        lambda clf: [clf.weights_, clf.score_, clf.comparison_, clf.verdict_, clf.notes_, clf.results_, clf.classes_],
+        lambda clf: repr(clf),
+        lambda clf: clone(clf).fit(two.X, named(two)).predict_proba(two.X),
+    ):
+        assert same(ask(again), ask(choice))
+    for name in ("transduction_", "held_out_proba_", "missing_proba_"):
+        with pytest.raises(AttributeError, match="not saved with the model"):
+            getattr(again, name)
+
+
+def test_a_table_is_prepared_as_before(two, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    from marmix.tables.preparation import Preparation
+
+    frame = pandas.DataFrame(
+        {"length": two.X[:, 0], "width": two.X[:, 1], "kind": np.array(["p", "q", "r"])[two.truth]}
+    )
+    frame.loc[two.X[:, 0] > 1.0, "kind"] = "r"
+    frame.loc[3, "width"] = np.nan
+    pipeline = make_pipeline(Preparation(), StandardScaler(), MARLogisticRegression(link="logit")).fit(frame, two.y)
+    again = load(saved(pipeline, tmp_path))
+    assert same(again.predict_proba(frame), pipeline.predict_proba(frame))
+    assert same(again[0].columns_, pipeline[0].columns_)
+    assert describe(tmp_path / "model.marmix")["features"] == [
+        {"name": "length", "dtype": "number"},
+        {"name": "width", "dtype": "number"},
+        {"name": "kind", "dtype": "category"},
+    ]
+
+
+# The file
+
+
+@pytest.fixture(scope="module")
+def clf(two):
+    return MARGaussianMixture(link="logit").fit(two.X, named(two))
+
+
+def test_the_same_model_gives_the_same_bytes_also_after_loading(clf, tmp_path):
+    first = saved(clf, tmp_path).read_bytes()
+    save(clf, tmp_path / "again.marmix")
+    assert (tmp_path / "again.marmix").read_bytes() == first
+    save(load(tmp_path / "again.marmix"), tmp_path / "third.marmix")
+    assert (tmp_path / "third.marmix").read_bytes() == first
+
+
+def test_any_program_that_knows_zip_and_numpy_can_read_it(clf, tmp_path):
+    with zipfile.ZipFile(saved(clf, tmp_path)) as file:
+        assert file.testzip() is None
+        assert {info.compress_type for info in file.infolist()} == {zipfile.ZIP_STORED}
+        model = json.loads(file.read("model.json"))
+        means = np.load(io.BytesIO(file.read("arrays/fitted.means_.npy")), allow_pickle=False)
+        digest, name = file.read("model.sha256").decode().split()
+    np.testing.assert_array_equal(means, clf.means_)
+    assert (digest, name) == (hashlib.sha256(json.dumps(model, indent=1).encode() + b"\n").hexdigest(), "model.json")
+    assert model["model"]["fitted"]["means_"] == {"type": "array", "name": "fitted.means_"}
+
+
+def test_describe_tells_what_is_in_the_file(clf, tmp_path):
+    about = {"label": "outcome", "missing": ["NA", ""], "rows": 300, "deep": {"x": [1.5, None, True]}}
+    path = saved(clf, tmp_path, about=about)
+    found = describe(path)
+    assert found["format"] == "marmix"
+    assert found["format_version"] == 1
+    assert found["class"] == "MARGaussianMixture"
+    assert found["classes"] == ["no", "yes"]
+    assert found["features"] == [{"name": "x0", "dtype": "float64"}, {"name": "x1", "dtype": "float64"}]
+    assert found["about"] == about
+    assert found["sizes"]["file"] == path.stat().st_size
+    assert found["sizes"]["arrays"]["fitted.means_"] == 128 + 4 * 8
+    assert set(found["written_by"]) == {"marmix", "numpy", "scikit-learn"}
+
+
+def test_stored_files_of_format_1_are_still_read():
+    answers = json.loads((STORED / "answers-1.json").read_text())
+    sys.path.insert(0, str(STORED))
+    try:
+        from make_models import rows
+    finally:
+        sys.path.remove(str(STORED))
+    X, y = rows()
+    assert len(answers) == 3
+    for name, proba in answers.items():
+        model = load(STORED / name)
+        np.testing.assert_allclose(model.predict_proba(X[:5]), proba, rtol=1e-12)
+        assert model.classes_.tolist() == ["ash", "birch", "cedar"]
+        assert describe(STORED / name)["about"] == {"made by": "make_models.py"}
+    mixture = load(STORED / "mixture-1.marmix")
+    assert mixture.inference(X, y).llf == mixture.loglik_
+
+
+# What cannot be saved
+
+
+def own_measure(log_tau):
+    return np.exp(log_tau).max(axis=1)
+
+
+def test_what_cannot_be_saved_is_refused_with_advice(two, tmp_path):
+    path = tmp_path / "model.marmix"
+    refused = [
+        (MARGaussianMixture(uncertainty=own_measure, link="logit"), "a function of your own, and code cannot be saved"),
+        (LogisticRegression(), "LogisticRegression cannot be saved: MARGaussianMixture"),
+        (make_pipeline(PCA(1), MARLogisticRegression(link=None)), "a pipeline with PCA as a step cannot be saved"),
+        (MARClassifierCV(estimators=GRID, cv=StratifiedKFold(3)), "cv holds a sklearn.*StratifiedKFold.*set_params"),
+        (MARGaussianMixture(random_state=np.random.RandomState(0)), "random_state holds a numpy.*RandomState"),
+        (MARGaussianMixture(init={"alpha": {1, 2}}, link=None), "alpha holds a set"),
+    ]
+    for model, reason in refused:
+        y = two.truth if isinstance(model, LogisticRegression) else two.y
+        if isinstance(model, MARGaussianMixture) and isinstance(model.init, dict):
+            model = model.set_params(init="labelled").fit(two.X, y).set_params(init={"alpha": {1, 2}})
+        else:
+            model.fit(two.X, y)
+        with pytest.raises(ValueError, match=reason):
+            save(model, path)
+    with pytest.raises(NotFittedError):
+        save(MARGaussianMixture(), path)
+    with pytest.raises(NotFittedError):
+        save(make_pipeline(StandardScaler(), MARGaussianMixture()), path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_subclasses_and_strange_attributes_are_refused(clf, two, tmp_path):
+    class Own(MARGaussianMixture):
+        pass
+
+    with pytest.raises(ValueError, match="Own cannot be saved"):
+        save(Own(link=None).fit(two.X, two.y), tmp_path / "a")
+    other = MARGaussianMixture(link=None).fit(two.X, two.y)
+    other.remark = "mine"
+    with pytest.raises(ValueError, match=r"this MARGaussianMixture cannot be saved.*'remark'"):
+        save(other, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "about", [{"x": np.nan}, {"x": object()}, {1: "a"}, {"x": (1, 2)}, {"x": np.float64(1)} | {2: 3}]
+)
+def test_about_must_be_plain_json(about, clf, tmp_path):
+    with pytest.raises(ValueError, match="about must be plain JSON"):
+        save(clf, tmp_path / "a", about=about)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Where it goes
+
+
+def test_a_file_is_replaced_only_when_asked(clf, tmp_path):
+    path = tmp_path / "model"
+    path.write_text("precious")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        save(clf, path)
+    assert path.read_text() == "precious"
+    save(clf, str(path), overwrite=True)
+    assert load(str(path)).loglik_ == clf.loglik_
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+def test_folders_are_named_where_they_are_wrong(clf, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save(clf, tmp_path, overwrite=True)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        save(clf, tmp_path / "nowhere" / "model.marmix")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+    with pytest.raises(ContainerError, match="is no file"):
+        load(tmp_path)
+
+
+def test_a_write_that_fails_leaves_what_was_there(clf, tmp_path, monkeypatch):
+    path = saved(clf, tmp_path)
+    before = path.read_bytes()
+
+    def full_disk(file, members):
+        file.write(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("marmix.container.write", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        save(clf, path, overwrite=True)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.marmix"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and permissions of POSIX")
+def test_a_file_is_as_readable_as_others_and_a_pipe_is_no_file(clf, tmp_path):
+    path = saved(clf, tmp_path)
+    (tmp_path / "other").write_text("x")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ContainerError, match="is no file"):
+        load(tmp_path / "pipe")
+
+
+def test_a_program_without_the_code_of_the_model_runs_nothing_on_loading(clf, tmp_path):
+    """Loading imports marmix and no other module because of what the file says."""
+    code = (
+        "import sys, marmix.container as c; before = set(sys.modules); c.load(sys.argv[1]); "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, saved(clf, tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+# Values
+
+
+VALUES = [
+    None,
+    True,
+    -0.0,
+    1.5e-308,
+    float("inf"),
+    2**62,
+    "\u00fc \U0001f600 \x00",
+    [1, [2.5, "x"], []],
+    (1, (2,)),
+    {"type": "dict", "a": 1},
+    {1: "one", "two": 2, 2.5: [None]},
+    np.float32(0.1),
+    np.int8(-3),
+    np.bool_(True),
+    np.array([["a"]])[0],
+    np.array(["a", 1, 2.5, None], dtype=object),
+    np.zeros((0, 3)),
+    np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    np.array([True, False]),
+    np.arange(3, dtype=">i4"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_value_survives_json(value):
+    encoder = Encoder()
+    text = written(encoder.encode(value))
+    decoder = Decoder(encoder.arrays, len(text))
+    again = decoder.decode(parse(text))
+    decoder.finish()
+    assert same(again, value)
+    if isinstance(value, np.ndarray):
+        assert again.flags.f_contiguous == value.flags.f_contiguous
+
+
+@pytest.mark.parametrize(
+    "value", [object(), 1j, {1, 2}, 2**70, np.zeros(2, dtype=complex), np.array(None), print, b"x"], ids=repr
+)
+def test_a_value_that_has_no_json_is_refused(value):
+    with pytest.raises(ValueError, match="cannot be saved"):
+        Encoder().encode(value, ("init", "alpha"))
