@@ -30,7 +30,7 @@ def plain(array: Any) -> Any:
         array = array.storage
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return plain(array.dictionary_decode())
+        return plain(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(array))
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
