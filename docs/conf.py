@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
+    "ignore_repr_types": r"marmix\.displays\..*",
     "copyfile_regex": r".*\.rst",
     "image_srcset": ["2x"],
 }

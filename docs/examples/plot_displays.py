@@ -25,7 +25,8 @@ from marmix.displays import (
 )
 
 rows = make_mar_mixture(600, n_classes=3, rate=0.6, uncertainty="entropy", random_state=0)
-X, y = rows.data, np.where(rows.missing, None, np.array(["left", "right", "top"])[rows.target_true])
+names = np.array(["left", "right", "top"])[rows.target_true]
+X, y = rows.data, np.where(rows.missing, None, names)
 clf = MARGaussianMixture(link="logit", uncertainty="entropy").fit(X, y)
 
 # %%

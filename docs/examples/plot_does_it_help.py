@@ -12,6 +12,9 @@ candidates that ignore it, and averages them by what they predict best.
 # Two Gaussian classes, twenty features; 80 % of the labels are missing, hard rows first. Few labels for many
 # features is where there is something to gain: the gaps tell where the boundary runs.
 
+from textwrap import fill
+
+import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss
 
@@ -22,24 +25,24 @@ from marmix.displays import CalibrationDisplay, UncertaintyDisplay
 setting = {"n_features": 20, "separation": 1.5}
 rows = make_mar_mixture(1500, rate=0.8, random_state=0, **setting)
 clf = MARClassifierCV(cv=5).fit(rows.data, rows.target)
-print(clf.verdict_)
+print(fill(clf.verdict_))
 
 # %%
 # The candidates, the best first. ``log_loss`` estimates the loss on the whole population, ``plain_log_loss``
 # is that of the labelled rows as they are: these are the easy ones, and it flatters.
 
-columns = ["candidate", "mechanism", "weight", "log_loss", "log_loss_stderr", "plain_log_loss"]
-pd.DataFrame(clf.results_)[columns].sort_values("log_loss").round(3)
+columns = ["candidate", "mechanism", "weight", "log_loss", "plain_log_loss"]
+table = pd.DataFrame(clf.results_)[columns].sort_values("log_loss").round(3)
+table.reset_index(drop=True)
 
 # %%
 # These rows are simulated, so we can also look at fresh ones, of which every label is known: the average with
 # all candidates against the best candidate that ignores the missingness.
 
 fresh = make_mar_mixture(20_000, rate=0, random_state=1, **setting)
-table = pd.DataFrame(clf.results_)
-ignoring = table[~table.mechanism].sort_values("log_loss").candidate.iloc[0]
-print(f"{log_loss(fresh.target, clf.predict_proba(fresh.data)):.3f} average")
-print(f"{log_loss(fresh.target, clf.estimators_[ignoring].predict_proba(fresh.data)):.3f} {ignoring}")
+best = table[~table.mechanism].candidate.iloc[0]
+for name, model in {"average": clf, best: clf.estimators_[best]}.items():
+    print(f"{log_loss(fresh.target, model.predict_proba(fresh.data)):.3f} {name}")
 
 # %%
 # Labelled rows are those of which the classifier is sure.
@@ -47,9 +50,12 @@ print(f"{log_loss(fresh.target, clf.estimators_[ignoring].predict_proba(fresh.da
 UncertaintyDisplay.from_estimator(clf, rows.data, rows.target)
 
 # %%
-# Are the probabilities right? Each labelled row is weighted for the rows like it that have no label.
+# Are the probabilities right? Those of the labelled rows are held out by the cross-validation; each labelled row is
+# weighted for the rows like it that have no label.
 
-CalibrationDisplay.from_estimator(clf, rows.data, rows.target, n_bins=5)
+held = clf.held_out_proba_  # NaN where there is no label
+proba = np.where(np.isnan(held), clf.predict_proba(rows.data), held)
+CalibrationDisplay.from_predictions(rows.target, proba, clf.missing_proba_, n_bins=5)
 
 # %%
 # Labels lost at random
@@ -58,4 +64,4 @@ CalibrationDisplay.from_estimator(clf, rows.data, rows.target, n_bins=5)
 # says so. It is a cautious verdict: with few labels a small gain does not show either.
 
 coin = make_mar_mixture(1500, rate=0.8, link=None, random_state=0, **setting)
-print(MARClassifierCV(cv=3).fit(coin.data, coin.target).verdict_)
+print(fill(MARClassifierCV(cv=3).fit(coin.data, coin.target).verdict_))

@@ -20,7 +20,8 @@ from marmix.datasets import hide_labels
 
 iris = load_iris()
 X, truth = iris.data[:, 2:], iris.target_names[iris.target]  # petal length and width
-posterior = cross_val_predict(LinearDiscriminantAnalysis(), X, truth, cv=5, method="predict_proba")
+lda = LinearDiscriminantAnalysis()
+posterior = cross_val_predict(lda, X, truth, cv=5, method="predict_proba")
 
 ways = {
     "hard rows first": {"uncertainty": "entropy"},
@@ -28,14 +29,14 @@ ways = {
     "a coin": {"link": None},
 }
 hidden = {
-    name: hide_labels(truth, posterior, **({"rate": 0.6} | options), at_least=5, random_state=1)
-    for name, options in ways.items()
+    name: hide_labels(truth, posterior, at_least=5, random_state=1, **({"rate": 0.6} | way))
+    for name, way in ways.items()
 }
 
 # %%
 # The more often a label is lost, the darker the point.
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
 for ax, (name, one) in zip(axes, hidden.items(), strict=True):
     points = ax.scatter(*X.T, c=one.missing_proba, s=14, cmap="viridis_r", vmin=0, vmax=1)
     ax.set(title=name, xlabel="petal length")
@@ -48,9 +49,10 @@ figure.colorbar(points, label="P(label missing)")
 for name, one in hidden.items():
     lost = np.asarray(one.missing)
     for link in ("logit", None):
-        clf = MARGaussianMixture(covariance_type="tied", link=link, uncertainty="entropy").fit(X, one.target)
+        clf = MARGaussianMixture(covariance_type="tied", link=link, uncertainty="entropy")
+        clf.fit(X, one.target)
         right = np.mean(clf.transduction_[lost] == truth[lost])
-        print(f"{name:18} link={link!s:6} {lost.sum():3d} labels imputed, {right:.1%} of them right")
+        print(f"{name:18} link={link!s:6} {lost.sum():3d} imputed, {right:.1%} of them right")
 
 # %%
 # The classes of the iris data are almost told apart, so there is little to gain. But see the middle rows: a

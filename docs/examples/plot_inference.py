@@ -12,6 +12,7 @@ import numpy as np
 
 from marmix import MARLogisticRegression
 from marmix.datasets import make_mar_mixture
+from marmix.displays import ProfileDisplay
 
 rows = make_mar_mixture(1500, weights=[0.8, 0.2], random_state=0)
 X, y = rows.data, rows.target
@@ -32,6 +33,12 @@ print(result.test_mechanism())
 print(result.goodness_of_fit(n_bins=6))
 
 # %%
+# The slope of the mechanism, by its profile likelihood: better than a standard error where the likelihood is not
+# quadratic.
+
+ProfileDisplay.from_estimator(clf, X, y, name="alpha_1", n_points=15)
+
+# %%
 # How sure is the label of a row?
 # -------------------------------
 # A label is settled where its 95 % interval leaves one class as the most probable. The others are worth an
@@ -40,7 +47,8 @@ print(result.goodness_of_fit(n_bins=6))
 imputed = result.imputed_labels()
 right = imputed.label == rows.target_true[imputed.row]
 print(f"{len(right)} labels imputed, {imputed.settled.mean():.0%} of them settled")
-print(f"right: {right[imputed.settled].mean():.0%} of the settled, {right[~imputed.settled].mean():.0%} of the others")
+print(f"right: {right[imputed.settled].mean():.0%} of the settled,", end=" ")
+print(f"{right[~imputed.settled].mean():.0%} of the others")
 
 # %%
 # An analysis of your own
@@ -57,5 +65,6 @@ def share(labels):
 
 pooled = clf.multiple_imputations(X, y, m=20, random_state=0).pool(share)
 print(f"among the labelled rows {np.mean(y[y >= 0] == 1):.3f}")
-print(f"pooled                  {pooled.params[0]:.3f}, 95 % interval {pooled.conf_int()[0].round(3)}")
+low, high = pooled.conf_int()[0]
+print(f"pooled                  {pooled.params[0]:.3f}, 95 % interval {low:.3f} to {high:.3f}")
 print(f"in truth                {np.mean(rows.target_true == 1):.3f}")

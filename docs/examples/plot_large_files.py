@@ -16,18 +16,20 @@ import numpy as np
 
 from marmix import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
+from marmix.displays import MissingnessDisplay
 from marmix.io import to_memmap
 
 folder = Path(tempfile.mkdtemp())
 rows = make_mar_mixture(50_000, n_features=4, separation=2.5, as_frame=True, random_state=0)
-table = rows.data.assign(kind=np.where(rows.missing, None, np.array(["a", "b"])[rows.target_true]))
-table.to_parquet(folder / "rows.parquet")
+kind = np.where(rows.missing, None, np.array(["a", "b"])[rows.target_true])
+rows.data.assign(kind=kind).to_parquet(folder / "rows.parquet")
 
 # %%
 # The conversion reads batches; features and labels get files of their own.
 
 found = to_memmap(folder / "rows.parquet", folder / "rows.npy", label="kind", progress=False)
-print(found.X.shape, found.columns, found.classes, f"{np.mean(found.y == -1):.1%} of the labels missing")
+print(found.X.shape, found.columns, found.classes)
+print(f"{np.mean(found.y == -1):.1%} of the labels missing")
 
 # %%
 # The estimators take memory maps, and paths of ``.npy`` files. ``n_passes_`` says how often all rows were
@@ -44,3 +46,8 @@ clf.impute(folder / "rows.npy", found.y, out=folder / "labels.npy")
 labels = np.load(folder / "labels.npy")
 lost = found.y == -1
 print(f"imputed labels that are right: {np.mean(labels[lost] == rows.target_true[lost]):.3f}")
+
+# %%
+# Displays take rows in files too.
+
+MissingnessDisplay.from_estimator(clf, found.X, found.y)
