@@ -1,0 +1,322 @@
+"""Outputs: whole or not at all; rows as they were, with columns added; formulas found and made harmless."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from marmix.tables import Output, RowWriter, one_file, open_table
+from marmix.tables.formulas import formulas, neutralised
+from marmix.tables.writing import csv_lines, six_digits, write_table
+
+pa = pytest.importorskip("pyarrow")
+
+FILES = ("a.csv", "b.json")
+
+
+def everything(folder):
+    """All files below a folder, with what they hold."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def write_all(output, text="new"):
+    for name in FILES:
+        output.path(name).write_text(f"{text} {name}")
+
+
+def test_a_new_folder_appears_with_all_files(tmp_path):
+    with Output(tmp_path / "out", FILES) as output:
+        write_all(output)
+        (output.scratch / "features.npy").write_bytes(b"large")
+        assert not (tmp_path / "out").exists()
+    assert everything(tmp_path) == {"out/a.csv": b"new a.csv", "out/b.json": b"new b.json"}
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_folder_that_is_there_keeps_its_other_files(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with Output(tmp_path, FILES) as output:
+        write_all(output)
+    assert everything(tmp_path) == {"a.csv": b"new a.csv", "b.json": b"new b.json", "notes.txt": b"mine"}
+
+
+def test_files_that_are_there_are_replaced_only_by_force(tmp_path):
+    (tmp_path / "b.json").write_text("old")
+    with (
+        pytest.raises(FileExistsError, match=r"already has b\.json: give another --out, or --force"),
+        Output(tmp_path, FILES),
+    ):
+        raise AssertionError
+    assert everything(tmp_path) == {"b.json": b"old"}
+    with Output(tmp_path, FILES, force=True) as output:
+        write_all(output)
+        assert (tmp_path / "b.json").read_text() == "old"
+    assert everything(tmp_path) == {"a.csv": b"new a.csv", "b.json": b"new b.json"}
+
+
+def write_and_fail(folder, error):
+    with Output(folder, FILES, force=True) as output:
+        write_all(output)
+        (output.scratch / "part").write_text("x")
+        raise error
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("there", [True, False])
+def test_an_exception_leaves_nothing_and_touches_nothing(tmp_path, error, there):
+    out = tmp_path / "out"
+    if there:
+        out.mkdir()
+        (out / "a.csv").write_text("old")
+    before = everything(tmp_path)
+    with pytest.raises(error):
+        write_and_fail(out, error)
+    assert everything(tmp_path) == before
+    assert out.exists() == there
+
+
+def test_a_file_that_was_not_written_undoes_all(tmp_path):
+    for name in FILES:
+        (tmp_path / name).write_text(f"old {name}")
+    with pytest.raises(FileNotFoundError), Output(tmp_path, FILES, force=True) as output:
+        output.path("a.csv").write_text("new")
+    assert everything(tmp_path) == {name: f"old {name}".encode() for name in FILES}
+    assert sorted(os.listdir(tmp_path)) == sorted(FILES)
+
+
+def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch):
+    for name in FILES:
+        (tmp_path / name).write_text(f"old {name}")
+    before, move, moves = everything(tmp_path), os.replace, 0
+
+    def interrupted(source, target):
+        nonlocal moves
+        moves += 1
+        move(source, target)
+        if moves == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), Output(tmp_path, FILES, force=True) as output:
+        write_all(output)
+    assert everything(tmp_path) == before
+
+
+def test_a_file_that_somebody_wrote_meanwhile_is_not_replaced(tmp_path):
+    def meanwhile():
+        with Output(tmp_path, FILES) as output:
+            write_all(output)
+            (tmp_path / "a.csv").write_text("theirs")
+
+    with pytest.raises(FileExistsError):
+        meanwhile()
+    assert everything(tmp_path) == {"a.csv": b"theirs"}
+
+
+def test_places_where_nothing_can_be_written_are_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "a.csv").mkdir()
+    for folder, error, message in (
+        (tmp_path / "file", NotADirectoryError, "is a file, where a folder is to be made"),
+        (tmp_path / "no" / "out", FileNotFoundError, "is not there: make this folder first"),
+        (tmp_path, FileExistsError, r"already has a\.csv: give another --out"),
+    ):
+        with pytest.raises(error, match=message), Output(folder, FILES, force=True):
+            raise AssertionError
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match=r"cannot be written .Permission denied"), Output(tmp_path / "out", FILES):
+        raise AssertionError
+
+
+def test_only_files_that_were_named_are_written(tmp_path):
+    with pytest.raises(ValueError, match=r"c\.txt is not one of the files"), Output(tmp_path / "out", FILES) as output:
+        output.path("c.txt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_killed_program_leaves_no_file_under_its_name(tmp_path):
+    code = (
+        "import os, sys; from marmix.tables import Output\n"
+        "with Output(sys.argv[1], ['a.csv']) as output:\n"
+        "    output.path('a.csv').write_text('half'); os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], check=False).returncode == 9
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_file_is_there_when_it_is_whole(tmp_path):
+    path = tmp_path / "rows.csv"
+    with one_file(path) as part:
+        part.write_text("new")
+        assert not path.exists()
+    assert everything(tmp_path) == {"rows.csv": b"new"}
+    with pytest.raises(FileExistsError, match=r"rows\.csv is there already: .*--force"), one_file(path):
+        raise AssertionError
+    with pytest.raises(KeyboardInterrupt), one_file(path, force=True):
+        raise KeyboardInterrupt
+    assert everything(tmp_path) == {"rows.csv": b"new"}
+    with one_file(path, force=True) as part:
+        part.write_text("newer")
+    assert everything(tmp_path) == {"rows.csv": b"newer"}
+    with pytest.raises(IsADirectoryError, match="is a folder"), one_file(tmp_path, force=True):
+        raise AssertionError
+    with pytest.raises(FileNotFoundError, match="make this folder first"), one_file(tmp_path / "no" / "rows.csv"):
+        raise AssertionError
+
+
+def test_a_pipe_is_written_as_it_is(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    with one_file(pipe) as path:
+        path.write_text("rows")
+    reader.join()
+    assert read == [b"rows"]
+    assert pipe.is_fifo()
+
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+NASTY = TEXT | st.sampled_from(['"', ",", "\n", "\r\n", 'a"b', "=1+1", "", " ", "-5", "@x", "\t", "-cmd"])
+
+
+@settings(max_examples=150)
+@given(st.integers(1, 4).flatmap(lambda d: st.lists(st.lists(NASTY, min_size=d, max_size=d), min_size=1, max_size=8)))
+def test_lines_are_those_of_the_csv_module(rows):
+    columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        file = io.StringIO(newline="")
+        csv.writer(file, lineterminator="\r\n").writerow(row)  # so that both characters are quoted
+        lines.append(file.getvalue().removesuffix("\r\n") + "\n")
+    assert csv_lines(columns).decode() == "".join(lines)
+    sliced = [pa.concat_arrays([pa.array(["x"]), column]).slice(1) for column in columns]
+    assert csv_lines(sliced) == csv_lines(columns)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(NASTY, NASTY, st.floats(0, 1)), min_size=1, max_size=8))
+def test_what_was_written_is_read_again_cell_by_cell(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("rows")
+    first, second, p = zip(*rows, strict=True)
+    batch = pa.record_batch({"id": pa.array(first), "b,c": pa.array(second)})
+    with RowWriter(folder / "rows.csv", ["id", "b,c"], ["marmix_p"]) as writer:
+        writer.write(batch.slice(0, 3), [np.array(p[:3])])
+        writer.write(batch.slice(3), [np.array(p[3:])])
+    assert writer.rows == len(rows)
+    table = pa.Table.from_batches(open_table(folder / "rows.csv").batches()).to_pydict()
+    assert table["id"] == list(first)
+    assert table["b,c"] == list(second)
+    np.testing.assert_allclose([float(cell) for cell in table["marmix_p"]], p, rtol=5.1e-6)
+
+
+def test_typed_columns_and_added_ones_are_written_for_people(tmp_path):
+    batch = pa.record_batch({"n": [1, None], "x": [0.5, 2.0], "yes": [True, None], "word": ["a,b", None]})
+    with RowWriter(tmp_path / "rows.csv", batch.schema.names, ["label", "code", "p"]) as writer:
+        writer.write(batch, [np.array(["u", ""], dtype=object), np.array([3, 4]), np.array([1 / 3, np.nan])])
+    assert (tmp_path / "rows.csv").read_bytes() == (
+        b'n,x,yes,word,label,code,p\n1,0.5,true,"a,b",u,3,0.333333\n,2,,,,4,\n'
+    )
+
+
+def test_an_open_file_is_written_and_left_open():
+    file = io.BytesIO()
+    with RowWriter(file, ["a"], ["b"]) as writer:
+        writer.write(pa.record_batch({"a": ["ü"]}), [["x"]])
+    assert file.getvalue().decode() == "a,b\nü,x\n"
+
+
+def test_names_that_are_there_already_are_refused():
+    with pytest.raises(ValueError, match="already has the columns 'marmix_label': give another --prefix"):
+        RowWriter("rows.csv", ["a", "marmix_label"], ["marmix_label", "marmix_p"])
+    with pytest.raises(ValueError, match="two columns would have the name 'p_missing'"):
+        RowWriter("rows.csv", ["a"], ["p_missing", "p_missing"])
+    assert not Path("rows.csv").exists()
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=20))
+def test_numbers_have_six_significant_digits(values):
+    for value, text in zip(values, six_digits(np.array(values)).to_pylist(), strict=True):
+        if np.isnan(value):
+            assert text == ""
+        elif np.isinf(value):
+            assert float(text) == value
+        else:
+            exact = float(f"{value:.6g}")
+            assert float(text) == pytest.approx(value, rel=5.00001e-6, abs=0) or float(text) == exact
+            digits = text.lstrip("-").split("e")[0].replace(".", "").strip("0")
+            assert len(digits) <= 6
+
+
+def test_probabilities_are_written_short():
+    values = np.array([0.0, 1.0, 0.5, 0.1 + 0.2, 1 / 3, 1e-9, 0.99999999, 1.23456789e-25])
+    assert six_digits(values).to_pylist() == ["0", "1", "0.5", "0.3", "0.333333", "1e-9", "1", "1.23457e-25"]
+
+
+RUN = [
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "-x",
+    "+",
+    "--1",
+    "-2,5",
+    "+1e",
+    "=",
+    "@",
+]
+HARMLESS = ["", "a", "1", "-1", "+1.5", "-.5", "-5.", "-1e-5", "+2E10", "-", "a=1", " =1", "'=1", "ü"]
+
+
+def test_cells_that_a_spreadsheet_would_run_are_found():
+    run = [cell for cell in RUN if cell != "+"]
+    assert formulas(pa.array(run)).all()
+    assert not formulas(pa.array(HARMLESS)).any()
+    assert not formulas(pa.array(["+"])).any()
+    assert formulas(pa.array(["a", "=1", "", "@"]).slice(1)).tolist() == [True, False, True]
+
+
+def test_formulas_are_counted_and_made_plain_text_only_if_asked(tmp_path):
+    batch = pa.record_batch({"=name": ["=1+1", "-5"], "b": ["x", "@y"]})
+    label = np.array(["=class", "a"], dtype=object)
+    texts = {}
+    for escape in (False, True):
+        with RowWriter(tmp_path / "rows.csv", ["=name", "b"], ["-p_=class"], escape_formulas=escape) as writer:
+            writer.write(batch, [label])
+        assert writer.formulas == 5
+        texts[escape] = (tmp_path / "rows.csv").read_text()
+    assert texts[False] == "=name,b,-p_=class\n=1+1,x,=class\n-5,@y,a\n"
+    assert texts[True] == "'=name,b,'-p_=class\n'=1+1,x,'=class\n-5,'@y,a\n"
+
+
+@given(st.lists(NASTY, max_size=10))
+def test_what_was_neutralised_begins_like_no_formula(cells):
+    text = pa.array(cells, pa.string())
+    found = neutralised(text, formulas(text))
+    assert not formulas(found).any()
+    assert [
+        cell.removeprefix("'") if odd else cell for cell, odd in zip(found.to_pylist(), formulas(text), strict=True)
+    ] == cells
+
+
+def test_a_table_is_written_with_all_digits(tmp_path):
+    write_table(tmp_path / "rows.csv", {"x": [0.1, 2 / 3], "label": ["", 1]})
+    assert (tmp_path / "rows.csv").read_bytes() == b"x,label\n0.1,\n0.6666666666666666,1\n"
