@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from marmix import MARGaussianMixture, compare, demo, theory
+from marmix.displays import MissingnessDisplay, ProfileDisplay
+from marmix.displays.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
 
 FEATURES = ["log radius", "log texture"]
 
@@ -23,7 +25,7 @@ def rows():
 
 
 def printed(X, y, truth):
-    """Everything that the page shows; returns the inference."""
+    """Everything that the page shows; returns the fit, its inference and the profile of the shape."""
     clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, y)
     result = clf.inference(X, y)
     print(result.summary(), "\n")
@@ -53,7 +55,7 @@ def printed(X, y, truth):
     print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}\n")
     print(theory.relative_efficiency(clf), "\n")
     print(fill(theory.label_budget(clf, n=len(y)).sentence, 100))
-    return result, shape
+    return clf, result, shape
 
 
 def share(is_so):
@@ -62,43 +64,33 @@ def share(is_so):
     return p, p * (1.0 - p) / len(is_so)
 
 
-def drawn(X, y, result, shape, path):
+def drawn(clf, X, y, result, shape, path):
     """The boundary, the missingness curve and the profile of the shape, each with its uncertainty."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    blue, orange, grey = "#0072B2", "#D55E00", "#999999"
-    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    boundary = result.decision_boundary()
-    z = boundary.log_odds / boundary.error
-    left.contourf(boundary.x, boundary.y, z, levels=[-1.96, 1.96], colors=["#F0E442"], alpha=0.6)
-    left.contour(boundary.x, boundary.y, boundary.log_odds, levels=[0.0], colors="k", linewidths=1)
-    for name, colour, marker in ((None, grey, "."), ("benign", blue, "o"), ("malignant", orange, "^")):
-        own = np.array([label == name for label in y])
-        size = 10 if name is None else 14
-        left.scatter(*X[own].to_numpy().T, s=size, c=colour, marker=marker, lw=0, alpha=0.8, label=name or "no label")
-    left.set(xlabel=FEATURES[0], ylabel=FEATURES[1], title="The boundary and its 95 % band")
-    left.legend(fontsize=7, frameon=False)
-    curve, check = result.missingness_curve(), result.goodness_of_fit()
-    middle.fill_between(curve.u, curve.lower, curve.upper, color=blue, alpha=0.2, lw=0, label="95 % band")
-    middle.plot(curve.u, curve.q, color=blue, label="fitted")
-    middle.plot(check.at, check.observed, "--", color=orange, label="observed, smoothed")
-    middle.set(xlabel="squared margin", ylabel="P(label missing)", ylim=(0, 1), title="Missingness")
-    middle.legend(fontsize=7, frameon=False)
-    right.plot(shape.values, shape.loglik, color=blue)
-    right.axhline(-1.92, color=grey, lw=0.8, ls=":")
-    right.text(1.0, -1.88, "95 % interval: above this line", fontsize=7, color="0.4", va="bottom")
-    right.set(xlabel="shape of the link (logit: 1)", ylabel="log-likelihood, less the maximum", ylim=(-2.1, 0.1))
-    right.set_title("What the data say of the shape")
-    fig.savefig(path, dpi=150)
+    with styled():
+        figure, (left, middle, right) = canvas(10, 3.9, 1, 3)
+        boundary = result.decision_boundary()
+        z = boundary.log_odds / boundary.error
+        left.contourf(boundary.x, boundary.y, z, levels=[-1.96, 1.96], colors=["#F0E442"], alpha=0.6)
+        left.contour(boundary.x, boundary.y, boundary.log_odds, levels=[0.0], colors=BLACK, linewidths=1)
+        for name, colour, marker in ((None, GREY, "."), ("benign", BLUE, "o"), ("malignant", RED, "^")):
+            own = np.array([label == name for label in y])
+            size = 10 if name is None else 14
+            left.scatter(
+                *X[own].to_numpy().T, s=size, c=colour, marker=marker, lw=0, alpha=0.8, label=name or "no label"
+            )
+        left.set(xlabel=FEATURES[0], ylabel=FEATURES[1], title="The boundary and its 95 % band")
+        legend_below(left, columns=3)
+        MissingnessDisplay.from_estimator(clf, X, y, inference=result, ax=middle)
+        middle.set_title("Missingness")
+        ProfileDisplay.from_profile(shape, ax=right)
+        right.set_title("What the data say of the shape")
+        figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":
     X, y, truth = rows()
-    result, shape = printed(X, y, truth)
+    clf, result, shape = printed(X, y, truth)
     try:
-        drawn(X, y, result, shape, Path(__file__).with_suffix(".png"))
+        drawn(clf, X, y, result, shape, Path(__file__).with_suffix(".png"))
     except ImportError:
         print("no figure: install the extra `plot`")
