@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, MARKERS, class_colours, class_words, legend_below, plain, seen
-from marmix.displays.predictions import Predictions, Rest
+from marmix.displays.predictions import PLAIN, Predictions, Rest
 from marmix.displays.rates import even_bins, wilson
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class CalibrationDisplay(Display):
         single = len(self.curves) == 1
         colours = [seen(BLUE)] if single else class_colours(len(self.curves))
         for i, (name, curve) in enumerate(self.curves.items()):
-            main = ("corrected" if self.corrected else "labelled rows as they are") if single else class_words(name)
+            main = ("corrected for missing labels" if self.corrected else PLAIN) if single else class_words(name)
             ax.errorbar(
                 curve.predicted,
                 curve.observed,
@@ -134,7 +134,7 @@ class CalibrationDisplay(Display):
                     marker=MARKERS[i % len(MARKERS)],
                     markerfacecolor="none",
                     linewidth=0.8,
-                    label="labelled rows as they are",
+                    label=PLAIN,
                 )
         which = f"class {plain(next(iter(self.curves)))}" if single else "the class"
         ax.set(xlabel=f"predicted probability of {which}", ylabel=f"share that is of {which}")

@@ -12,6 +12,7 @@ from marmix.places import brought_here
 
 Array = NDArray[np.float64]
 
+PLAIN = "plain, labelled rows as they are"  # in legends
 UNCORRECTED = (
     "No P(label missing) was given: the curves are those of the labelled rows as they are, which are not a fair sample where "
     "hard rows lose their labels."

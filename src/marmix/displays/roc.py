@@ -8,7 +8,7 @@ from sklearn.metrics import roc_curve
 
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, class_colours, class_words, legend_below, plain, seen
-from marmix.displays.predictions import Predictions
+from marmix.displays.predictions import PLAIN, Predictions
 from marmix.evaluation import roc_auc
 
 if TYPE_CHECKING:
@@ -121,15 +121,15 @@ class RocDisplay(Display):
         single = len(self.curves) == 1
         colours = [seen(BLUE)] if single else class_colours(len(self.curves))
         for (key, curve), colour in zip(self.curves.items(), colours, strict=True):
-            main = ("corrected" if self.corrected else "labelled rows as they are") if single else class_words(key)
+            main = ("corrected for missing labels" if self.corrected else PLAIN) if single else class_words(key)
             label = f"{main}: area {curve.area:.3f} ± {1.96 * curve.stderr:.3f}"
             ax.plot(*_thinned(curve.false_positives, curve.true_positives), color=colour, label=label, **line)
             if self.corrected:
-                words = f"labelled rows as they are: area {curve.plain_area:.3f}" if single else None
+                words = f"{PLAIN}: area {curve.plain_area:.3f}" if single else None
                 points = _thinned(curve.plain_false_positives, curve.plain_true_positives)
                 ax.plot(*points, ":", color=colour, linewidth=1.0, label=words)
         if self.corrected and not single:
-            ax.plot([], [], ":", color=GREY, label="labelled rows as they are")
+            ax.plot([], [], ":", color=GREY, label=PLAIN)
         which = f"class {plain(next(iter(self.curves)))}" if single else "the class"
         ax.set(
             xlabel=f"of rows that are not of {which}, share called so", ylabel=f"of rows of {which}, share called so"
