@@ -318,8 +318,8 @@ def check_narrow(opened, width=360):
     page = opened.page
     before = page.viewport_size
     page.set_viewport_size({"width": width, "height": 740})
-    for one in page.locator("details").all():
-        one.evaluate("(details) => (details.open = true)")
+    unfold = "(open) => document.querySelectorAll('details').forEach((one) => (one.open = open))"
+    page.evaluate(unfold, True)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     wide = page.evaluate(
         "[...document.body.querySelectorAll('*')].filter((node) => !node.closest('.scroll > *, .unseen, .skip, svg')"
@@ -327,6 +327,7 @@ def check_narrow(opened, width=360):
         ".map((node) => node.outerHTML.slice(0, 80))"
     )
     assert wide == []
+    page.evaluate(unfold, False)
     page.set_viewport_size(before)
 
 
@@ -347,7 +348,7 @@ def check_print(opened):
 def check_keyboard(opened):
     """Every control is reached by the Tab key, first the link that skips to the findings, and shows that it has the focus."""
     page = opened.page
-    page.evaluate("(document.activeElement?.blur(), scrollTo(0, 0))")
+    page.reload()  # the Tab key starts at the top
     wanted = page.evaluate(
         "[...document.querySelectorAll('a, button, input, select, summary')].filter((node) => node.checkVisibility()).length"
     )

@@ -239,6 +239,8 @@ def test_the_findings_are_told_in_numbers_that_people_read():
     assert "161 have at least 90 %, 98 at least 99 %" in page
     assert "fewer than 1 in 1,000 data sets" in page
     assert "Here the plain scores are too optimistic." in page
+    trust = words(section(report_html(two_classes()), "trust"))
+    assert "those without a label among them, the model gets about 95 of 100 labels right, give or take 2." in trust
     assert "benign 245 69 % 112 53 % 357" in page
     assert "accuracy 0.951 ± 0.010 0.978 higher" in page
 

@@ -10,6 +10,14 @@ from marmix.report.contents import Contents, Estimate, Figure, Findings, ScoreFa
 from marmix.report.markup import NAME, name, plain, table
 from marmix.report.wording import count, counted, figure, percent, share_of
 
+SCORES = {
+    "log_loss": "Log-loss",
+    "log_loss_stderr": "its standard error",
+    "plain_log_loss": "Plain log-loss",
+    "brier": "Brier score",
+    "roc_auc": "AUC",
+}
+
 
 class Section(NamedTuple):
     """A part of the page; `lead` and `body` are HTML."""
@@ -194,13 +202,14 @@ def _size(png: bytes) -> str:
 def parameters(findings: Findings) -> Section:
     """The model and its parameters."""
     model, estimates = findings.model, findings.estimates
+    title = model.name[:1].upper() + model.name[1:]
     first = [one for one in estimates if wording.is_mechanism(one)] if len(estimates) > wording.MANY else estimates
     rest = [one for one in estimates if one not in first]
     others = _estimates(rest, "The other parameters")
     more = f"<details><summary>The other parameters ({count(len(rest))})</summary>{others}</details>"
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
     body = [
-        f"<p>{plain(model.name)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
+        f"<p>{plain(title)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
         _facts(settings) if settings else "",
         _estimates(first, "Parameters with intervals") if first else "",
         f"<p class='quiet'>{wording.SLOPE}</p>" if any(one.name == "alpha_1" for one in first) else "",
@@ -222,7 +231,7 @@ def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
     words = sum(any(isinstance(row.get(key), str) for row in candidates) for key in head)
     head.sort(key=lambda key: not any(isinstance(row.get(key), str) for row in candidates))
     rows = [[_value(row.get(key)) for key in head] for row in candidates]
-    titles = [plain(key.replace("_stderr", ": standard error").replace("_", " ").capitalize(), NAME) for key in head]
+    titles = [plain(SCORES.get(key, key.replace("_", " ").capitalize()), NAME) for key in head]
     body = table(titles, rows, caption="Models that were compared", words=words)
     return f"<details><summary>Models that were compared ({count(len(candidates))})</summary>{body}</details>"
 
@@ -232,7 +241,9 @@ def _value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return count(value)
-    return figure(value) if isinstance(value, float) or value is None else plain(str(value), NAME)
+    if value is None or isinstance(value, float):
+        return _score(float("nan") if value is None else value)
+    return plain(str(value), NAME)
 
 
 def warned(findings: Findings) -> Section:

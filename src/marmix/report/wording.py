@@ -137,8 +137,9 @@ def trust_lead(scores: Sequence[ScoreFacts]) -> str:
     """How often the model is right, for rows of all kinds."""
     for score in scores:
         if score.name.lower() == "accuracy":
-            right = f"about {round(100.0 * score.value)} of 100 labels" if score.value < 0.995 else "nearly all labels"
-            return f"On rows it has not seen, with and without label, the model gets {right} right."
+            error = "" if score.stderr != score.stderr else f", give or take {max(1, round(200.0 * score.stderr))}"
+            right = f"about {round(100.0 * score.value)} of 100 labels right{error}"
+            return f"Of rows it has not seen, those without a label among them, the model gets {right}."
     return "Where the calibration curve follows the diagonal, a stated probability can be taken at its word."
 
 
@@ -229,7 +230,8 @@ def convergence(findings: Findings) -> str:
 
 def warnings_lead(warnings: Sequence[str]) -> str:
     """How many things to know."""
-    return "None." if not warnings else f"{counted(len(warnings), 'thing')} to know before you rely on these numbers."
+    many = "One thing" if len(warnings) == 1 else f"{count(len(warnings))} things"
+    return f"{many} to know before you rely on these numbers." if warnings else "None."
 
 
 def features_words(features: Sequence[str]) -> str:
