@@ -53,15 +53,15 @@ def commands(parser, prefix="marmix"):
     """Every command with the names of its arguments and options."""
     yield prefix, [o for a in parser._actions for o in a.option_strings if o not in ("-h", "--help")]
     for action in parser._actions:
-        for name, inner in (getattr(action, "choices", None) or {}).items():
-            if hasattr(inner, "_actions"):
+        if isinstance(action.choices, dict) and action.dest == "command":
+            for name, inner in action.choices.items():
                 yield from commands(inner, f"{prefix} {name}")
 
 
 def blocks(kind):
     """What stands in blocks of this kind, with the page."""
     for page in WRITTEN:
-        for _, text in re.findall(rf"^```{kind}\n((?::.*\n)*\n?)?(.*?)^```", page.read_text(), re.S | re.M):
+        for text in re.findall(rf"^```{kind}\n((?:(?!```).*\n)*)```", page.read_text(), re.M):
             yield page.name, text
 
 

@@ -29,9 +29,10 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 
 def options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """What a user may type after a command: arguments and options that are not hidden, without the help."""
+    """What a user may type after a command: arguments, options it must, options it may; the help apart."""
     inner = (argparse._SubParsersAction, argparse._HelpAction)
-    return [a for a in parser._actions if not isinstance(a, inner) and a.help != argparse.SUPPRESS]
+    own = [a for a in parser._actions if not isinstance(a, inner) and a.help != argparse.SUPPRESS]
+    return sorted(own, key=lambda a: (bool(a.option_strings), not a.required))
 
 
 def _lines(parser: argparse.ArgumentParser) -> Iterator[str]:
