@@ -13,15 +13,23 @@ import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import marmix
+from marmix import MARClassifierCV, MARGaussianMixture
 from marmix.cli import parser_of_all
+from marmix.datasets import make_mar_mixture
+from marmix.tables import Preparation
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation", "marmix.io",
-           "marmix.study", "marmix.theory")  # fmt: skip
+           "marmix.study", "marmix.tables", "marmix.theory")  # fmt: skip
 CLASSES = (marmix.MARGaussianMixture, marmix.MARLogisticRegression, marmix.MARClassifierCV, marmix.Inference)
 WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
 REFERENCE = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.rst")}
@@ -117,6 +125,30 @@ def test_what_the_pages_and_examples_import_from_marmix_is_there():
             if isinstance(node, ast.ImportFrom) and node.module.startswith("marmix"):
                 module = importlib.import_module(node.module)
                 assert all(hasattr(module, name.name) for name in node.names), where
+
+
+@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+@pytest.mark.parametrize("page", ["choose", "classes", "features", "next_rows", "pipelines", "saving", "threshold"])
+def test_the_python_of_the_how_to_pages_runs(page, tmp_path, monkeypatch):
+    rows = make_mar_mixture(300, random_state=0)
+    names = np.array(["benign", "malignant"])
+    y = rows.target if page != "threshold" else np.where(rows.missing, None, names[rows.target_true])
+    candidates = {str(link): MARGaussianMixture(covariance_type="tied", link=link) for link in ("logit", None)}
+    clf = MARClassifierCV(estimators=candidates, cv=3) if page == "threshold" else candidates["logit"]
+    clf.fit(rows.data, y)
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame(rows.data, columns=["area", "perimeter"])
+    table.to_csv("new.csv", index=False)
+    Path("results").mkdir()
+    marmix.save(make_pipeline(Preparation(), clone(clf)).fit(table, y), "results/model.marmix")
+    known = {"np": np, "MARGaussianMixture": MARGaussianMixture, "X": rows.data, "X_new": rows.data, "y": y, "clf": clf}
+    ran = 0
+    for where, text in blocks("python"):
+        if where == f"{page}.md" and ("skl2onnx" not in text or find_spec("skl2onnx")):
+            exec(text, known)
+            ran += 1
+    plt.close("all")
+    assert ran > 0
 
 
 def test_every_link_leads_to_a_page_or_file():
