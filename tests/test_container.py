@@ -301,6 +301,19 @@ def test_stored_files_of_format_1_are_still_read():
     assert mixture.inference(X, y).llf == mixture.loglik_
 
 
+def test_the_page_on_the_format_reads_a_file_without_marmix(tmp_path, monkeypatch):
+    page = (STORED.parents[1] / "docs" / "container.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    (tmp_path / "model.marmix").write_bytes((STORED / "mixture-1.marmix").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(code, names)
+    model = load("model.marmix")
+    np.testing.assert_allclose(names["proba"], model.predict_proba([[0.5, 1.0]])[0], rtol=1e-9)
+    for name in vars(model):
+        assert f"`{name}`" in page or f"`{name}` (" in page or name in model.get_params()
+
+
 # What cannot be saved
 
 

@@ -1,4 +1,4 @@
-"""Model files that were mutated, cut, spliced, or made up with all checksums right: a clean load or a `ContainerError`, nothing else.
+"""Model files that were mutated, cut, spliced, or made up with all checksums right: they load, or raise `ContainerError`.
 
 MARMIX_FUZZ_SECONDS says for how long, 5 by default; 60 is the minute that a release is tried for.
 """
@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 import pytest
+from model_files import members_of, saved
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -21,7 +22,6 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.container import ContainerError, describe, load
 from marmix.container import format as container_format
 from marmix.container.plain import written
-from model_files import members_of, saved
 
 SECONDS = float(os.environ.get("MARMIX_FUZZ_SECONDS", "5"))
 
@@ -218,11 +218,20 @@ def outcome(path):
     try:
         model = load(path)
     except ContainerError as error:
-        assert str(path) in str(error)
-        assert len(str(error)) < 700
-        with pytest.raises(ContainerError):
-            describe(path)
-        return False
+        reason = str(error)
+    else:
+        answers(model)
+        json.dumps(describe(path))
+        return True
+    assert str(path) in reason
+    assert len(reason) < 700
+    with pytest.raises(ContainerError):
+        describe(path)
+    return False
+
+
+def answers(model):
+    """A model that was loaded predicts, and says what it is."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         repr(model)
@@ -231,12 +240,10 @@ def outcome(path):
         if not hasattr(first, "columns_"):
             assert model.predict_proba(np.zeros((3, first.n_features_in_))).shape == (3, len(last.classes_))
         assert len(str(last.summary())) > 100
-    json.dumps(describe(path))
-    return True
 
 
 def test_a_mutated_file_loads_or_is_refused_and_does_nothing_else(files, tmp_path):
-    seed = random.SystemRandom().randrange(2**32)
+    seed = 0 if os.environ.get("CI") else random.SystemRandom().randrange(2**32)
     rng, path, begin, tries, loads = random.Random(seed), tmp_path / "model.marmix", time.monotonic(), 0, 0
     while time.monotonic() - begin < SECONDS:
         data = made_up(files, rng)

@@ -1,0 +1,202 @@
+"""A summary says what was fitted and found, and its HTML stands below scikit-learn's diagram."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.inference.tables import Table
+
+FITS = [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")]
+
+
+def facts_of(clf):
+    return dict(clf.summary().facts)
+
+
+def column(table, name):
+    place = table.columns.index(name)
+    return {index: row[place] for index, row in zip(table.index, table.rows, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def clf(two):
+    return MARGaussianMixture(link="logit").fit(two.X, two.y)
+
+
+def test_it_says_how_many_rows_had_a_label(clf, two):
+    known = int(np.sum(~two.missing))
+    assert facts_of(clf)["rows"] == f"300, of which {known} have a label and {300 - known} do not"
+    weighted = clone(clf).fit(two.X, two.y, sample_weight=np.full(300, 2.25))
+    assert facts_of(weighted)["rows"].startswith("675, of which")
+
+
+def test_it_shows_priors_labels_and_means_of_the_classes(clf, two):
+    table = clf.summary()
+    assert isinstance(table, Table)
+    assert table.columns == ["0", "1"]
+    for k in range(2):
+        shown = column(table, str(k))
+        assert shown["prior"] == f"{clf.class_prior_[k]:.3f}"
+        assert shown["labels"] == str(int(np.sum(two.y == k)))
+        assert [shown["mean x0"], shown["mean x1"]] == clf.means_[k].tolist()
+
+
+def test_it_shows_coefficients_and_of_which_class(two, three):
+    binary = MARLogisticRegression(link="logit").fit(two.X, np.array(["no", "yes", None], dtype=object)[two.y])
+    table = binary.summary()
+    assert column(table, "yes")["x1"] == binary.coef_[0, 1]
+    assert column(table, "yes")["intercept"] == binary.intercept_[0]
+    assert column(table, "no")["x1"] is None
+    assert "Coefficients are log-odds of yes against no." in table.notes
+    several = MARLogisticRegression(link="logit", degree=2).fit(three.X, three.y)
+    assert column(several.summary(), "2")["x0 x1"] == several.coef_[2, 3]
+
+
+def test_the_mechanism_in_words_is_what_missing_proba_says(clf):
+    sentence = clf.summary().notes[0]
+    toss_up = clf.mechanism_.missing_proba([[0.0, 0.0]])[0]
+    clear = clf.mechanism_.missing_proba([[0.0, np.log(99.0)]])[0]
+    assert f"probability {toss_up:.2f} at a toss-up" in sentence
+    assert f"{clear:.2f} where one class has probability 0.99" in sentence
+
+
+def test_a_one_sided_mechanism_names_its_sides(two):
+    y = np.array(["no", "yes", None], dtype=object)[two.y]
+    sentence = MARLogisticRegression(link="logit", uncertainty="signed-margin").fit(two.X, y).summary().notes[0]
+    assert "where no has probability 0.99 and" in sentence
+    assert "where yes has probability 0.99" in sentence
+
+
+def test_it_says_where_there_is_no_mechanism(two):
+    ignored = MARGaussianMixture(link=None).fit(two.X, two.y)
+    assert facts_of(ignored)["missingness"] == "ignored"
+    assert "not modelled" in ignored.summary().notes[0]
+    with pytest.warns(UserWarning, match="Every row has a label"):
+        whole = MARGaussianMixture().fit(two.X, two.truth)
+    assert facts_of(whole)["missingness"] == "no label is missing"
+
+
+def test_a_fit_that_did_not_converge_says_so(two):
+    with pytest.warns(UserWarning, match="did not converge"):
+        clf = MARGaussianMixture(max_iter=1, solver="ecm", link="logit").fit(two.X, two.y)
+    assert facts_of(clf)["fit"].startswith("DID NOT CONVERGE")
+
+
+def test_notes_of_the_fit_are_notes_of_the_summary(two):
+    with pytest.warns(UserWarning, match="linearly dependent"):
+        clf = MARGaussianMixture(link="logit").fit(np.column_stack([two.X, two.X[:, 0]]), two.y)
+    assert set(clf.notes_) <= set(clf.summary().notes)
+
+
+@pytest.mark.parametrize("estimator", FITS, ids=str)
+def test_many_features_and_classes_are_shortened_and_no_line_is_a_wall(estimator):
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 12
+    X = rng.normal(size=(600, 40))
+    X[:, 7] += y  # the only feature in which the classes differ
+    estimator = clone(estimator).set_params(link=None)
+    if isinstance(estimator, MARGaussianMixture):
+        estimator.set_params(covariance_type="tied")
+    clf = estimator.fit(X, np.array([f"a class with a very long name, number {k}" for k in y], dtype=object))
+    table = clf.summary()
+    assert len(table.index) <= 12
+    assert len(table.columns) == 6
+    assert any(name.endswith("x7") for name in table.index)
+    assert max(map(len, str(table).splitlines())) <= 200
+    assert any("of 40" in note for note in table.notes)
+    assert "6 of 12 columns are shown." in table.notes
+
+
+def test_names_that_begin_alike_have_a_row_each(two):
+    pandas = pytest.importorskip("pandas")
+    names = ["a measurement of something, first", "a measurement of something, second"]
+    clf = MARGaussianMixture(link="logit").fit(pandas.DataFrame(two.X, columns=names), two.y)
+    assert len(clf.summary().index) == 4
+
+
+def test_components_of_a_class_are_numbered(two):
+    clf = MARGaussianMixture(link=None, n_components={1: 2}, random_state=0).fit(two.X, two.y)
+    assert clf.summary().columns == ["0 #1", "1 #1", "1 #2"]
+    assert facts_of(clf)["model"] == "Gaussian mixture, full covariance, 3 Gaussians for 2 classes"
+
+
+# A choice
+
+
+@pytest.fixture(scope="module")
+def choice(two):
+    grid = {"tied": MARGaussianMixture(covariance_type="tied", link="logit"), "plain": MARLogisticRegression(link=None)}
+    return MARClassifierCV(estimators=grid, cv=3).fit(two.X, two.y)
+
+
+def test_a_choice_lists_candidates_by_weight_and_the_verdict(choice):
+    table = choice.summary()
+    assert table.index == sorted(choice.weights_, key=choice.weights_.get, reverse=True)
+    assert column(table, "weight") == pytest.approx(choice.weights_)
+    assert column(table, "mechanism") == {"tied": True, "plain": False}
+    assert choice.verdict_ in table.notes
+    assert facts_of(choice)["candidates"] == "average of 2"
+    assert facts_of(choice)["log-loss"].startswith(
+        f"{choice.score_.value:.3f}, standard error {choice.score_.stderr:.3f}"
+    )
+
+
+def test_a_choice_without_comparison_has_a_summary(two):
+    few = np.concatenate([np.flatnonzero(two.truth == 0)[:5], np.flatnonzero(two.truth == 1)[:1]])
+    y = np.full(300, -1)
+    y[few] = two.truth[few]
+    with pytest.warns(UserWarning, match="single labelled row"):
+        choice = MARClassifierCV(estimators={"a": MARLogisticRegression(link=None)}).fit(two.X, y)
+    assert choice.summary().columns == ["weight", "mechanism"]
+    assert choice.summary().notes.count(choice.verdict_) == 1
+
+
+@pytest.mark.parametrize("estimator", [*FITS, MARClassifierCV()], ids=str)
+def test_before_a_fit_there_is_no_summary(estimator):
+    with pytest.raises(NotFittedError):
+        clone(estimator).summary()
+    assert "marmix-summary" not in clone(estimator)._repr_html_()
+
+
+# HTML
+
+
+def test_html_is_the_diagram_and_below_it_the_summary(clf, choice):
+    for model in (clf, choice):
+        html = model._repr_html_()
+        assert html.index("sk-top-container") < html.index(model.summary().as_html())
+        assert model._repr_mimebundle_()["text/html"].endswith(html[-300:])
+        assert model._repr_mimebundle_()["text/plain"] == repr(model)
+
+
+def test_names_in_html_are_escaped(two):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(two.X, columns=["<script>1</script>", "b & c"])
+    clf = MARGaussianMixture(link="logit").fit(frame, np.array(["<b>no", "<i>yes", None], dtype=object)[two.y])
+    below = clf._repr_html_().partition("marmix-summary'>")[2]
+    assert "&lt;script&gt;1" in below
+    assert "&lt;b&gt;no" in below
+    assert "<script" not in below
+    assert "<b>" not in below
+
+
+def test_text_display_and_pipelines_are_as_scikit_learn_wants_them(clf, two):
+    with sklearn.config_context(display="text"):
+        assert not hasattr(clf, "_repr_html_")
+        assert set(clf._repr_mimebundle_()) == {"text/plain"}
+    pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link=None)).fit(two.X, two.y)
+    assert "MARLogisticRegression" in pipeline._repr_html_()
+    assert "marmix-summary" not in pipeline._repr_html_()
+    assert repr(clf) == "MARGaussianMixture(link='logit')"
+
+
+def test_a_fit_that_failed_half_way_still_has_a_diagram(two):
+    clf = MARGaussianMixture(link="logit", covariance_type="tied")
+    with pytest.raises(ValueError, match="constant|variance|column"):
+        clf.fit(np.zeros((300, 2)), two.y)
+    assert "sk-top-container" in clf._repr_html_()
