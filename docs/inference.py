@@ -9,7 +9,8 @@ from textwrap import fill
 import numpy as np
 import pandas as pd
 
-from marmix import MARGaussianMixture, compare, demo, theory
+from marmix import MARGaussianMixture, compare, theory
+from marmix.demo import comparison as demo
 from marmix.displays import MissingnessDisplay, ProfileDisplay
 from marmix.displays.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
 

@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.classifiers.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
+from marmix.classifiers.gain import Gain
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {
@@ -182,11 +183,19 @@ def test_the_verdict_of_a_pick_compares_picks():
     X, _, y = partly_labelled(n=400)
     candidates = {"off": SMALL["off"], "poor": MARLogisticRegression(C=1e-3, link=None), "on": SMALL["on"]}
     clf = MARClassifierCV(estimators=candidates, method="pick").fit(X, y)
-    if clf.weights_["on"] == 0.0:
-        assert clf.verdict_.startswith("No evidence")
-        assert "difference 0.000" in clf.verdict_
-    else:
-        assert clf.results_["log_loss"][2] == clf.results_["log_loss"].min()
+    losses = dict(zip(clf.results_["candidate"], clf.results_["log_loss"], strict=True))
+    assert clf.comparison_.with_it == pytest.approx(losses["on"])
+    assert clf.comparison_.without == pytest.approx(min(losses["off"], losses["poor"]))
+    assert f"difference {clf.comparison_.gain:.3f}" in clf.verdict_
+
+
+@pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
+def test_the_verdict_follows_the_difference_in_its_standard_errors(gain, word):
+    losses = np.random.default_rng(0).normal(1.0, 0.02, size=400)
+    found = Gain.of(losses, losses + gain + 0.02 * np.resize([1.0, -1.0], 400), np.ones(400))
+    assert word in found.sentence()
+    assert found.gain == pytest.approx(gain)
+    assert found.stderr == pytest.approx(0.02 / np.sqrt(400))
 
 
 def test_data_frames_pipelines_and_named_columns_are_welcome():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import marmix
-from marmix import demo
+from marmix.demo import comparison as demo
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -33,7 +33,7 @@ def numbers(text, name, count):
 
 @pytest.fixture(scope="module")
 def printed():
-    done = run("-m", "marmix", "demo", "--splits", "3", "--seed", "7")
+    done = run("-m", "marmix", "demo", "--compare", "--splits", "3", "--seed", "7")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -49,12 +49,12 @@ def table(data):
     return demo.all_scores(data, splits=3, seed=7)
 
 
-def test_the_demo_prints_the_means_that_its_functions_give(printed, table):
+def test_the_comparison_prints_the_means_that_its_functions_give(printed, table):
     for name, row in zip(demo.MODELS, table.mean(axis=0), strict=True):
         np.testing.assert_allclose(numbers(printed, name, 4), row, atol=6e-4)
 
 
-def test_the_demo_prints_paired_differences_with_their_intervals(printed, table):
+def test_the_comparison_prints_paired_differences_with_their_intervals(printed, table):
     reference = demo.MODELS.index(demo.LABELLED)
     for name in set(demo.MODELS) - {demo.LABELLED}:
         paired = table[:, demo.MODELS.index(name)] - table[:, reference]
@@ -64,7 +64,7 @@ def test_the_demo_prints_paired_differences_with_their_intervals(printed, table)
         np.testing.assert_allclose(shown[:, 1], half, atol=6e-4)
 
 
-def test_the_demo_says_what_was_hidden_and_what_was_found(printed, data):
+def test_the_comparison_says_what_was_hidden_and_what_was_found(printed, data):
     part = demo.split(data, 7)
     missing = part.y < 0
     assert f"{missing.sum()} of {len(missing)} training labels hidden" in printed
@@ -79,14 +79,14 @@ def test_the_demo_says_what_was_hidden_and_what_was_found(printed, data):
     assert "random forest" in printed
 
 
-def test_the_demo_passes_on_what_a_fit_notes(data):
+def test_the_comparison_passes_on_what_a_fit_notes(data):
     part = demo.split(data, 3)
     notes = demo.fit_mixture(part, "aranda-ordaz").notes_
     assert notes, "this split was chosen because its shape runs to 0"
     assert demo.one_fit(part)[-len(notes) :] == [f"  the fit notes: {note}" for note in notes]
 
 
-def test_the_demo_prints_the_verdict_of_its_own_numbers(printed, table):
+def test_the_comparison_prints_the_verdict_of_its_own_numbers(printed, table):
     assert demo.verdict(table, demo.MECHANISM, demo.IGNORED) in printed
     assert demo.verdict(table, demo.MECHANISM, demo.LABELLED) in printed
 
@@ -143,8 +143,8 @@ def test_the_example_of_the_readme_runs_as_it_is():
     assert done.returncode == 0, done.stderr
 
 
-def test_the_readme_shows_what_the_demo_prints():
-    done = run("-m", "marmix", "demo")
+def test_the_readme_shows_what_the_comparison_prints():
+    done = run("-m", "marmix", "demo", "--compare")
     assert done.returncode == 0, done.stderr
     for name in demo.MODELS:
         # another version of scikit-learn may grow another forest

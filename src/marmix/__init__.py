@@ -1,6 +1,7 @@
 """Classification when labels are missing for a reason."""
 
 from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.container import load, save
 from marmix.inference import Inference, compare, pool
 from marmix.missingness import Mechanism
 from marmix.notes import BoundaryWarning
@@ -16,5 +17,7 @@ __all__ = [
     "Mechanism",
     "__version__",
     "compare",
+    "load",
     "pool",
+    "save",
 ]

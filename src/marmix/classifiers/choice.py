@@ -305,15 +305,17 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         models: NDArray[np.bool_],
         weights: Array,
     ) -> Gain | None:
-        """The choice among all candidates against the same choice among those that ignore the mechanism."""
+        """The average of all candidates against that of those that ignore the mechanism; of picks, the best of either kind."""
         if not models.any() or models.all():
             return None
         at = np.flatnonzero(z >= 0)
         w = evaluation.inverse_weights(q[at], len(z))[0]
         chances = np.maximum([held[name][at, z[at]] for name in self.estimators_], 1e-300)
-        ignoring = stack(chances[~models], w, counts[at])
         if self.method == "pick":
-            ignoring = np.eye((~models).sum())[(-np.log(chances[~models]) @ (counts[at] * w)).argmin()]
+            losses = -np.log(chances)
+            modelled, ignored = (part[(part @ (counts[at] * w)).argmin()] for part in (losses[models], losses[~models]))
+            return Gain.of(modelled, ignored, w * counts[at])
+        ignoring = stack(chances[~models], w, counts[at])
         return Gain.of(-np.log(weights @ chances), -np.log(ignoring @ chances[~models]), w * counts[at])
 
     def _checked(self, X: Any) -> NDArray[Any]:

@@ -37,6 +37,11 @@ class Gain(NamedTuple):
                 f"Modelling the missingness lowered the estimated log-loss from {self.without:.3f} to {self.with_it:.3f} "
                 f"{difference}."
             )
+        if -self.gain > 2.0 * self.stderr:
+            return (
+                f"Modelling the missingness raised the estimated log-loss from {self.without:.3f} to {self.with_it:.3f} "
+                f"{difference}: it is better ignored here."
+            )
         return (
             f"No evidence that modelling the missingness helps here: estimated log-loss {self.with_it:.3f} with it, "
             f"{self.without:.3f} without {difference}."

@@ -16,6 +16,7 @@ from marmix.displays import (
     UncertaintyDisplay,
 )
 from marmix.displays.drawing import canvas, styled
+from marmix.displays.predictions import Predictions
 from marmix.report.contents import Figure
 
 if TYPE_CHECKING:
@@ -31,19 +32,20 @@ TITLES = {
     "roc": "How well are the classes told apart?",
 }
 CAPTIONS = {
-    "missingness": "The points are the rates of missing labels that were observed, in groups of rows that are about equally clear. The "
-    "line is what the model says, the band its 95 % interval. A line through the points means that the model fits.",
-    "uncertainty": "How unclear the class is for rows with a label and for rows without one. If the hard rows are the ones without a "
-    "label, their curve lies further to the right.",
+    "missingness": "The points are the rates of missing labels that were observed, in groups of rows that are about equally "
+    "clear. The line is what the model says, the band its 95 % interval. A line through the points means that the model fits.",
+    "uncertainty": "How unclear the class is for rows with a label and for rows without one. If the hard rows are the ones "
+    "without a label, their curve lies further to the right.",
     "classes": "Filled points have a given label, hollow ones an imputed label.",
     "calibration": "Of the rows that are given a probability of 80 %, about 80 % should be of that class: the points should "
     "lie on the diagonal.",
     "roc": "The closer the curve comes to the upper left corner, the better. An area of 1 is perfect, 0.5 is guessing.",
 }
 CORRECTED = (
-    " Plain: the labelled rows as they are, which flatters where the hard rows have no label. Corrected: labelled rows count for the "
-    "rows like them that lost their label."
+    " Plain: the labelled rows as they are, which flatters where the hard rows have no label. Corrected: labelled rows count "
+    "for the rows like them that lost their label."
 )
+UNTESTED = "There were too few labels to test the model on rows that it had not seen."
 _SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6)}
 _SQUARE = (4.4, 4.2)
 
@@ -58,9 +60,7 @@ class Subject(NamedTuple):
     shown: Any  # its classes and features named, for the rows below
     rows: Array
     labels: NDArray[Any]  # None where missing
-    tested: NDArray[np.integer[Any]]  # labels of the rows that were scored, -1 where missing
-    proba: Array  # and their probabilities
-    missing: Array | None
+    tested: Predictions | None  # what was said of rows that were not trained on
 
 
 def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
@@ -69,20 +69,20 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
 
     use("Agg", force=False)
     names = subject.shown[-1].classes_ if hasattr(subject.shown, "steps") else subject.shown.classes_
-    tested = np.append(names.astype(object), None)[subject.tested]
-    scored = {"classes": names}
     displays: dict[str, Callable[[Axes], Any]] = {
         "missingness": lambda ax: MissingnessDisplay.from_estimator(
             subject.classifier, subject.X, subject.z, inference=subject.inference, ax=ax
         ),
         "uncertainty": lambda ax: UncertaintyDisplay.from_estimator(subject.classifier, subject.X, subject.z, ax=ax),
         "classes": lambda ax: MixtureDisplay.from_estimator(subject.shown, subject.rows, subject.labels, ax=ax),
-        "calibration": lambda ax: CalibrationDisplay.from_predictions(
-            tested, subject.proba, subject.missing, ax=ax, **scored
-        ),
-        "roc": lambda ax: RocDisplay.from_predictions(tested, subject.proba, subject.missing, ax=ax, **scored),
     }
-    drawn, left_out = [], {}
+    if subject.tested is not None:
+        y = np.array([*names.tolist(), None], dtype=object)[subject.tested.z]
+        told = (y, subject.tested.proba, subject.tested.q)
+        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(*told, classes=names, ax=ax)
+        displays["roc"] = lambda ax: RocDisplay.from_predictions(*told, classes=names, ax=ax)
+    drawn: list[Figure] = []
+    left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
     for key, display in displays.items():
         try:
             drawn.append(_drawn(key, display))

@@ -1,0 +1,5 @@
+"""The commands of the program: a file each, with the function that adds its arguments and the one that runs it."""
+
+from marmix.commands import completion, demo, evaluate, fit, info, predict, report, simulate, study
+
+ALL = (demo, fit, predict, evaluate, report, info, simulate, study, completion)

@@ -1,0 +1,55 @@
+"""`marmix info`: what a saved model is."""
+
+import argparse
+import json
+from copy import copy
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from marmix import container
+from marmix.commands.arguments import add_command
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "info",
+        info,
+        about="what a saved model is: classes, features, settings, versions",
+        description="Read a model.marmix, check it, and say what it holds.",
+        examples="  marmix info results/model.marmix\n  marmix info results/model.marmix --json\n",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model.marmix")
+    parser.add_argument("--json", action="store_true", help="print the header as JSON, for other programs")
+
+
+def info(options: argparse.Namespace) -> int:
+    """Describe the model."""
+    header = container.describe(options.model)
+    if options.json:
+        print(json.dumps(header, ensure_ascii=False, indent=2))
+        return 0
+    model = container.load(options.model)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    about = header["about"] or {}
+    facts = {
+        "model": about.get("name", type(steps[-1]).__name__),
+        "steps": " > ".join(type(step).__name__ for step in steps),
+        "classes": ", ".join(map(str, header["classes"])),
+        "columns": ", ".join(f"{feature['name']} ({feature['dtype']})" for feature in header["features"]),
+        "label": about.get("label"),
+        "written by": f"marmix {header['written_by']['marmix']}, format {header['format_version']}",
+    }
+    print(Path(options.model).name)
+    for name, text in facts.items():
+        if text:
+            print(fill(f"{name:<11} {text}", 100, initial_indent="  ", subsequent_indent=" " * 14))
+    last = copy(steps[-1])
+    if len(steps) > 1 and not hasattr(last, "feature_names_in_"):
+        last.feature_names_in_ = model[:-1].get_feature_names_out()
+    print(f"\n{last.summary()}")
+    return 0

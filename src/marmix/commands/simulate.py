@@ -1,0 +1,64 @@
+"""`marmix simulate`: a file of made-up rows whose labels are missing for a known reason."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from marmix.commands.arguments import add_command, add_output, at_least_one, at_least_two, seed, share
+from marmix.datasets import make_mar_mixture
+from marmix.datasets.families import FAMILIES
+from marmix.tables.writing import one_file, write_table
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "simulate",
+        simulate,
+        about="a CSV file of made-up rows whose labels are missing for a known reason",
+        description="Draw rows of classes and lose labels by a mechanism: the less certain the class, the more often. For trying "
+        "things out, and for teaching.",
+        examples="  marmix simulate --out rows.csv\n"
+        "  marmix simulate --rows 100000 --features 10 --classes 3 --rate 0.8 --truth --out rows.csv\n",
+    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="CSV file to write")
+    parser.add_argument("--rows", type=at_least_two, default=1000, help="(default 1000)")
+    parser.add_argument("--features", type=at_least_one, default=2, help="(default 2)")
+    parser.add_argument("--classes", type=at_least_two, default=2, help="(default 2)")
+    parser.add_argument(
+        "--distribution", choices=sorted(FAMILIES), default="gaussian", help="of a class (default gaussian)"
+    )
+    parser.add_argument("--rate", type=share, default=0.7, help="share of labels that is missing (default 0.7)")
+    parser.add_argument("--truth", action="store_true", help="add a column 'truth' with every label")
+    parser.add_argument("--seed", type=seed, default=0, help="(default 0)")
+    parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
+    add_output(parser)
+
+
+def simulate(options: argparse.Namespace) -> int:
+    """Draw and write."""
+    drawn = make_mar_mixture(
+        options.rows,
+        distribution=options.distribution,
+        n_classes=options.classes,
+        n_features=options.features,
+        rate=options.rate,
+        at_least=2,
+        random_state=options.seed,
+    )
+    columns: dict[str, list[Any]] = {f"x{i}": drawn.data[:, i].tolist() for i in range(options.features)}
+    columns["label"] = ["" if label < 0 else label for label in drawn.target.tolist()]
+    if options.truth:
+        columns["truth"] = drawn.target_true.tolist()
+    with one_file(Path(options.out), options.force) as path:
+        write_table(path, columns)
+    missing = int(np.sum(drawn.target < 0))
+    if options.json:
+        print(json.dumps({"rows": options.rows, "missing": missing, "file": options.out}, indent=2))
+    elif not options.quiet:
+        print(f"Written: {options.out} ({options.rows:,} rows, {missing:,} without a label)")
+    return 0

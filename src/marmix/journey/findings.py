@@ -1,0 +1,100 @@
+"""What was found, in plain values: labels, certainty, scores, the comparison."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix import evaluation
+from marmix.classifiers import MARClassifierCV
+from marmix.evaluation import Score
+from marmix.journey.answers import Answers
+from marmix.report.contents import Certainty, ClassFacts, Comparison, LabelFacts, ModelFacts, ScoreFacts
+
+Array = NDArray[np.float64]
+
+_SCORES = (
+    ("log-loss", evaluation.log_loss, "lower"),
+    ("Brier score", evaluation.brier, "lower"),
+    ("accuracy", evaluation.accuracy, "higher"),
+    ("AUC", evaluation.roc_auc, "higher"),
+)
+
+
+def label_facts(
+    z: NDArray[np.integer[Any]], found: Answers, classes: NDArray[Any], dropped: NDArray[np.integer[Any]]
+) -> LabelFacts:
+    """How many labels were given, missing and imputed; `dropped` are the codes of rows with missing features."""
+    lost = z < 0
+    imputed = np.bincount(found.code[lost], minlength=len(classes))
+    given = np.bincount(z[~lost], minlength=len(classes)) + np.bincount(dropped[dropped >= 0], minlength=len(classes))
+    unfilled = int(np.sum(dropped < 0))
+    p = found.probability[lost]
+    certainty = Certainty(
+        mean_probability=float(p.mean()) if len(p) else None,
+        at_least_90=int(np.sum(p >= 0.90)),
+        at_least_99=int(np.sum(p >= 0.99)),
+        expected_errors=float(np.sum(1.0 - p)) if len(p) else None,
+    )
+    return LabelFacts(
+        given=int(given.sum()),
+        missing=int(lost.sum()) + unfilled,
+        imputed=int(lost.sum()),
+        unfilled=unfilled,
+        classes=[ClassFacts(str(name), int(a), int(b)) for name, a, b in zip(classes, given, imputed, strict=True)],
+        certainty=certainty,
+    )
+
+
+def model_facts(name: str, estimator: Any, candidates: list[dict[str, Any]]) -> ModelFacts:
+    """The model, its settings that differ from the defaults, and how the fit went."""
+    defaults = type(estimator)().get_params()
+    own = {key: value for key, value in estimator.get_params().items() if value != defaults[key]}
+    return ModelFacts(
+        name=name,
+        kind=type(estimator).__name__,
+        parameters=own,
+        converged=bool(estimator.converged_),
+        loglik=float(estimator.loglik_),
+        iterations=int(estimator.n_iter_),
+        passes=int(estimator.n_passes_),
+        candidates=candidates,
+    )
+
+
+def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
+    """The table of the comparison, best first."""
+    keys = [key for key in cv.results_ if key not in ("weight", "seconds")]
+    rows = [
+        dict(zip(keys, values, strict=True))
+        for values in zip(*(cv.results_[key].tolist() for key in keys), strict=True)
+    ]
+    return sorted(rows, key=lambda row: row.get("log_loss", 0.0))
+
+
+def comparison(cv: MARClassifierCV) -> Comparison:
+    """Whether modelling the missingness helped."""
+    gain = cv.comparison_
+    if gain is None:
+        return Comparison(None, cv.verdict_, None, None, None, None)
+    return Comparison(gain.clear, cv.verdict_, gain.with_it, gain.without, gain.gain, gain.stderr)
+
+
+def all_scores(z: NDArray[np.integer[Any]], proba: Array, missing: Array | None, n_classes: int) -> Mapping[str, Score]:
+    """Every score of the rows whose label is known, corrected for the others by P(label missing); None corrects nothing."""
+    q = np.zeros(len(z)) if missing is None else missing
+    every = np.unique(z[z >= 0]).size == n_classes  # an area needs labelled rows of every class
+    return {
+        name: score(z, proba, q, classes=np.arange(n_classes)) for name, score, _ in _SCORES if every or name != "AUC"
+    }
+
+
+def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
+    """Scores as the report shows them."""
+    better = {name: word for name, _, word in _SCORES}
+    return [
+        ScoreFacts(name, score.value, score.stderr, score.plain, better[name])
+        for name, score in scores.items()
+        if np.isfinite(score.value)
+    ]

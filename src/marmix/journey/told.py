@@ -1,0 +1,116 @@
+"""The rows of a file, batch by batch, with what a model says of them."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.journey.answers import Answers, answers, missing_proba_of
+from marmix.journey.progress import Step
+from marmix.report.contents import RowTable
+from marmix.tables.cells import as_text
+from marmix.tables.reading import DataFile
+
+Array = NDArray[np.float64]
+
+GIVEN, IMPUTED = "given", "imputed"
+_MOST_COLUMNS = 6  # columns of the file that the table of the report shows
+
+
+class Told(NamedTuple):
+    """A batch of rows, and the answers for those that have all features; NaN for the others."""
+
+    batch: Any
+    start: int
+    whole: NDArray[np.bool_]
+    proba: Array
+    found: Answers
+
+    def added(self, texts: NDArray[Any], codes: NDArray[np.integer[Any]] | None = None) -> list[NDArray[Any]]:
+        """The columns that are added to the file; `codes` are those of given labels, None writes predictions for all rows."""
+        predicted = np.where(self.whole, self.found.code, -1)
+        code = predicted if codes is None else np.where(codes >= 0, codes, predicted)
+        label = np.array([*texts.tolist(), ""], dtype=object)[code]
+        source = [] if codes is None else [np.where(codes >= 0, GIVEN, np.where(self.whole, IMPUTED, ""))]
+        return [label, *source, *self.proba.T, self.found.uncertainty, self.found.missing]
+
+
+def told(batch: Any, start: int, whole: NDArray[np.bool_], block: Array, classifier: Any) -> Told:
+    """The answers of a classifier for the rows of a batch; `block` has the features of those that have all of them."""
+    n, K = len(whole), len(classifier.classes_)
+    proba, found = np.full((n, K), np.nan), Answers(np.zeros(n, np.int32), *np.full((3, n), np.nan))
+    if len(block):
+        proba[whole] = classifier.predict_proba(block)
+        own = answers(proba[whole], missing_proba_of(classifier, block))
+        for column, values in zip(found, own, strict=True):
+            column[whole] = values
+    return Told(batch, start, whole, proba, found)
+
+
+def all_told(source: DataFile, complete: NDArray[np.bool_], X: Any, classifier: Any, step: Step) -> Iterator[Told]:
+    """Every row of the file that X, the features of the complete rows, was read from."""
+    seen = kept = 0
+    for batch in source.batches(step=step):
+        whole = complete[seen : seen + batch.num_rows]
+        block = np.asarray(X[kept : kept + int(whole.sum())], dtype=float)
+        yield told(batch, seen, whole, block, classifier)
+        seen, kept = seen + batch.num_rows, kept + len(block)
+
+
+def added_names(prefix: str, classes: NDArray[Any], *, source: bool) -> list[str]:
+    """Names of the columns that are added."""
+    first = ["label", "source"] if source else ["label"]
+    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "p_missing")]
+
+
+class NextRows:
+    """The rows most worth labelling, gathered as they pass by.
+
+    Parameters
+    ----------
+    places : array
+        Their places in the file, in the order of the table.
+    id : str or None
+        Column that names rows.
+    features : list of str
+        Columns of the file to show; the first few are.
+    texts : array of str
+        The classes.
+    """
+
+    def __init__(self, places: NDArray[np.intp], id: str | None, features: list[str], texts: NDArray[Any]):
+        self.places, self.texts = places, texts
+        self.shown = ([] if id is None else [id]) + [name for name in features if name != id]
+        self.shown = self.shown[:_MOST_COLUMNS]
+        self._found: dict[int, list[Any]] = {}
+
+    def take(self, rows: Told) -> None:
+        """Gather those that are in a batch."""
+        inside = (self.places >= rows.start) & (self.places < rows.start + rows.batch.num_rows)
+        for place in self.places[inside].tolist():
+            i = place - rows.start
+            cells = [as_text(rows.batch.column(name).slice(i, 1))[0].as_py() for name in self.shown]
+            numbers = [round(float(column[i]), 4) for column in rows.found[1:]]
+            self._found[place] = [place + 1, *cells, str(self.texts[rows.found.code[i]]), *numbers]
+
+    def table(self, of: int) -> RowTable:
+        """The table, of that many rows without label."""
+        rows = [self._found[place] for place in self.places.tolist()]
+        numeric = [_all_numbers([row[j + 1] for row in rows]) for j in range(len(self.shown))]
+        return RowTable(
+            columns=["row", *self.shown, "imputed label", "probability", "uncertainty", "P(missing)"],
+            numeric=[True, *numeric, False, True, True, True],
+            rows=rows,
+            of=of,
+            label=len(self.shown) + 1,
+            uncertainty=len(self.shown) + 3,
+        )
+
+
+def _all_numbers(texts: list[str]) -> bool:
+    """Whether a column of text holds numbers only, and can be sorted as such."""
+    try:
+        return all(np.isfinite(float(text)) for text in texts if text.strip())
+    except ValueError:
+        return False

@@ -1,0 +1,440 @@
+"""The program from a file to a decision, run as people run it."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import marmix
+from marmix.cli import main, parser_of_all
+from marmix.datasets import make_mar_mixture
+from marmix.journey.options import FILES
+
+ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def program(*arguments, cwd):
+    """The program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "marmix", *map(str, arguments)],
+        cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False, env=ENVIRONMENT,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def here(capsys, monkeypatch):
+    """The program in this process, which is faster: `here(..., cwd=folder)`."""
+
+    def run(*arguments, cwd):
+        monkeypatch.chdir(cwd)
+        code = main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Three hundred rows with two features, a name each, and labels of which the hard ones are missing."""
+    drawn = make_mar_mixture(300, rate=0.5, at_least=5, random_state=3)
+    return pd.DataFrame(
+        {
+            "name": [f"row {i:03d}" for i in range(300)],
+            "height": drawn.data[:, 0].round(4),
+            "width": drawn.data[:, 1].round(4),
+            "kind": np.where(drawn.target < 0, "", np.where(drawn.target == 1, "oak", "elm")),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(frame, tmp_path_factory):
+    """The folder of a fit, and what the program printed."""
+    folder = tmp_path_factory.mktemp("fit")
+    frame.to_csv(folder / "trees.csv", index=False)
+    done = program("fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def cells(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_a_fit_writes_its_four_files_and_says_little(fitted):
+    folder, done = fitted
+    assert sorted(path.name for path in (folder / "out").iterdir()) == sorted(FILES)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) < 25
+    assert "did it help?" in done.stdout
+
+
+def test_the_columns_of_the_file_come_through_untouched_and_in_order(fitted):
+    folder, _ = fitted
+    before, after = cells(folder / "trees.csv"), cells(folder / "out" / "imputed.csv")
+    assert [row[:4] for row in after] == before
+    assert after[0][4:] == [
+        "marmix_label", "marmix_source", "marmix_p_elm", "marmix_p_oak", "marmix_uncertainty", "marmix_p_missing",
+    ]  # fmt: skip
+
+
+def test_every_row_gets_a_label_its_own_where_it_had_one_and_the_most_probable_where_not(fitted):
+    rows = pd.read_csv(fitted[0] / "out" / "imputed.csv", keep_default_na=False)
+    given = rows["kind"] != ""
+    assert (rows.loc[given, "marmix_label"] == rows.loc[given, "kind"]).all()
+    assert set(rows.loc[given, "marmix_source"]) == {"given"}
+    assert set(rows.loc[~given, "marmix_source"]) == {"imputed"}
+    proba = rows[["marmix_p_elm", "marmix_p_oak"]].to_numpy(float)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-5)
+    assert (rows.loc[~given, "marmix_label"] == np.array(["elm", "oak"])[proba.argmax(axis=1)][~given]).all()
+    p = np.clip(proba, 1e-300, 1)
+    np.testing.assert_allclose(rows["marmix_uncertainty"], -(p * np.log(p)).sum(axis=1) / np.log(2), atol=1e-4)
+
+
+def test_the_saved_model_says_the_same_in_python(fitted, frame):
+    folder, _ = fitted
+    model = marmix.load(folder / "out" / "model.marmix")
+    rows = pd.read_csv(folder / "out" / "imputed.csv")
+    np.testing.assert_allclose(model.predict_proba(frame), rows[["marmix_p_elm", "marmix_p_oak"]], atol=1e-6)
+    q = model[-1].missing_proba(model[:-1].transform(frame))
+    np.testing.assert_allclose(q, rows["marmix_p_missing"], atol=1e-6)
+
+
+def test_the_summary_counts_what_the_rows_say(fitted):
+    folder, _ = fitted
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    rows = pd.read_csv(folder / "out" / "imputed.csv", keep_default_na=False)
+    missing = rows["kind"] == ""
+    assert summary["data"]["rows"] == 300
+    assert summary["labels"]["missing"] == summary["labels"]["imputed"] == missing.sum()
+    for own in summary["labels"]["classes"]:
+        assert own["given"] == (rows["kind"] == own["name"]).sum()
+        assert own["imputed"] == (missing & (rows["marmix_label"] == own["name"])).sum()
+    sure = rows[["marmix_p_elm", "marmix_p_oak"]].max(axis=1)[missing]
+    assert summary["labels"]["certainty"]["mean_probability"] == pytest.approx(sure.mean(), abs=1e-5)
+    assert summary["labels"]["certainty"]["expected_errors"] == pytest.approx((1 - sure).sum(), abs=1e-3)
+    assert summary["missingness"]["informative"] is True
+    assert summary["missingness"]["toss_up"] > summary["missingness"]["certain"]
+    assert summary["model"]["converged"] is True
+    assert summary["reproduction"]["command"] == "marmix fit trees.csv --label kind --id name --out out"
+
+
+def test_the_command_of_the_report_makes_the_same_files_again(here, fitted, tmp_path):
+    folder, _ = fitted
+    (tmp_path / "trees.csv").write_bytes((folder / "trees.csv").read_bytes())
+    command = json.loads((folder / "out" / "summary.json").read_text())["reproduction"]["command"]
+    assert here(*command.split()[1:], cwd=tmp_path).returncode == 0
+    for name in FILES:
+        assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
+
+
+def test_nothing_is_overwritten_without_force(fitted):
+    folder, _ = fitted
+    before = {name: (folder / "out" / name).read_bytes() for name in FILES}
+    refused = program("fit", "trees.csv", "--label", "kind", "--out", "out", "--seed", "1", cwd=folder)
+    assert refused.returncode == 1
+    assert "--force" in refused.stderr
+    assert {name: (folder / "out" / name).read_bytes() for name in FILES} == before
+    assert sorted(path.name for path in folder.iterdir()) == ["out", "trees.csv"]
+
+
+def test_force_replaces(here, frame, tmp_path):
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "summary.json").write_text("old")
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    done = here(
+        "fit", "trees.csv", "--label", "kind", "--exclude", "name", "--out", "out", "--force", "--quiet", cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["file"] == "trees.csv"
+    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
+
+
+def test_predictions_of_the_file_are_those_of_the_fit(fitted):
+    folder, _ = fitted
+    done = program("predict", "out/model.marmix", "trees.csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    predicted = list(csv.reader(done.stdout.splitlines()))
+    imputed = cells(folder / "out" / "imputed.csv")
+    assert [row[:4] for row in predicted] == [row[:4] for row in imputed]
+    assert predicted[0][4] == "marmix_label"
+    assert [row[5:] for row in predicted[1:]] == [row[6:] for row in imputed[1:]]
+    assert "300 rows" in done.stderr
+
+
+def test_predictions_of_a_file_without_labels_go_to_a_file(here, fitted, frame, tmp_path):
+    folder, _ = fitted
+    frame.drop(columns=["kind", "name"]).to_parquet(tmp_path / "new.parquet")
+    done = here("predict", folder / "out" / "model.marmix", "new.parquet", "--out", "p.csv", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rows = pd.read_csv(tmp_path / "p.csv")
+    assert told["rows"] == len(rows) == 300
+    assert told["labels"] == rows["marmix_label"].value_counts().to_dict()
+    again = here("predict", folder / "out" / "model.marmix", "new.parquet", "--out", "p.csv", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "--force" in again.stderr
+
+
+def test_scores_are_those_of_the_predictions(here, fitted, tmp_path):
+    folder, _ = fitted
+    drawn = make_mar_mixture(500, rate=0.5, at_least=5, random_state=4)
+    truth = np.where(drawn.target_true == 1, "oak", "elm")
+    test = pd.DataFrame({"height": drawn.data[:, 0], "width": drawn.data[:, 1], "truth": truth})
+    test.to_csv(tmp_path / "test.csv", index=False)
+    done = here("evaluate", folder / "out" / "model.marmix", "test.csv", "--label", "truth", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    proba = marmix.load(folder / "out" / "model.marmix").predict_proba(test)
+    scores = {score["name"]: score["value"] for score in told["scores"]}
+    right = np.array(["elm", "oak"])[proba.argmax(axis=1)] == truth
+    assert scores["accuracy"] == pytest.approx(right.mean())
+    assert scores["log-loss"] == pytest.approx(-np.log(proba[np.arange(500), (truth == "oak").astype(int)]).mean())
+    assert np.trace(told["confusion"]) == right.sum()
+    assert told["corrected"] is False
+
+
+def test_scores_are_corrected_where_labels_are_missing(here, fitted):
+    folder, _ = fitted
+    done = here("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    assert told["corrected"] is True
+    scores = {score["name"]: score for score in told["scores"]}
+    assert scores["log-loss"]["value"] > scores["log-loss"]["plain"]  # the labelled rows are the easy ones
+    text = here("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", cwd=folder).stdout
+    assert "accuracy" in text
+
+
+def test_the_report_of_a_saved_model_is_that_of_the_fit(here, fitted, tmp_path):
+    folder, _ = fitted
+    done = here("report", "out/model.marmix", "trees.csv", "--out", tmp_path / "report.html", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told, before = json.loads(done.stdout), json.loads((folder / "out" / "summary.json").read_text())
+    for part in ("data", "labels", "missingness", "comparison", "scores", "estimates"):
+        assert told[part] == before[part], part
+
+
+def test_the_report_of_other_rows_says_that_they_are_others(here, fitted, frame, tmp_path):
+    folder, _ = fitted
+    frame.iloc[:200].to_csv(tmp_path / "other.csv", index=False)
+    done = here("report", folder / "out" / "model.marmix", "other.csv", "--out", "r.html", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["estimates"] == []
+    assert "not the rows of the fit" in told["comparison"]["sentence"]
+    assert "not those of the fit" in told["scored_on"]
+
+
+def test_info_tells_what_a_model_is(here, fitted):
+    folder, _ = fitted
+    text = here("info", "out/model.marmix", cwd=folder).stdout
+    for word in ("elm", "oak", "height", marmix.__version__):
+        assert word in text
+    header = json.loads(here("info", "out/model.marmix", "--json", cwd=folder).stdout)
+    assert header["about"]["label"] == "kind"
+
+
+def test_simulated_rows_can_be_fitted(here, tmp_path):
+    done = here(
+        "simulate", "--rows", 400, "--classes", 3, "--features", 3, "--truth", "--out", "rows.csv", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert list(rows.columns) == ["x0", "x1", "x2", "label", "truth"]
+    known = rows["label"].notna()
+    assert (rows.loc[known, "label"] == rows.loc[known, "truth"]).all()
+    assert 0.5 < 1 - known.mean() < 0.9
+    done = here("fit", "rows.csv", "--label", "label", "--exclude", "truth", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    imputed = pd.read_csv(tmp_path / "out" / "imputed.csv")
+    assert (imputed["marmix_label"] == imputed["truth"]).mean() > 0.5
+
+
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "feather", "xlsx"])
+def test_every_kind_of_file_gives_the_same_labels(kind, frame, fitted, tmp_path):
+    path = tmp_path / f"trees.{kind}"
+    frame = frame.assign(kind=frame["kind"].replace("", None)) if kind in ("parquet", "feather") else frame
+    {
+        "tsv": lambda: frame.to_csv(path, index=False, sep="\t"),
+        "parquet": lambda: frame.to_parquet(path),
+        "feather": lambda: frame.to_feather(path),
+        "xlsx": lambda: frame.to_excel(path, index=False),
+    }[kind]()
+    assert main(["fit", str(path), "--label", "kind", "--id", "name", "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    own = pd.read_csv(tmp_path / "out" / "imputed.csv", keep_default_na=False)
+    first = pd.read_csv(fitted[0] / "out" / "imputed.csv", keep_default_na=False)
+    assert (own["marmix_label"] == first["marmix_label"]).all()
+    np.testing.assert_allclose(own["marmix_p_oak"], first["marmix_p_oak"], atol=1e-6)
+
+
+@pytest.mark.parametrize("marker", ["?", "-1", "unknown"])
+def test_every_marker_of_a_missing_label_is_understood(marker, frame, fitted, tmp_path):
+    frame.assign(kind=frame["kind"].replace("", marker)).to_csv(tmp_path / "trees.csv", index=False)
+    more = ["--missing", "unknown"] if marker == "unknown" else []
+    assert (
+        main(
+            [
+                "fit",
+                str(tmp_path / "trees.csv"),
+                "--label",
+                "kind",
+                "--id",
+                "name",
+                "--out",
+                str(tmp_path / "out"),
+                "--quiet",
+                *more,
+            ]
+        )
+        == 0
+    )
+    own = pd.read_csv(tmp_path / "out" / "imputed.csv")
+    first = pd.read_csv(fitted[0] / "out" / "imputed.csv")
+    assert (own["marmix_label"] == first["marmix_label"]).all()
+
+
+def test_categories_are_unfolded_and_missing_features_filled_or_dropped(frame, tmp_path):
+    rng = np.random.default_rng(0)
+    soil = np.where(rng.random(300) < 0.5, "clay", np.where(rng.random(300) < 0.5, "sand", "peat"))
+    rows = frame.assign(soil=soil, height=frame["height"].astype(object))
+    rows.loc[5:14, "height"] = ""
+    rows.to_csv(tmp_path / "trees.csv", index=False)
+    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--quiet"]
+    assert main([*base, "--out", str(tmp_path / "median")]) == 0
+    assert main([*base, "--impute-features", "drop", "--out", str(tmp_path / "drop")]) == 0
+    filled = json.loads((tmp_path / "median" / "summary.json").read_text())
+    assert filled["data"]["columns"] == ["height", "width", "soil=peat", "soil=sand"]
+    assert filled["data"]["incomplete_rows"] == 10
+    assert "median" in filled["data"]["rule"]
+    left = pd.read_csv(tmp_path / "drop" / "imputed.csv", keep_default_na=False)
+    assert list(left["name"]) == list(frame["name"])  # no row is lost
+    gone = left.iloc[5:15]
+    assert (gone["marmix_p_oak"] == "").all()
+    assert (gone["marmix_label"] == gone["kind"]).all()
+    assert (left.drop(index=range(5, 15))["marmix_label"] != "").all()
+    dropped = json.loads((tmp_path / "drop" / "summary.json").read_text())
+    assert dropped["labels"]["unfilled"] == (gone["kind"] == "").sum()
+
+
+def test_formulas_are_kept_and_told_of_or_neutralised(frame, tmp_path, capsys):
+    rows = frame.assign(
+        note=["=cmd()" if i % 2 else "fine" for i in range(300)], kind=frame["kind"].replace("oak", "@oak")
+    )
+    rows.to_csv(tmp_path / "trees.csv", index=False)
+    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--exclude", "note"]
+    assert main([*base, "--out", str(tmp_path / "plain")]) == 0
+    assert "--escape-formulas" in capsys.readouterr().out
+    kept = pd.read_csv(tmp_path / "plain" / "imputed.csv")
+    assert kept["note"][1] == "=cmd()"
+    assert main([*base, "--out", str(tmp_path / "safe"), "--escape-formulas", "--quiet"]) == 0
+    for row in cells(tmp_path / "safe" / "imputed.csv"):
+        assert not any(cell.startswith(("=", "@", "+")) for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "nowhere.csv", "--label", "kind", "--out", "out"], "nowhere.csv"),
+        (["fit", "trees.csv", "--label", "knd", "--out", "out"], "'kind'"),
+        (["fit", "trees.csv", "--label", "kind", "--features", "hight", "--out", "out"], "'height'"),
+        (["fit", "trees.csv", "--label", "kind", "--out", "out"], "'name'"),
+        (["fit", "trees.csv", "--label", "height", "--exclude", "name", "--out", "out"], "--label"),
+        (["fit", "trees.csv", "--label", "kind", "--exclude", "name", "--out", "trees.csv"], "trees.csv"),
+        (["predict", "trees.csv", "trees.csv"], "trees.csv"),
+        (["evaluate", "no.marmix", "trees.csv", "--label", "kind"], "no.marmix"),
+        (["info", "trees.csv"], "trees.csv"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said_in_two_lines_and_leaves_nothing(
+    arguments, words, frame, tmp_path, monkeypatch, capsys
+):
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 1
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert len(printed.err.splitlines()) <= 2
+    assert "Traceback" not in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
+
+
+def test_debug_shows_where_an_error_arose(tmp_path):
+    done = program("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, monkeypatch, capsys):
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    from marmix.journey import choosing
+
+    def short(*arguments):
+        return {name: model.set_params(max_iter=1) for name, model in candidates(*arguments).items()}
+
+    candidates = choosing.candidates
+    monkeypatch.setattr("marmix.journey.fit.candidates", short)
+    assert (
+        main(["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--out", str(tmp_path / "out")])
+        == 3
+    )
+    assert "did not converge" in capsys.readouterr().err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["model"]["converged"] is False
+
+
+def test_the_demo_walks_the_whole_way_and_names_its_report(tmp_path):
+    done = program("demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = Path(done.stdout.splitlines()[-1].removeprefix("Report: "))
+    assert (tmp_path / report).is_file()
+    summary = json.loads((tmp_path / "marmix-demo" / "summary.json").read_text())
+    truth = pd.read_csv(tmp_path / "marmix-demo" / "truth.csv")["diagnosis"]
+    rows = pd.read_csv(tmp_path / "marmix-demo" / "imputed.csv")
+    imputed = rows["marmix_source"] == "imputed"
+    right = (rows["marmix_label"] == truth)[imputed].sum()
+    assert f"{right} of {summary['labels']['imputed']} imputed labels are right" in done.stdout
+    again = program("demo", "--json", cwd=tmp_path)
+    assert (tmp_path / "marmix-demo-2" / "report.html").is_file()
+    assert json.loads(again.stdout)["right"] == right
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_shells_learn_every_command(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for command in ("fit", "predict", "evaluate", "report", "simulate", "study", "info", "demo"):
+        assert command in script
+    assert "escape-formulas" in script or "escape_formulas" in script
+
+
+def test_every_command_has_help_with_examples():
+    actions = parser_of_all()._subparsers._group_actions[0].choices
+    for name, parser in actions.items():
+        text = parser.format_help()
+        assert f"marmix {name}" in text.split("examples:")[1]
+        assert max(map(len, text.splitlines())) <= 110
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(fitted):
+    folder, _ = fitted
+    command = f"{sys.executable} -m marmix predict out/model.marmix trees.csv --quiet | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.stdout.startswith("name,height,width,kind,marmix_label")
+    assert done.stderr == ""
