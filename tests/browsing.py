@@ -289,6 +289,11 @@ CONTRASTS = """() => {
       return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.outerHTML.slice(0, 80)];
     });
 }"""
+# Whether every picture is the one for the scheme; a browser changes them a moment after the scheme.
+PICTURES = """(scheme) => [...document.images].every((image) => {
+  const wanted = scheme === "dark" ? image.parentElement.querySelector("source").srcset : image.getAttribute("src");
+  return image.complete && image.currentSrc === wanted;
+})"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
 
 
@@ -302,15 +307,12 @@ def check_contrast(opened):
 def check_dark(opened):
     """In the dark the page is dark, its pictures are the dark ones, and its text can be read; by day it is light again."""
     page = opened.page
-    sources = {}
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_function("[...document.images].every((image) => image.complete)")
+        page.wait_for_function(PICTURES, arg=scheme)
         background = page.evaluate(BACKGROUND)
         assert max(background) < 60 if scheme == "dark" else min(background) > 240
-        sources[scheme] = page.evaluate("[...document.images].map((image) => image.currentSrc)")
         check_contrast(opened)
-    assert all(dark != light for dark, light in zip(sources["dark"], sources["light"], strict=True))
 
 
 def check_narrow(opened, width=360):
