@@ -309,8 +309,8 @@ def test_columns_that_are_not_there_are_told_with_the_nearest_names():
 def test_features_choose_columns_and_their_order():
     fitted = Preparation(features=["c", "a"]).fit({"a": [1, 2], "b": ["x", "y"], "c": [3, 4]})
     np.testing.assert_array_equal(fitted.transform({"a": [1], "c": [9]}), [[9, 1]])
-    for wrong in ([], ["a", "a"], "a"):
-        with pytest.raises(ValueError, match="name each column once"):
+    for wrong, message in (([], "no column is left"), (["a", "a"], "each column once"), ("a", "each column once")):
+        with pytest.raises(ValueError, match=message):
             Preparation(features=wrong).fit({"a": [1, 2]})
 
 

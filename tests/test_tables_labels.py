@@ -132,3 +132,8 @@ def test_labels_for_a_model_are_its_classes_or_refused():
 def test_nested_labels_are_refused():
     with pytest.raises(ValueError, match="labels are text or whole numbers"):
         column(pa.array([[1], [2]]))
+
+
+def test_labels_that_numpy_would_cut_are_refused():
+    with pytest.raises(ValueError, match=r"'y' holds .* in data row 2, which has a NUL character"):
+        column(["a", "b\0"])

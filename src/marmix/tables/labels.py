@@ -77,11 +77,14 @@ class LabelColumn:
         self._parts.append(codes)
 
     def _number(self, text: str, i: int, indices: NDArray[Any]) -> int:
+        row = self.rows + int(np.argmax(indices == i)) + 1
+        where = f"label column {shown(self.name)} holds {shown(text)} in data row {row}"
+        if "\0" in text:
+            raise ValueError(f"{where}, which has a NUL character: labels are plain text or whole numbers.")
         if self.known is not None and text not in self._numbers:
-            row = self.rows + int(np.argmax(indices == i)) + 1
             raise ValueError(
-                f"label column {shown(self.name)} holds {shown(text)} in data row {row}, which is not a class of the model: its "
-                f"classes are {listed(self.known)}. Correct it, or give --missing {shown(text)} if it means a missing label."
+                f"{where}, which is not a class of the model: its classes are {listed(self.known)}. Correct it, or give "
+                f"--missing {shown(text)} if it means a missing label."
             )
         number = self._numbers.setdefault(text, len(self._numbers))
         if number == MOST_CLASSES and self.known is None:
@@ -93,7 +96,7 @@ class LabelColumn:
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The classes, sorted: integers if every label is written as one, else text.
+        """The classes, sorted; integers if every label is written as one, else text.
 
         Raises
         ------

@@ -52,20 +52,30 @@ def as_numbers(column: Any) -> Numbers:
     """A column as numbers; text as Python's `float` reads it, but for underscores and the digits of other scripts."""
     pa = arrow()
     column = plain(column)
-    if is_numeric(column.type):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        missing = np.isnan(values)
-        return Numbers(values, missing, np.zeros(len(values), dtype=bool))
+    numeric = is_numeric(column.type)
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if numeric else _finite(column)
+    if values is not None:
+        return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
     text = trimmed(column)
     missing = missing_cells(text)
-    given = arrow(".compute").if_else(pa.array(missing), None, text)
-    try:
-        values = given.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
+    values = _finite(text.filter(pa.array(~missing)))
+    if values is None:
         return _one_by_one(text, missing)
-    if np.isfinite(values[~missing]).all():
-        return Numbers(values, missing, np.zeros(len(values), dtype=bool))
-    return _one_by_one(text, missing)  # pyarrow also reads words such as -NAN
+    all_values = np.full(len(text), np.nan)
+    all_values[~missing] = values
+    return Numbers(all_values, missing, np.zeros(len(text), dtype=bool))
+
+
+def _finite(column: Any) -> NDArray[np.float64] | None:
+    """Text as finite numbers, or None if it is not all such; pyarrow would also read words such as -NAN."""
+    pa = arrow()
+    if column.type != pa.string() or column.null_count:
+        return None
+    try:
+        values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return None
+    return values if np.isfinite(values).all() else None
 
 
 def _one_by_one(text: Any, missing: NDArray[np.bool_]) -> Numbers:

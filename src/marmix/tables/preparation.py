@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.batches import arrow, naming, record_batches
-from marmix.tables.cells import listed, shown
+from marmix.tables.cells import shown
 from marmix.tables.columns import column_features, feature_names, is_column
 from marmix.tables.medians import Median
 from marmix.tables.numbers import as_numbers, trimmed
@@ -180,8 +180,10 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def _chosen(self, names: Sequence[str]) -> list[str]:
         chosen = list(names) if self.features is None else list(self.features)
-        if isinstance(self.features, str) or not chosen or len(set(chosen)) < len(chosen):
-            raise ValueError(f"features: name each column once, and one at least, not {listed(chosen)}.")
+        if not chosen:
+            raise ValueError("no column is left as a feature: name one at least.")
+        if isinstance(self.features, str) or len(set(chosen)) < len(chosen):
+            raise ValueError(f"features={self.features!r} must be a list that names each column once.")
         check_columns(chosen, names, "the table")
         return chosen
 

@@ -1,0 +1,191 @@
+"""Damaged data files: a message of a line or two and no output, or a result, and never anything else.
+
+MARMIX_FUZZ_SECONDS says for how long, 5 by default; MARMIX_FUZZ_SEED where to begin.
+"""
+
+import gzip
+import io
+import os
+import random
+import time
+import traceback
+import zipfile
+
+import numpy as np
+import pytest
+
+from marmix.tables import LabelColumn, Output, Preparation, RowWriter, open_table
+
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+pq = pytest.importorskip("pyarrow.parquet")
+openpyxl = pytest.importorskip("openpyxl")
+
+SECONDS = float(os.environ.get("MARMIX_FUZZ_SECONDS", "5"))
+SEED = int(os.environ.get("MARMIX_FUZZ_SEED", "0"))
+
+ROWS = [
+    ["id", "x", "group", "label"],
+    *([f"p{i}", f"{i * 0.37 - 3:.3f}", "abc"[i % 3], ["u", "v", "", "NA"][i % 4]] for i in range(40)),
+]
+PIECES = [
+    *(b'"', b'""', b",", b";", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3"),
+    *(
+        b"NA",
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"-",
+        b"=cmd()",
+        b"1,5",
+        b"2020-01-01",
+        b"label",
+        b"x" * 5000,
+        b"\n\n\n",
+        b"\\",
+        b"'",
+    ),
+    *(b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f", b"PAR1", b"PK\x03\x04", b"\x80\x01", b"ARROW1"),
+    *(
+        b"<",
+        b">",
+        b"/>",
+        b"&amp;",
+        b"&",
+        b"<c",
+        b' t="n"',
+        b' t="d"',
+        b' s="1"',
+        b' r="A1"',
+        b"1e5",
+        b"99999999",
+        b"<v>-1</v>",
+    ),
+]
+
+
+def table():
+    names, *rows = ROWS
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    return pa.table(columns | {"x": [float(x) for x in columns["x"]], "when": list(map(list, columns["id"]))})
+
+
+def text(delimiter):
+    return "\n".join(delimiter.join(row) for row in ROWS).encode() + b"\n"
+
+
+def saved(write):
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def workbook(file):
+    book = openpyxl.Workbook()
+    for row in ROWS:
+        book.active.append([float(cell) if cell.lstrip("-").replace(".", "").isdigit() else cell for cell in row])
+    book.save(file)
+
+
+SOURCES = {
+    ".csv": text(","),
+    ".tsv": text("\t"),
+    ".csv.gz": gzip.compress(text(","), mtime=0),
+    ".parquet": saved(lambda file: pq.write_table(table(), file, row_group_size=17)),
+    ".arrow": saved(lambda file: feather.write_feather(table(), file, compression="uncompressed")),
+    ".feather": saved(lambda file: feather.write_feather(table(), file)),
+    ".xlsx": saved(workbook),
+}
+
+
+def mutated(data, rng):
+    """A few changes: bits, bytes, pieces put in, cut out, doubled or moved, the end lost."""
+    data = bytearray(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 4, 16])):
+        if not data:
+            break
+        i, j = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+        j = min(j, i + rng.choice([1, 4, 64, 10**6]))
+        match rng.randrange(8):
+            case 0:
+                data[i % len(data)] ^= 1 << rng.randrange(8)
+            case 1:
+                data[i % len(data)] = rng.randrange(256)
+            case 2 | 3:
+                data[i:i] = rng.choice(PIECES)
+            case 4:
+                del data[i:j]
+            case 5:
+                data[i:i] = data[i:j]
+            case 6:
+                del data[i:]
+            case 7:
+                data[i : i + 4] = rng.choice(PIECES)
+    return bytes(data)
+
+
+def mutated_inside(data, rng):
+    """A workbook, one part of which was changed before it was packed."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w") as new:
+        chosen = rng.choice(old.namelist())
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(name, mutated(part, rng) if name == chosen else part)
+    return file.getvalue()
+
+
+def journey(path, out):
+    """All that is done with a file, without the fit."""
+    source = open_table(path)
+    label = "label" if "label" in source.names else source.names[-1]
+    features = [name for name in source.names if name not in ("id", "when", label)]
+    preparation = Preparation(features=features).fit_batches(lambda: source.batches(features))
+    labels, X = LabelColumn(label), []
+    for batch in source.batches([*features, label]):
+        X.append(preparation.transform(batch))
+        labels.add(batch.column(label))
+    assert np.isfinite(np.concatenate(X)).all()
+    assert labels.codes.max() < len(labels.classes)
+    added = ["marmix_label", *(f"marmix_p_{name}" for name in labels.classes)]
+    with Output(out, ["imputed.csv"]) as output:
+        with RowWriter(output.path("imputed.csv"), source.names, added, escape_formulas=True) as writer:
+            for batch in source.batches():
+                writer.write(batch, [["a"] * batch.num_rows, *np.ones((len(labels.classes), batch.num_rows))])
+        assert writer.rows == labels.rows
+    return writer.rows
+
+
+def test_a_damaged_file_gives_a_result_or_a_short_message_and_no_output(tmp_path):
+    rng = random.Random(SEED)
+    end = time.monotonic() + SECONDS
+    told = done = 0
+    while time.monotonic() < end or not told:
+        ending = rng.choice(list(SOURCES))
+        damage = mutated_inside if ending == ".xlsx" and rng.random() < 0.7 else mutated
+        data = damage(SOURCES[ending], rng)
+        path, out = tmp_path / f"rows{ending}", tmp_path / "out"
+        path.write_bytes(data)
+        try:
+            journey(path, out)
+            done += 1
+            (out / "imputed.csv").unlink()
+            out.rmdir()
+        except (ValueError, OSError) as error:
+            told += 1
+            message = str(error)
+            assert message.count("\n") <= 2, message
+            assert 10 < len(message) < 600, message
+        except Exception:
+            pytest.fail(f"{ending} {data!r}\n{traceback.format_exc()}")
+        assert os.listdir(tmp_path) == [path.name], data
+        path.unlink()
+    assert told
+    assert done
+
+
+@pytest.mark.parametrize("ending", SOURCES)
+def test_the_files_that_are_damaged_are_sound_before(tmp_path, ending):
+    path = tmp_path / f"rows{ending}"
+    path.write_bytes(SOURCES[ending])
+    assert journey(path, tmp_path / "out") == 40
