@@ -37,10 +37,9 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # docstrings name the types
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True}
 toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # several names may share an entry
 napoleon_use_param = False
 napoleon_use_rtype = False
 

@@ -64,16 +64,16 @@ class Terminal(SphinxDirective):
             env=os.environ | settings,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             text=True,
             timeout=LONGEST,
             check=False,
         )
         if done.returncode != self.options.get("exit", 0):
             self.state_machine.reporter.warning(
-                f"{command!r} ended with exit code {done.returncode}:\n{done.stdout}", line=self.lineno
+                f"{command!r} ended with exit code {done.returncode}:\n{done.stdout}{done.stderr}", line=self.lineno
             )
-        lines = done.stdout.rstrip().splitlines()
+        lines = (done.stdout + (done.stderr if done.returncode else "")).rstrip().splitlines()  # progress is not shown
         first, last = self.options.get("first"), self.options.get("last")
         if first is not None and len(lines) > first:
             return [*lines[:first], "..."]

@@ -34,7 +34,7 @@ forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
 posterior = cross_val_predict(forest, X, truth, cv=5, method="predict_proba")
 y = hide_labels(truth, posterior, rate=0.65, random_state=0, return_y=True)
 
-X.assign(label=y).head()
+X.assign(label=y).sample(6, random_state=1)
 
 # %%
 # Fit and predict

@@ -81,7 +81,7 @@ class Bootstrap:
 
     @property
     def bse(self) -> Array:
-        """Standard errors: the standard deviations of the resamples' estimates."""
+        """Standard errors, the standard deviations of the resamples' estimates."""
         return np.std(self.estimates, axis=0, ddof=1)
 
     @property
