@@ -139,6 +139,7 @@ MADE_UP = {
     "classes that the header does not know": put("classes", ["no", "maybe"]),
     "features that the header does not know": put("features", []),
     "no about": put("about", None),
+    "half a character in what it is about": put("about", "x", ["\ud800"]),
     "another format": put("format", "pickle"),
     "a version that is text": put("format_version", "1"),
     "version zero": put("format_version", 0),
@@ -199,6 +200,7 @@ def test_arrays_that_do_not_belong_together_are_refused(name, array, clf, tmp_pa
     [
         b"[" * 100_000 + b"]" * 100_000,
         b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+        b"[" + b"[]," * 300_000 + b"[]]",
         b'{"format": "marmix", "format": "marmix"}',
         b'{"format": 1e400}',
         b'{"format": NaN}',

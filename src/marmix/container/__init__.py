@@ -8,6 +8,7 @@ import json
 import os
 import stat
 import sys
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -73,7 +74,7 @@ def save(
     if place.exists() and not overwrite:
         raise FileExistsError(f"{os.fspath(place)!r} exists: pass overwrite=True to replace it, or give another path.")
     header, arrays = _encoded(model, about)
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
+    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
     try:
         with open(unfinished, "xb") as file:
             write(file, _members(header, arrays))

@@ -99,7 +99,8 @@ def estimator_of(state: Any, fitted: bool = True, depth: int = 0) -> Any:
     parameters = about.anything("parameters")
     if not isinstance(parameters, dict):
         raise about.refuse("parameters", "a list of parameters by name")
-    unknown = [key for key in parameters if key not in kind.type().get_params(deep=False)]
+    known = kind.type().get_params(deep=False)
+    unknown = [key for key in parameters if key not in known]
     if unknown:
         raise ContainerError(
             f"{name} has the parameter {str(unknown[0])[:50]!r} in the file, which this version of marmix does not know: upgrade."

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from marmix.container.format import DTYPES, ContainerError
 
 _DEEPEST = 30  # lists and dicts in each other
+_MOST_OBJECTS = 2**18  # of them in all: an empty one takes three bytes of JSON, and a hundred of memory
 _LARGEST = 2**63  # of integers
 _TEXT_BYTES, _TEXT_GROWTH = 2**20, 100  # of arrays of text: this many, and this many for each byte of JSON
 _SPECIAL = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
@@ -89,14 +90,22 @@ def _refused(value: Any, path: tuple[str, ...]) -> ValueError:
 
 def parse(text: bytes) -> Any:
     """JSON without repeated keys, numbers that overflow, or what is no JSON; anything else is refused."""
+    if text.count(b"[") + text.count(b"{") > _MOST_OBJECTS:
+        raise ContainerError(
+            f"model.json has more than {_MOST_OBJECTS:,} lists and objects, more than a saved model has."
+        )
     try:
-        return json.loads(
+        value = json.loads(
             text.decode("utf-8"),
             object_pairs_hook=_unique,
             parse_float=_finite,
             parse_int=_whole,
             parse_constant=_constant,
         )
+        json.dumps(value, ensure_ascii=False).encode(
+            "utf-8"
+        )  # fails for lone halves of characters, which cannot be printed
+        return value
     except (ValueError, RecursionError) as error:
         raise ContainerError(f"model.json cannot be read: {_short(error)}") from None
 
@@ -104,11 +113,6 @@ def parse(text: bytes) -> Any:
 def written(value: Any) -> bytes:
     """Values that are JSON already as the bytes of model.json: always the same for the same values."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1).encode("ascii") + b"\n"
-
-
-def _writable(text: str) -> bool:
-    """Whether text can be printed: JSON may hold halves of characters."""
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _short(error: BaseException) -> str:
@@ -160,8 +164,6 @@ class Decoder:
             raise ContainerError("model.json has lists in lists too deep.")
         if isinstance(value, list):
             return [self.decode(item, depth + 1) for item in value]
-        if isinstance(value, str) and not _writable(value):
-            raise ContainerError("model.json holds text that is no text (a lone half of a character).")
         if not isinstance(value, dict):
             return value
         if "type" not in value:
