@@ -277,8 +277,8 @@ def test_an_unseen_level_is_missing_and_is_counted():
     np.testing.assert_array_equal(matrix, [[0, 1], [0, 2], [0, 3], [0, 4]])
     assert counts == Counts(3, {"a": 1, "x": 1}, {"a": 2}, {"a": "w"})
     assert counts.notes() == [
-        "Column 'a' is empty in 1 rows.",
-        "Column 'x' is empty in 1 rows.",
+        "Column 'a' is empty in 1 row.",
+        "Column 'x' is empty in 1 row.",
         "Column 'a' holds values that the model was not fitted with, such as 'w', in 2 rows; they count as missing.",
     ]
     dropped = Preparation(impute="drop").fit({"a": ["u", "v", "u"], "x": [1.0, 2.0, 4.0]})

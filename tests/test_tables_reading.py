@@ -4,7 +4,10 @@ import csv as python_csv
 import datetime as dt
 import gzip
 import io
+import sys
 import tracemalloc
+import zipfile
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -194,7 +197,7 @@ REFUSED = {
     "name twice": ("rows.csv", b"a,b,a\n1,2,3\n", "several columns 'a'"),
     "no name": ("rows.csv", b"a,,c\n1,2,3\n", "column 2 has no name"),
     "cell too many": ("rows.csv", b'a,b\n"1\n",2\n\n3,4\n5,6,7\n', "data row 3 has 3 cells, where the header has 2"),
-    "cell too few": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cells, where the header has 2"),
+    "cell too few": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cell, where the header has 2"),
     "quotation mark": ("rows.csv", b'a,b\n1,2\n3,"4\n5,6\n', "quotation mark that is not closed: see data row 2"),
     "long quotation": ("rows.csv", b'a,b\n1,"2\n' + b"3,4\n" * 300_000, "quotation mark that is not closed"),
     "semicolons": ("rows.csv", b"a;b\n1,5;2\n", "one column only, 'a;b': give --delimiter ';'"),
@@ -230,7 +233,7 @@ def test_what_is_no_table_is_refused_with_the_file_and_what_to_do(tmp_path, case
 
 def test_a_ragged_row_far_down_is_named_by_its_number(tmp_path):
     path = written(tmp_path, "rows.csv", "a,b\n" + "1,2\n" * 500_000 + "1\n")
-    with pytest.raises(ValueError, match="data row 500001 has 1 cells"):
+    with pytest.raises(ValueError, match="data row 500001 has 1 cell,"):
         cells(path)
 
 
@@ -304,12 +307,34 @@ def test_text_of_a_typed_column_is_what_people_write():
         (pa.array(["u", None], pa.string_view()), ["u", ""]),
         (pa.chunked_array([["u"], ["v"]]), ["u", "v"]),
         (pa.nulls(2), ["", ""]),
+        (pa.array([b"u", b"\xff\x00", None]), ["u", "ff00", ""]),
+        (pa.array([b"uv", b"\xff\x00"], pa.binary(2)), ["uv", "ff00"]),
+        (pa.array([Decimal("1.20")]), ["1.20"]),
         (pa.array([[1, 2], None]), ["[1, 2]", ""]),
         (pa.array([{"a": 1}]), ['{"a": 1}']),
     ]
     for array, texts in cases:
         assert as_text(array).type == pa.string()
         assert as_text(array).to_pylist() == texts
+
+
+def test_a_workbook_that_says_it_has_rows_without_end_is_refused(tmp_path):
+    path = workbook(tmp_path / "rows.xlsx", [["a"], [1]])
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    with zipfile.ZipFile(path, "w") as book:
+        for name, part in parts.items():
+            book.writestr(name, part.replace(b'<row r="2">', b'<row r="999999999999">').replace(b'r="A2"', b'r="A9"'))
+    with pytest.raises(ValueError, match="more rows than a sheet can have"):
+        open_table(path)
+
+
+@pytest.mark.parametrize(("library", "ending"), [("pyarrow", ".csv"), ("openpyxl", ".xlsx")])
+def test_a_library_that_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch, library, ending):
+    path = written(tmp_path, f"rows{ending}", b"PK\x03\x04" if ending == ".xlsx" else b"a,b\n1,2\n")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"{library}: pip install .*'marmix\[cli\]'"):
+        open_table(path)
 
 
 def test_reading_needs_no_memory_for_columns_that_are_not_wanted(tmp_path):

@@ -21,6 +21,11 @@ def listed(values: Any, most: int = 10) -> str:
     return ", ".join(map(shown, values[:most])) + (", ..." if len(values) > most else "")
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things, for a message."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def plain(array: Any) -> Any:
     """An Arrow array without the ways of storing it: no dictionary, no runs, no extension; all text as one type."""
     pa, pc = arrow(), arrow(".compute")
@@ -42,7 +47,8 @@ def as_text(array: Any) -> Any:
     """A column as it is written in a CSV file.
 
     Integers are plain, floats have the fewest digits that give the same number again (whole ones no point), dates and times are
-    as in ISO 8601 with a blank between them, booleans are true and false. Lists and the like are written as JSON.
+    as in ISO 8601 with a blank between them, booleans are true and false. Lists and the like are written as JSON, bytes that are
+    no text in hexadecimal digits.
 
     Parameters
     ----------
@@ -66,10 +72,29 @@ def as_text(array: Any) -> Any:
     if pa.types.is_nested(kind):
         texts = [None if value is None else json.dumps(value, default=str) for value in array.to_pylist()]
         text = pa.array(texts, pa.string())
-    elif pa.types.is_duration(kind) or pa.types.is_interval(kind):
-        text = pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.string())
+    elif _is_bytes(kind) or pa.types.is_duration(kind) or pa.types.is_interval(kind):
+        text = pa.array([None if value is None else _one_text(value) for value in array.to_pylist()], pa.string())
     else:
         text = array.cast(pa.string())
         if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
             text = pc.replace_substring_regex(text, r"\.0+([^0-9]|$)", r"\1")
     return text.fill_null("")
+
+
+def _is_bytes(kind: Any) -> bool:
+    types = arrow().types
+    return (
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _one_text(value: Any) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.hex()

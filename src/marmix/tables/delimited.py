@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from marmix.batches import arrow, headless
-from marmix.tables.cells import shown
+from marmix.tables.cells import counted, shown
 
 _BLOCK = 2**19  # bytes that are parsed together, and the longest row; pyarrow reads 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -163,7 +163,7 @@ def _told(path: Path, error: str, rows: int) -> str:
     if ragged:
         row, expected, found = (int(number) for number in ragged.groups())
         return (
-            f"{path}: data row {row - 1} has {found} cells, where the header has {expected}. Remove or add cells, "
+            f"{path}: data row {row - 1} has {counted(found, 'cell')}, where the header has {expected}. Remove or add cells, "
             "and put quotation marks around a cell that holds the delimiter."
         )
     if "straddl" in error:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from marmix.batches import arrow
-from marmix.tables.cells import as_text, listed, shown
+from marmix.tables.cells import as_text, counted, listed, shown
 
 _ROWS = 8192  # converted together
+_MOST_ROWS = 2**20  # of a sheet; openpyxl believes what a file says
 
 
 def read_sheet(path: Path, sheet: str | None) -> Any:
@@ -37,7 +38,9 @@ def _read(path: Path, sheet: str | None) -> tuple[list[str], list[list[Any]]]:
         except Exception as error:  # of a damaged file, any
             raise ValueError(_damaged(path, error)) from None
         try:
-            title = next(iter(pages), None) if sheet is None else sheet
+            if not pages:
+                raise ValueError(f"{path} has no sheet with cells.")
+            title = next(iter(pages)) if sheet is None else sheet
             if title not in pages:
                 raise ValueError(f"{path} has no sheet {shown(title)}: its sheets are {listed(pages)}.")
             rows = _rows(path, pages[title])
@@ -57,8 +60,9 @@ def _rows(path: Path, page: Any) -> Iterator[tuple[Any, ...]]:
     """Rows that are not empty, without the empty cells at their ends."""
     try:
         page.reset_dimensions()  # which the file may state wrongly
-        cells = page.iter_rows(values_only=True)
-        while (row := next(cells, None)) is not None:
+        for number, row in enumerate(page.iter_rows(values_only=True)):
+            if number == _MOST_ROWS:
+                raise ValueError("it has more rows than a sheet can have")
             end = max((j for j, cell in enumerate(row, 1) if cell is not None), default=0)
             if end:
                 yield row[:end]
@@ -71,8 +75,8 @@ def _columns(path: Path, names: list[str], block: list[tuple[Any, ...]], seen: i
     if len(columns) > len(names):
         row = next(i for i, cells in enumerate(block, seen + 1) if len(cells) > len(names))
         raise ValueError(
-            f"{path}: data row {row} has {len(block[row - seen - 1])} cells, where the first row has {len(names)} names. "
-            "Name every column in the first row."
+            f"{path}: data row {row} has {len(block[row - seen - 1]):,} cells, where the first row has "
+            f"{counted(len(names), 'name')}. Name every column in the first row."
         )
     return columns + [(None,) * len(block)] * (len(names) - len(columns))
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.batches import arrow, naming, record_batches
-from marmix.tables.cells import shown
+from marmix.tables.cells import counted, shown
 from marmix.tables.columns import column_features, feature_names, is_column
 from marmix.tables.medians import Median
 from marmix.tables.numbers import as_numbers, trimmed
@@ -54,9 +54,11 @@ class Counts:
 
     def notes(self) -> list[str]:
         """The counts in plain words."""
-        return [f"Column {shown(name)} is empty in {count:,} rows." for name, count in self.missing.items()] + [
+        return [
+            f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()
+        ] + [
             f"Column {shown(name)} holds values that the model was not fitted with, such as {shown(self.examples[name])}, "
-            f"in {count:,} rows; they count as missing."
+            f"in {counted(count, 'row')}; they count as missing."
             for name, count in self.unseen.items()
         ]
 
