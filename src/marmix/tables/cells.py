@@ -38,7 +38,7 @@ def plain(array: Any) -> Any:
         return plain(array.dictionary).take(array.indices)
     if pa.types.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(array))
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":
         return array.cast(pa.string())
     return array
 
@@ -83,12 +83,8 @@ def as_text(array: Any) -> Any:
 
 def _is_bytes(kind: Any) -> bool:
     types = arrow().types
-    return (
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_binary_view(kind)
-    )
+    known = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return known or str(kind) == "binary_view"
 
 
 def _one_text(value: Any) -> str:
