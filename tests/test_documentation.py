@@ -211,6 +211,14 @@ def test_the_site_is_built_without_warnings_and_has_every_public_name_command_an
 
 
 @pytest.mark.slow
+def test_every_formula_of_the_site_is_drawn(site):
+    formulas = sum(page.read_text().count("<math") for page in site.rglob("*.html"))
+    assert formulas > 100
+    for page in (site / "maths").glob("*.html"):
+        assert "$" not in re.sub(r"<script.*?</script>|<head>.*?</head>", "", page.read_text(), flags=re.S), page.name
+
+
+@pytest.mark.slow
 def test_the_site_asks_the_network_for_nothing(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
