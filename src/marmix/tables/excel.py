@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from datetime import datetime, time
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -30,10 +31,10 @@ def _read(path: Path, sheet: str | None) -> tuple[list[str], list[list[Any]]]:
         from openpyxl import load_workbook
     except ModuleNotFoundError:
         raise ImportError("marmix reads Excel files with openpyxl: pip install 'marmix[cli]'") from None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl's, of styles and the like
+    with open(path, "rb") as file, warnings.catch_warnings(), redirect_stdout(None):
+        warnings.simplefilter("ignore")  # openpyxl warns of styles it does not know, and prints
         try:
-            book = load_workbook(path, read_only=True, data_only=True)
+            book = load_workbook(file, read_only=True, data_only=True)
             pages = {page.title: page for page in book.worksheets}
         except Exception as error:  # of a damaged file, any
             raise ValueError(_damaged(path, error)) from None
