@@ -292,7 +292,8 @@ def test_predictions_that_do_not_fit_together_are_refused():
 @pytest.mark.parametrize("kind", [ThresholdDisplay, CalibrationDisplay, RocDisplay])
 def test_an_estimator_is_drawn_by_its_own_predictions(kind, two_classes):
     fit, X, y = two_classes
-    by, of = kind.from_estimator(fit, X, y), kind.from_predictions(y, fit.predict_proba(X), fit.missing_proba(X))
+    by, proba = kind.from_estimator(fit, X, y), fit.predict_proba(X)
+    of = kind.from_predictions(y, proba, fit.missing_proba(X), posterior=proba)
     if kind is ThresholdDisplay:
         np.testing.assert_array_equal(by.accuracy, of.accuracy)
     else:

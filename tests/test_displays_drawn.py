@@ -183,7 +183,8 @@ def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two
         shown.labelled, np.histogram(entropy(proba[y >= 0], axis=1), shown.edges)[0] / (y >= 0).sum()
     )
     area = RocDisplay.from_estimator(both, X, y).curves[1].area
-    assert area == pytest.approx(evaluation.roc_auc(y, proba, both.missing_proba(X), classes=[0, 1]).value)
+    score = evaluation.roc_auc(y, proba, both.missing_proba(X), classes=[0, 1], posterior=proba)
+    assert area == pytest.approx(score.value)
     for kind in (MissingnessDisplay, MixtureDisplay, ProfileDisplay):
         with pytest.raises(ValueError, match="shows one fit"):
             kind.from_estimator(both, X, y)

@@ -52,7 +52,8 @@ UncertaintyDisplay.from_estimator(clf, X, y)
 # %%
 # What a threshold would do
 # -------------------------
-# For one class against the rest, on labelled rows that are weighted for those without label.
+# For one class against the rest, on all rows: those without label count by the model's probabilities, which the labelled
+# rows put right.
 
 ThresholdDisplay.from_estimator(clf, X, y, positive="top")
 

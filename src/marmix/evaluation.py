@@ -296,6 +296,26 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     return MissingnessCheck(means, n, observed, fitted, z, float(chi2.sf(np.sum(z**2), len(bins))))
 
 
+def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[Array, Array, int]:
+    """r of all rows, the weights of the labelled ones, and how many of these were cut.
+
+    `indicator` (n, K) tells the labels, zero where there is none. Without posterior, tau is zero in the doubly robust formula.
+    """
+    known = np.asarray(indicator.any(axis=1))
+    weight, n_truncated = inverse_weights(q[known], len(known))
+    r = np.zeros(indicator.shape) if posterior is None else posterior.copy()
+    r[known] += weight[:, None] * (indicator[known] - r[known])
+    return r, weight, n_truncated
+
+
+def checked_posterior(posterior: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """The user's posteriors as an array of probabilities."""
+    tau = np.asarray(posterior, dtype=float)
+    if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
+        raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
+    return tau
+
+
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
     """``1 / (1 - q)`` of the labelled ones among n rows, cut at sqrt(n_labelled) n / n_labelled; and how many were cut."""
     with np.errstate(divide="ignore"):
@@ -304,8 +324,13 @@ def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
         raise ValueError(
             "missing_proba is 1 for a labelled row: it must leave every labelled row a chance of its label."
         )
-    limit = np.sqrt(len(w)) * n / len(w)
+    limit = largest_weight(len(w), n)
     return np.minimum(w, limit), int((w > limit).sum())
+
+
+def largest_weight(n_labelled: int, n: int) -> float:
+    """Where weights are cut."""
+    return float(np.sqrt(n_labelled)) * n / n_labelled
 
 
 def _mean_score(
@@ -347,16 +372,8 @@ def _score(
     indicator = np.zeros(shape)
     position = {name: k for k, name in enumerate(names.tolist())}
     indicator[np.flatnonzero(known), [position[label] for label in labels.tolist()]] = 1.0
-    weight, n_truncated = inverse_weights(q[known], len(known))
-    r = np.zeros(shape)
-    if posterior is None:
-        r[known] = weight[:, None] * indicator[known]
-    else:
-        tau = np.asarray(posterior, dtype=float)
-        if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
-            raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
-        r[:] = tau
-        r[known] += weight[:, None] * (indicator[known] - r[known])
+    tau = None if posterior is None else checked_posterior(posterior, shape)
+    r, weight, n_truncated = pseudo_labels(indicator, q, tau)
     value, influence = estimate(r)
     plain, plain_influence = estimate(indicator)
     return Score(

@@ -1,4 +1,14 @@
-"""Probabilities of rows, some of them labelled: what curves of one class against the rest are drawn from."""
+"""Probabilities of rows, some of them labelled: what curves of one class against the rest are drawn from.
+
+A row counts ``r_k`` times as one of class k and ``r - r_k`` times as one of the rest, where r_k are the pseudo-labels of
+`marmix.evaluation` and r their sum over the classes:
+
+    plain          r_k = 1{y = k}, labelled rows alone
+    weighted       r_k = w 1{y = k}, labelled rows alone,                  w = 1 / (1 - q)
+    doubly robust  r_k = tau_k + (1 - m) w (1{y = k} - tau_k), all rows,   r = 1
+
+The last, of a model's posteriors tau, needs no labelled row near each hard one. Its r_k can be negative, and above one.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
-from marmix.evaluation import inverse_weights
+from marmix.evaluation import checked_posterior, largest_weight, pseudo_labels
 from marmix.labels import known_labels
 from marmix.places import brought_here
 
@@ -20,25 +30,34 @@ UNCORRECTED = (
 
 
 class Rest(NamedTuple):
-    """The labelled rows, one class against the rest."""
+    """How often rows count as one of a class, and as one of the rest."""
 
-    is_positive: NDArray[np.bool_]
     p: Array  # probability of the class
-    weight: Array  # 1 / (1 - q), cut as in `marmix.evaluation`; ones where q is not known
+    positive: Array  # r_k
+    negative: Array  # r - r_k
+    square: Array  # expected square of the weight of the label: (sum r)^2 / sum of these is what the labels are worth
 
 
 class Predictions(NamedTuple):
-    """Probabilities (n, K) of rows with labels z (-1 where missing), and q, their probability to be without one."""
+    """Probabilities (n, K) of rows with labels z (-1 where missing), q, their probability to be without one, and posteriors."""
 
     classes: NDArray[Any]
     z: NDArray[np.integer]
     proba: Array
     q: Array | None
+    posterior: Array | None = None  # for doubly robust curves
 
     @classmethod
-    def of(cls, y: Any, proba: ArrayLike, q: ArrayLike | None, classes: ArrayLike | None) -> "Predictions":
+    def of(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        q: ArrayLike | None,
+        classes: ArrayLike | None,
+        posterior: ArrayLike | None = None,
+    ) -> "Predictions":
         """Arrays of the user's, checked."""
-        y, proba, q = brought_here("a display", y, proba, q)
+        y, proba, q, posterior = brought_here("a display", y, proba, q, posterior)
         p = np.asarray(proba, dtype=float)
         names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
         z = numbered(y, names)
@@ -54,14 +73,24 @@ class Predictions(NamedTuple):
             raise ValueError("missing_proba must lie between 0 and 1.")
         if not (z >= 0).any():
             raise ValueError("every label in y is missing: these curves need labelled rows.")
-        return cls(names, z, p, rate)
+        if posterior is None:
+            return cls(names, z, p, rate)
+        if rate is None:
+            raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
+        return cls(names, z, p, rate, checked_posterior(posterior, p.shape))
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
-        """What a fitted estimator says of rows."""
+        """What a fitted estimator says of rows; its probabilities are the posteriors too, where it has a mechanism."""
         model = last_step(estimator)
         proba = model.predict_proba(transformed(estimator, X))
-        return cls.of(y, proba, missing_proba(estimator, X), model.classes_)
+        q = missing_proba(estimator, X)
+        return cls.of(y, proba, q, model.classes_, None if q is None else proba)
+
+    @property
+    def plain(self) -> "Predictions":
+        """The same without correction."""
+        return self._replace(q=None, posterior=None)
 
     @property
     def note(self) -> str:
@@ -77,8 +106,22 @@ class Predictions(NamedTuple):
             raise ValueError(f"positive={positive!r} is not among the classes {self.classes.tolist()}.")
         return found
 
+    def posterior_against_rest(self, k: int) -> Array | None:
+        """Posteriors (n, 2) of the rest and of class k."""
+        if self.posterior is None:
+            return None
+        own = self.posterior[:, k]
+        return np.column_stack([self.posterior.sum(axis=1) - own, own])
+
     def against_rest(self, k: int) -> Rest:
-        """The labelled rows, class k against the rest."""
+        """The rows that count, class k against the rest."""
         known = self.z >= 0
-        weight = np.ones(int(known.sum())) if self.q is None else inverse_weights(self.q[known], len(known))[0]
-        return Rest(self.z[known] == k, self.proba[known, k], weight)
+        q = np.zeros(len(known)) if self.q is None else self.q
+        indicator = np.column_stack([known & (self.z != k), self.z == k]).astype(float)
+        if self.posterior is None:
+            r, weight, _ = pseudo_labels(indicator, q, None)
+            return Rest(self.proba[known, k], r[known, 1], r[known, 0], weight**2)
+        r, _, _ = pseudo_labels(indicator, q, self.posterior_against_rest(k))
+        with np.errstate(divide="ignore"):
+            weight = np.minimum(1.0 / (1.0 - q), largest_weight(int(known.sum()), len(known)))
+        return Rest(self.proba[:, k], r[:, 1], r[:, 0], weight)  # of w^2, present with probability 1 / w

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import roc_curve
+from scipy.optimize import isotonic_regression
 
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, class_colours, class_words, legend_below, plain, seen
-from marmix.displays.predictions import PLAIN, Predictions
+from marmix.displays.predictions import PLAIN, Predictions, Rest
 from marmix.evaluation import roc_auc
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ class RocCurve(NamedTuple):
 
 class RocDisplay(Display):
     """ROC curves: corrected for the rows without label, and plain.
+
+    A row counts ``r_k`` times as one of class k and ``r - r_k`` times as one of the rest. Without posterior the labelled rows
+    alone count, ``r = w = 1 / (1 - q)`` each and ``r_k = w 1{y = k}``. With a model's posteriors tau all rows count once,
+    ``r_k = tau_k + (1 - m) w (1{y = k} - tau_k)``, m = 1 where the label is missing: the doubly robust estimate of
+    `marmix.evaluation`. At every threshold t,
+
+        true positives  = sum of r_k where p >= t / sum r_k,
+        false positives = sum of r - r_k where p >= t / sum of r - r_k.
+
+    The r_k of the doubly robust estimate may be negative. The area is that of the curve as it is; what is drawn are the rates
+    that never fall and lie in [0, 1] which are nearest to it by least squares.
 
     Parameters
     ----------
@@ -61,7 +72,8 @@ class RocDisplay(Display):
     ) -> "RocDisplay":
         """Predict rows by a fitted classifier, or a pipeline that ends in one, and draw.
 
-        Rows that the classifier has not seen give an honest picture; those of its fit flatter it a little.
+        Rows that the classifier has not seen give an honest picture; those of its fit flatter it a little. Curves are doubly
+        robust, its probabilities being the posteriors, where it has a mechanism.
 
         Parameters
         ----------
@@ -85,6 +97,7 @@ class RocDisplay(Display):
         *,
         positive: Any = None,
         classes: ArrayLike | None = None,
+        posterior: ArrayLike | None = None,
         ax: "Axes | None" = None,
         **options: Any,
     ) -> "RocDisplay":
@@ -99,11 +112,13 @@ class RocDisplay(Display):
         positive : object
         classes : array-like of shape (K,) or None
             The classes of the columns; by default those in y, sorted.
+        posterior : array-like of shape (n, K) or None
+            A model's posteriors of all rows, for the doubly robust estimate; it needs `missing_proba`.
         ax : matplotlib Axes or None
         **options
             Of `plot`.
         """
-        return cls._of(Predictions.of(y, proba, missing_proba, classes), positive).plot(ax, **options)
+        return cls._of(Predictions.of(y, proba, missing_proba, classes, posterior), positive).plot(ax, **options)
 
     @classmethod
     def _of(cls, given: Predictions, positive: Any) -> "RocDisplay":
@@ -139,22 +154,50 @@ class RocDisplay(Display):
 
 
 def _curve(given: Predictions, k: int) -> RocCurve:
+    known, name = given.z >= 0, given.classes.tolist()[k]
+    own = given.z == k
+    if own[known].all() or not own.any():
+        raise ValueError(f"class {name!r} against the rest: a ROC curve needs labelled rows of both.")
     rows = given.against_rest(k)
-    if rows.is_positive.all() or not rows.is_positive.any():
+    if not (rows.positive.sum() > 0.0 and rows.negative.sum() > 0.0):
         raise ValueError(
-            f"class {given.classes.tolist()[k]!r} against the rest: a ROC curve needs labelled rows of both."
+            f"class {name!r} against the rest: the corrected number of rows of one of them is not positive. There are too few "
+            "labels for a ROC curve with posterior=."
         )
-    known = given.z >= 0
     p = given.proba[:, k]
     score = roc_auc(
-        np.where(known, given.z == k, -1),
+        np.where(known, own, -1),
         np.column_stack([1.0 - p, p]),
         np.zeros(len(p)) if given.q is None else given.q,
         classes=[0, 1],
+        posterior=given.posterior_against_rest(k),
     )
-    weighted = roc_curve(rows.is_positive, rows.p, sample_weight=rows.weight)
-    bare = roc_curve(rows.is_positive, rows.p)
-    return RocCurve(weighted[0], weighted[1], score.value, score.stderr, bare[0], bare[1], score.plain)
+    bare = _drawn_rates(given.plain.against_rest(k))
+    return RocCurve(*_drawn_rates(rows), score.value, score.stderr, *bare, score.plain)
+
+
+def called(rows: Rest) -> tuple[Array, Array]:
+    """Negatives and positives at or above every probability, from the highest on, after none at all."""
+    _, place = np.unique(-rows.p, return_inverse=True)
+    negative, positive = (
+        np.concatenate([[0.0], np.cumsum(np.bincount(place, weights=r))]) for r in (rows.negative, rows.positive)
+    )
+    return negative, positive
+
+
+def _drawn_rates(rows: Rest) -> tuple[Array, Array]:
+    """False and true positives at the points that scikit-learn keeps: none on a straight line between others."""
+    false, true = map(_rising, called(rows))
+    corner = np.ones(len(true), dtype=bool)
+    corner[2:-1] = (np.diff(false[1:], 2) != 0.0) | (np.diff(true[1:], 2) != 0.0)
+    return false[corner] / false[-1], true[corner] / true[-1]
+
+
+def _rising(counts: Array) -> Array:
+    """The nearest counts that never fall and lie between nothing and all."""
+    if (np.diff(counts) >= 0.0).all():
+        return counts
+    return np.clip(isotonic_regression(counts).x, 0.0, counts[-1])
 
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:

@@ -20,19 +20,22 @@ THRESHOLDS = np.linspace(0.0, 1.0, 101)
 class ThresholdDisplay(Display):
     """Precision, recall and accuracy when every row with P(positive) at or above a threshold is called positive.
 
-    Each is for the whole population: labelled rows count ``w = 1 / (1 - q)`` each, q their probability of a missing label,
-    so that the hard rows, whose labels are rare, have their share; see `marmix.evaluation`. With ``a = 1{p >= threshold}`` and
-    sums over the labelled rows,
+    Each is for the whole population. A row counts ``r_k`` times as one of the positive class k, and r times in all. Without
+    posterior the labelled rows alone count: ``r = w = 1 / (1 - q)`` each, q their probability of a missing label, so that the
+    hard rows, whose labels are rare, have their share, and ``r_k = w 1{y = k}``. With a model's posteriors tau all rows count
+    once, ``r_k = tau_k + (1 - m) w (1{y = k} - tau_k)``, m = 1 where the label is missing: the doubly robust estimate of
+    `marmix.evaluation`. With ``a = 1{p >= threshold}`` and sums over rows,
 
-        precision = sum w a 1{y = positive} / sum w a,    recall = sum w a 1{y = positive} / sum w 1{y = positive},
-        accuracy  = sum w 1{a = 1{y = positive}} / sum w.
+        precision = sum a r_k / sum a r,    recall = sum a r_k / sum r_k,    accuracy = sum (a r_k + (1 - a) (r - r_k)) / sum r.
+
+    The r_k of the doubly robust estimate may be negative: the results are cut to [0, 1], and recall need not fall everywhere.
 
     Parameters
     ----------
     thresholds : array of shape (101,)
         0, 0.01, ..., 1.
     precision, recall, accuracy : arrays of shape (101,)
-        NaN where they have no meaning: precision where no labelled row is called positive, recall where there is no such row.
+        NaN where the denominator is not positive: precision where no row that counts is called positive, recall where none is.
     above : integer array of shape (101,)
         How many of all rows, labelled or not, are called positive.
     n : int
@@ -72,7 +75,8 @@ class ThresholdDisplay(Display):
     ) -> "ThresholdDisplay":
         """Predict rows by a fitted classifier, or a pipeline that ends in one, and draw.
 
-        Rows that the classifier has not seen give an honest picture; those of its fit flatter it a little.
+        Rows that the classifier has not seen give an honest picture; those of its fit flatter it a little. Curves are doubly
+        robust, its probabilities being the posteriors, where it has a mechanism.
 
         Parameters
         ----------
@@ -94,6 +98,7 @@ class ThresholdDisplay(Display):
         *,
         positive: Any = None,
         classes: ArrayLike | None = None,
+        posterior: ArrayLike | None = None,
         ax: "Axes | None" = None,
     ) -> "ThresholdDisplay":
         """The same from the probabilities of a classifier of any kind.
@@ -107,9 +112,11 @@ class ThresholdDisplay(Display):
         positive : object
         classes : array-like of shape (K,) or None
             The classes of the columns; by default those in y, sorted.
+        posterior : array-like of shape (n, K) or None
+            A model's posteriors of all rows, for the doubly robust estimate; it needs `missing_proba`.
         ax : matplotlib Axes or None
         """
-        return cls._of(Predictions.of(y, proba, missing_proba, classes), positive).plot(ax)
+        return cls._of(Predictions.of(y, proba, missing_proba, classes, posterior), positive).plot(ax)
 
     @classmethod
     def _of(cls, given: Predictions, positive: Any) -> "ThresholdDisplay":
@@ -120,14 +127,12 @@ class ThresholdDisplay(Display):
             )
         k = columns[0]
         rows = given.against_rest(k)
-        right, wrong = (at_or_above(rows.p, rows.weight * own) for own in (rows.is_positive, ~rows.is_positive))
-        with np.errstate(invalid="ignore"):
-            precision, recall = right / (right + wrong), right / right[0]
+        right, wrong = at_or_above(rows.p, rows.positive), at_or_above(rows.p, rows.negative)
         return cls(
             thresholds=THRESHOLDS.copy(),
-            precision=precision,
-            recall=recall,
-            accuracy=(right + wrong[0] - wrong) / (right[0] + wrong[0]),
+            precision=_share(right, right + wrong),
+            recall=_share(right, right[0]),
+            accuracy=_share(right + wrong[0] - wrong, right[0] + wrong[0]),
             above=at_or_above(given.proba[:, k], np.ones(len(given.z))).astype(np.int64),
             n=len(given.z),
             positive=given.classes.tolist()[k],
@@ -153,3 +158,8 @@ def at_or_above(p: Array, weight: Array) -> Array:
     place = np.searchsorted(THRESHOLDS, p, side="right") - 1  # the last threshold that the row reaches
     own: Array = np.bincount(place, weights=weight, minlength=len(THRESHOLDS)).astype(float)
     return np.cumsum(own[::-1])[::-1]
+
+
+def _share(part: Array, whole: Array) -> Array:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(whole > 0.0, np.clip(part / whole, 0.0, 1.0), np.nan)
