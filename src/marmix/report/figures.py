@@ -41,10 +41,9 @@ CAPTIONS = {
     "lie on the diagonal.",
     "roc": "The closer the curve comes to the upper left corner, the better. An area of 1 is perfect, 0.5 is guessing.",
 }
-CORRECTED = (
-    " Plain: the labelled rows as they are, which flatters where the hard rows have no label. Corrected: labelled rows count "
-    "for the rows like them that lost their label."
-)
+PLAIN = " Plain: the labelled rows as they are, which flatters where the hard rows have no label."
+WEIGHTED = " Corrected: labelled rows count for the rows like them that lost their label."
+ROBUST = " Corrected: all rows count, those without label by the model's probabilities; labelled rows put right what these miss."
 UNTESTED = "There were too few labels to test the model on rows that it had not seen."
 _SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6)}
 _SQUARE = (4.4, 4.2)
@@ -79,19 +78,21 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     if subject.tested is not None:
         y = np.array([*names.tolist(), None], dtype=object)[subject.tested.z]
         told = (y, subject.tested.proba, subject.tested.q)
-        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(*told, classes=names, ax=ax)
-        displays["roc"] = lambda ax: RocDisplay.from_predictions(*told, classes=names, ax=ax)
+        options = {"classes": names, "posterior": subject.tested.posterior}
+        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(*told, **options, ax=ax)
+        displays["roc"] = lambda ax: RocDisplay.from_predictions(*told, **options, ax=ax)
+    corrected = PLAIN + (ROBUST if subject.tested and subject.tested.posterior is not None else WEIGHTED)
     drawn: list[Figure] = []
     left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
     for key, display in displays.items():
         try:
-            drawn.append(_drawn(key, display))
+            drawn.append(_drawn(key, display, corrected))
         except ValueError as error:
             left_out[key] = str(error)
     return drawn, left_out
 
 
-def _drawn(key: str, display: Callable[["Axes"], Any]) -> Figure:
+def _drawn(key: str, display: Callable[["Axes"], Any], corrected: str) -> Figure:
     size = _SIZE.get(key, _SQUARE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arrays have no names of columns
@@ -103,7 +104,7 @@ def _drawn(key: str, display: Callable[["Axes"], Any]) -> Figure:
             figure, ax = canvas(*size)
             shown.plot(ax=ax)
             dark = _png(figure)
-    caption = CAPTIONS[key] + (CORRECTED if key in ("calibration", "roc") and not shown.note_ else "")
+    caption = CAPTIONS[key] + (corrected if key in ("calibration", "roc") and not shown.note_ else "")
     return Figure(key, TITLES[key], f"{caption} {shown.note_}".strip(), light, dark)
 
 
