@@ -192,7 +192,8 @@ def test_the_verdict_of_a_pick_compares_picks():
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
 def test_the_verdict_follows_the_difference_in_its_standard_errors(gain, word):
     losses = np.random.default_rng(0).normal(1.0, 0.02, size=400)
-    found = Gain.of(losses, losses + gain + 0.02 * np.resize([1.0, -1.0], 400), np.ones(400))
+    other = losses + gain + 0.02 * np.resize([1.0, -1.0], 400)
+    found = Gain.of(2.0 * losses, 2.0 * other, np.full(400, 2.0))
     assert word in found.sentence()
     assert found.gain == pytest.approx(gain)
     assert found.stderr == pytest.approx(0.02 / np.sqrt(400))
@@ -240,9 +241,11 @@ def test_fold_fits_see_the_population_as_it_is():
 def test_held_out_probabilities_give_the_score_of_the_choice():
     X, _, y = partly_labelled()
     clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
-    assert np.isnan(clf.held_out_proba_[y == -1]).all()
-    proba = np.nan_to_num(clf.held_out_proba_, nan=0.5)
-    score = evaluation.log_loss(y, proba, clf.missing_proba_, classes=[0, 1])
+    np.testing.assert_allclose(clf.held_out_proba_[y == -1], clf.predict_proba(X)[y == -1])
+    assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[y >= 0].max() > 1e-3
+    np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
+    about = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **about)
     assert score.value == pytest.approx(clf.score_.value)
     assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
@@ -258,3 +261,15 @@ def test_a_mechanism_of_weight_zero_counts_as_ignored_and_still_tells_what_goes_
     assert alone.comparison_ is None
     assert "no candidate models" in alone.verdict_
     assert 0.0 < alone.missing_proba(X).min() < alone.missing_proba(X).max() < 1.0
+
+
+def test_scores_are_closer_to_the_truth_than_those_of_weighted_labels_where_hard_rows_have_none():
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=1500)
+    X = rng.normal(size=(1500, 2)) + np.where(y == 1, 0.8, -0.8)[:, None]
+    lost = np.abs(X.sum(axis=1)) < 2.0  # every hard row: no labelled row stands for them
+    z = np.where(lost, -1, y)
+    clf = MARClassifierCV(estimators=SMALL, method="pick", cv=3).fit(X, z)
+    truth = log_loss(y, clf.held_out_proba_)
+    weighted = evaluation.log_loss(z, clf.held_out_proba_, clf.missing_proba_, classes=[0, 1]).value
+    assert abs(clf.score_.value - truth) < 0.3 * abs(weighted - truth)

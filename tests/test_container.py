@@ -215,7 +215,7 @@ def test_a_choice_comes_back_with_its_candidates(method, two, tmp_path):
         lambda clf: clone(clf).fit(two.X, named(two)).predict_proba(two.X),
     ):
         assert same(ask(again), ask(choice))
-    for name in ("transduction_", "held_out_proba_", "missing_proba_"):
+    for name in ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_"):
         with pytest.raises(AttributeError, match="not saved with the model"):
             getattr(again, name)
 

@@ -14,7 +14,6 @@ candidates that ignore it, and averages them by what they predict best.
 
 from textwrap import fill
 
-import numpy as np
 import pandas as pd
 from sklearn.metrics import log_loss
 
@@ -50,12 +49,12 @@ for name, model in {"average": clf, best: clf.estimators_[best]}.items():
 UncertaintyDisplay.from_estimator(clf, rows.data, rows.target)
 
 # %%
-# Are the probabilities right? Those of the labelled rows are held out by the cross-validation; each labelled row is
-# weighted for the rows like it that have no label.
+# Are the probabilities right? Those of the labelled rows are held out by the cross-validation. The curve is corrected for
+# the rows that have no label.
 
-held = clf.held_out_proba_  # NaN where there is no label
-proba = np.where(np.isnan(held), clf.predict_proba(rows.data), held)
-CalibrationDisplay.from_predictions(rows.target, proba, clf.missing_proba_, n_bins=5)
+CalibrationDisplay.from_predictions(
+    rows.target, clf.held_out_proba_, clf.missing_proba_, posterior=clf.reference_proba_, n_bins=5
+)
 
 # %%
 # Labels lost at random

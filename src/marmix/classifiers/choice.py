@@ -36,12 +36,12 @@ Array = NDArray[np.float64]
 
 # No missing probability is taken as larger than this when rows are weighted: q is an estimate itself.
 Q_MAX = 0.95
+TINY = 1e-300  # the smallest probability whose logarithm is taken
 
 
 _NOT_KEPT = (
     "it is about the rows of the fit, and is not saved with the model. predict and missing_proba answer for any rows."
 )
-_COLUMNS = ("log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc")
 
 
 class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
@@ -49,7 +49,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     Every candidate is cross-validated on the labelled rows (unlabelled rows always train), and the held-out labels are
     weighted by ``1 / (1 - q)`` so that they stand for the rows that lost theirs (`marmix.evaluation`). The probabilities of
-    all candidates are then averaged with the weights under which the average predicts the held-out labels best.
+    all candidates are then averaged with the weights under which the average predicts the held-out labels best. Where hardly
+    any hard row has a label no weight brings them back, so candidates are scored doubly robustly, with the average as posterior.
 
     Parameters
     ----------
@@ -83,9 +84,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     weights_ : dict
         Their weights in the average.
     results_ : dict of arrays
-        One entry a candidate: "candidate", "mechanism" (whether it models the missingness), "weight", "log_loss" with
-        "log_loss_stderr", "brier", "accuracy", "roc_auc" on the whole population, "plain_log_loss" over the labelled rows as they
-        are, "seconds". Ready for ``pandas.DataFrame(results_)``.
+        One entry a candidate: "candidate", "mechanism" (whether it models the missingness), "weight"; "log_loss" with
+        "log_loss_stderr", "brier", "accuracy" and "roc_auc" on the whole population, doubly robust; "plain_log_loss" over the
+        labelled rows as they are; "seconds". Ready for ``pandas.DataFrame(results_)``.
     score_ : Score or None
         Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
         and q, the mean of what the candidates with a mechanism say, was fitted to them.
@@ -95,9 +96,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     verdict_ : str
         That comparison in words: did modelling the missingness help?
     held_out_proba_ : array of shape (n, K) or None
-        Cross-validated probabilities of the labelled training rows, NaN elsewhere; None if a class has a single labelled row.
+        Probabilities of the training rows by fits that did not see their labels: cross-validated for the labelled ones. None if a
+        class has a single labelled row.
     missing_proba_ : array of shape (n,)
-        The probability of a missing label of every training row, by which the scores were weighted.
+        The probability of a missing label of every training row, by which the scores are corrected.
+    reference_proba_ : array of shape (n, K) or None
+        Such probabilities of the average, whatever the `method`: the posteriors that the doubly robust scores lean on.
     transduction_ : array of shape (n,)
         A label for every training row: the given one, or the imputed one.
     notes_ : list of str
@@ -121,6 +125,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
+    reference_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     _last_fitted = "verdict_"
 
     def __init__(
@@ -245,37 +250,51 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         models = np.array([models_missingness(self.estimators_[name]) for name in names])
         counts = np.ones(len(z)) if weight is None else weight
         q = self.missing_proba_ = self._missing_rate(X, z, counts)
+        self.results_ = {"candidate": np.array(names), "mechanism": models}
         if not folds:
             self.notes_.append(
                 "A class has a single labelled row: candidates could not be compared, and weigh the same."
             )
-            weights, self.score_, self.held_out_proba_ = np.full(len(names), 1.0 / len(names)), None, None
+            weights = np.full(len(names), 1.0 / len(names))
+            self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
+            self.verdict_ = self.notes_[-1]
         else:
             tested = np.concatenate(folds)
             if len(np.unique(tested)) < len(tested):
                 raise ValueError("cv tests a row twice: its test parts must not overlap.")
             z = np.where(np.isin(np.arange(len(z)), tested), z, -1)  # only tested rows are scored
-            at = np.flatnonzero(z >= 0)
-            chances = np.array([held[name][at, z[at]] for name in names])
-            row_weight = evaluation.inverse_weights(q[at], len(z))[0]
-            losses = -np.log(np.maximum(chances, 1e-300)) @ (counts[at] * row_weight)
-            pick = np.eye(len(names))[losses.argmin()]
-            weights = pick if self.method == "pick" else stack(chances, row_weight, counts[at])
+            proba = np.array([self._known(name, held[name], X, z) for name in names])
+            average = stack(*self._chances(z, q, proba), counts[z >= 0])
+            tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
+            r = counts[:, None] * evaluation.pseudo_labels(np.eye(tau.shape[1] + 1)[z, :-1], q, tau)[0]
+            losses = -np.einsum("nk,cnk->cn", r, np.log(np.maximum(proba, TINY)))
+            weights = np.eye(len(names))[losses.sum(axis=1).argmin()] if self.method == "pick" else average
+            scores = [self._scores_of(z, own, q, tau) for own in proba]
+            self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
+            pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, proba)
+            self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)), posterior=tau)
+            self.comparison_ = None
+            which = "every" if models.all() else "no"
+            self.verdict_ = f"Nothing to compare: {which} candidate models the missingness."
+            if models.any() and not models.all():
+                with_it, without = (part[part.sum(axis=1).argmin()] for part in (losses[models], losses[~models]))
+                if self.method == "average":
+                    ignoring = stack(*self._chances(z, q, proba[~models]), counts[z >= 0])
+                    both = pool, np.einsum("c,cnk->nk", ignoring, proba[~models])
+                    with_it, without = (-(r * np.log(np.maximum(p, TINY))).sum(axis=1) for p in both)
+                self.comparison_ = Gain.of(with_it, without, r.sum(axis=1))
+                self.verdict_ = self.comparison_.sentence()
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
-        self.results_ = {"candidate": np.array(names), "mechanism": models, "weight": weights}
-        table: dict[str, list[float]] = {key: [] for key in _COLUMNS}
-        if folds:
-            for name in names:
-                for key, value in self._scores_of(z, held[name], q).items():
-                    table[key].append(value)
-            self.results_ |= {key: np.array(values) for key, values in table.items()}
-            pool = np.einsum("c,cnk->nk", weights, np.array([held[name] for name in names]))
-            self.held_out_proba_ = np.where((z >= 0)[:, None], pool, np.nan)
-            self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)))
-        self.comparison_ = self._gain(z, counts, held, q, models, weights) if folds else None
-        which = "every" if models.all() else "no"
-        alike = f"Nothing to compare: {which} candidate models the missingness."
-        self.verdict_ = self.comparison_.sentence() if self.comparison_ else alike if folds else self.notes_[-1]
+        self.results_["weight"] = weights
+
+    def _known(self, name: str, held: Array, X: NDArray[Any], z: NDArray[Any]) -> Array:
+        """Probabilities of all rows that a candidate said without having seen their labels."""
+        return np.where((z >= 0)[:, None], held, self.estimators_[name].predict_proba(X))
+
+    def _chances(self, z: NDArray[Any], q: Array, proba: Array) -> tuple[Array, Array]:
+        """Of the tested rows: the probability of the given label by every candidate, and weights ``1 / (1 - q)``."""
+        at = np.flatnonzero(z >= 0)
+        return proba[:, at, z[at]], evaluation.inverse_weights(q[at], len(z))[0]
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""
@@ -284,39 +303,17 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in known], axis=0), Q_MAX)
 
-    def _scores_of(self, z: NDArray[Any], proba: Array, q: Array) -> dict[str, float]:
-        numbers = np.arange(len(self.classes_))
-        loss = evaluation.log_loss(z, proba, q, classes=numbers)
+    def _scores_of(self, z: NDArray[Any], proba: Array, q: Array, tau: Array) -> dict[str, float]:
+        about: dict[str, Any] = {"classes": np.arange(len(self.classes_)), "posterior": tau}
+        loss = evaluation.log_loss(z, np.maximum(proba, TINY), q, **about)
         return {
             "log_loss": loss.value,
             "log_loss_stderr": loss.stderr,
             "plain_log_loss": loss.plain,
-            "brier": evaluation.brier(z, proba, q, classes=numbers).value,
-            "accuracy": evaluation.accuracy(z, proba, q, classes=numbers).value,
-            "roc_auc": evaluation.roc_auc(z, proba, q, classes=numbers).value,
+            "brier": evaluation.brier(z, proba, q, **about).value,
+            "accuracy": evaluation.accuracy(z, proba, q, **about).value,
+            "roc_auc": evaluation.roc_auc(z, proba, q, **about).value,
         }
-
-    def _gain(
-        self,
-        z: NDArray[Any],
-        counts: Array,
-        held: dict[str, Array],
-        q: Array,
-        models: NDArray[np.bool_],
-        weights: Array,
-    ) -> Gain | None:
-        """The average of all candidates against that of those that ignore the mechanism; of picks, the best of either kind."""
-        if not models.any() or models.all():
-            return None
-        at = np.flatnonzero(z >= 0)
-        w = evaluation.inverse_weights(q[at], len(z))[0]
-        chances = np.maximum([held[name][at, z[at]] for name in self.estimators_], 1e-300)
-        if self.method == "pick":
-            losses = -np.log(chances)
-            modelled, ignored = (part[(part @ (counts[at] * w)).argmin()] for part in (losses[models], losses[~models]))
-            return Gain.of(modelled, ignored, w * counts[at])
-        ignoring = stack(chances[~models], w, counts[at])
-        return Gain.of(-np.log(weights @ chances), -np.log(ignoring @ chances[~models]), w * counts[at])
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)

@@ -17,12 +17,12 @@ class Gain(NamedTuple):
     stderr: float
 
     @classmethod
-    def of(cls, losses: Array, losses_without: Array, weight: Array) -> "Gain":
-        """From the losses of the same rows, and their weights."""
-        w = weight / weight.sum()
-        gain = w @ (losses_without - losses)
-        error = np.sqrt(np.sum((w * (losses_without - losses - gain)) ** 2))
-        return cls(float(w @ losses), float(w @ losses_without), float(gain), float(error))
+    def of(cls, losses: Array, without: Array, weight: Array) -> "Gain":
+        """From the losses of the same rows, multiplied by their weights, and the weights."""
+        total = weight.sum()
+        gain = (without - losses).sum() / total
+        error = np.sqrt(np.sum((without - losses - gain * weight) ** 2)) / total
+        return cls(float(losses.sum() / total), float(without.sum() / total), float(gain), float(error))
 
     @property
     def clear(self) -> bool:

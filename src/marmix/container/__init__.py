@@ -46,8 +46,8 @@ def save(
 
     Notes
     -----
-    The same model gives the same bytes. What the fit said of its own rows (`transduction_`, and `held_out_proba_` and
-    `missing_proba_` of `MARClassifierCV`) is not kept: it grows with the rows, which may be private.
+    The same model gives the same bytes. What the fit said of its own rows (`transduction_`, and `held_out_proba_`,
+    `missing_proba_` and `reference_proba_` of `MARClassifierCV`) is not kept: it grows with the rows, which may be private.
 
     Examples
     --------

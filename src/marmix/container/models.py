@@ -21,7 +21,7 @@ from marmix.container.plain import Encoder
 from marmix.evaluation import Score
 
 # Answers about the rows of the fit: they would grow with the rows, and rows may be private.
-OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_")
+OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
     "MARGaussianMixture, MARLogisticRegression, MARClassifierCV, and pipelines that end in one of them after StandardScaler or "
