@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from marmix import evaluation
+from marmix import MARGaussianMixture, evaluation
 from marmix.displays import CalibrationDisplay, RocDisplay, ThresholdDisplay
 from marmix.displays.calibration import LEVEL
 from marmix.displays.drawing import canvas
@@ -189,3 +189,10 @@ def test_posteriors_that_cannot_be_used_are_refused():
         RocDisplay.from_predictions(y, proba, q, posterior=np.where(y[:, None] < 0, np.nan, posterior))
     with pytest.raises(ValueError, match="together with missing_proba="):
         CalibrationDisplay.from_predictions(y, proba, posterior=posterior)
+
+
+def test_rows_that_all_have_a_label_are_not_corrected(two):
+    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
+    shown = RocDisplay.from_estimator(clf, two.X, two.truth)
+    area = metrics.roc_auc_score(two.truth, clf.predict_proba(two.X)[:, 1])
+    assert next(iter(shown.curves.values())).area == pytest.approx(area)

@@ -81,10 +81,15 @@ class Predictions(NamedTuple):
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
-        """What a fitted estimator says of rows; its probabilities are the posteriors too, where it has a mechanism."""
+        """What a fitted estimator says of rows; its probabilities are the posteriors too, where it has a mechanism.
+
+        Where every row has a label there is nothing to correct.
+        """
         model = last_step(estimator)
         proba = model.predict_proba(transformed(estimator, X))
         q = missing_proba(estimator, X)
+        if q is not None and (numbered(y, model.classes_) >= 0).all():
+            q = np.zeros(len(proba))
         return cls.of(y, proba, q, model.classes_, None if q is None else proba)
 
     @property
