@@ -89,7 +89,7 @@ def test_the_columns_of_the_file_come_through_untouched_and_in_order(fitted):
     before, after = cells(folder / "trees.csv"), cells(folder / "out" / "imputed.csv")
     assert [row[:4] for row in after] == before
     assert after[0][4:] == [
-        "marmix_label", "marmix_source", "marmix_p_elm", "marmix_p_oak", "marmix_uncertainty", "marmix_p_missing",
+        "marmix_label", "marmix_source", "marmix_p_elm", "marmix_p_oak", "marmix_uncertainty", "marmix_missing_proba",
     ]  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_the_saved_model_says_the_same_in_python(fitted, frame):
     rows = pd.read_csv(folder / "out" / "imputed.csv")
     np.testing.assert_allclose(model.predict_proba(frame), rows[["marmix_p_elm", "marmix_p_oak"]], atol=1e-6)
     q = model[-1].missing_proba(model[:-1].transform(frame))
-    np.testing.assert_allclose(q, rows["marmix_p_missing"], atol=1e-6)
+    np.testing.assert_allclose(q, rows["marmix_missing_proba"], atol=1e-6)
 
 
 def test_the_summary_counts_what_the_rows_say(fitted):

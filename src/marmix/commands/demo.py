@@ -19,9 +19,9 @@ def add(commands: Any) -> None:
         "demo",
         demo,
         about="the whole way on real data: a file with missing labels, imputed labels, a report",
-        description="Write scikit-learn's breast-cancer data as a CSV file in which 70 % of the labels are hidden, hard cases "
-        "first; run 'marmix fit' on it; and tell how many imputed labels are right. Needs no files and no network; takes some "
-        "seconds. --compare scores classifiers on held-out rows instead, over many random splits.",
+        description="Write scikit-learn's breast-cancer data as a CSV file in which about 70 % of the labels are hidden, hard "
+        "cases first; run 'marmix fit' on it; and tell how many imputed labels are right. Needs no files and no network; takes "
+        "some seconds. --compare scores classifiers on held-out rows instead, over many random splits.",
         examples="  marmix demo\n  marmix demo --out here\n  marmix demo --compare --splits 50\n",
     )
     parser.add_argument("--out", metavar="DIR", help="folder to write to (default: marmix-demo, or marmix-demo-2, ...)")
@@ -44,7 +44,7 @@ def demo(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(done.findings.as_dict() | {"right": done.right}, ensure_ascii=False, indent=2))
     elif not options.quiet:
-        print("Breast-cancer data of scikit-learn; 70 % of the labels were hidden, those of the hard rows first.\n")
+        print("Breast-cancer data of scikit-learn. Labels were hidden, those of the hard rows first.\n")
         print("\n".join(summary_lines(done.findings)))
         print(
             f"\nThe truth is known here: {done.right:,} of {labels.imputed:,} imputed labels are right ({share:.1%})."

@@ -48,7 +48,8 @@ def _informative(findings: Findings) -> str:
     ends = ""
     if facts.toss_up is not None and facts.certain is not None:
         ends = f" P(label missing) is {facts.toss_up:.2f} at a toss-up, {facts.certain:.2f} where the class is certain."
-    return facts.sentence + p + ends
+    word = {True: "yes. ", False: "no. ", None: ""}[facts.informative]
+    return word + facts.sentence.removesuffix(".") + p + "." + ends
 
 
 def _sign(p_value: float) -> str:

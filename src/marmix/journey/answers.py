@@ -8,6 +8,7 @@ from scipy.special import entr
 
 from marmix.displays.fits import missing_proba
 from marmix.displays.threshold import THRESHOLDS
+from marmix.streams import release
 
 Array = NDArray[np.float64]
 
@@ -25,6 +26,16 @@ class Answers(NamedTuple):
     probability: Array
     uncertainty: Array
     missing: Array
+
+    @classmethod
+    def none(cls, n: int) -> "Answers":
+        """Places for the answers to n rows, NaN so far."""
+        return cls(np.zeros(n, np.int32), np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan))
+
+    def put(self, rows: Any, own: "Answers") -> None:
+        """Put the answers for some rows in their places."""
+        self.code[rows], self.probability[rows] = own.code, own.probability
+        self.uncertainty[rows], self.missing[rows] = own.uncertainty, own.missing
 
 
 def uncertainty_of(proba: Array) -> Array:
@@ -54,17 +65,17 @@ class Above(NamedTuple):
 def all_answers(classifier: Any, X: Any, z: NDArray[np.integer[Any]]) -> tuple[Answers, Above]:
     """The answers for all rows, block by block, and how their probabilities are spread."""
     n, K = len(X), len(classifier.classes_)
-    out = Answers(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n))
+    out = Answers.none(n)
     above = Above(*(np.zeros((K, len(THRESHOLDS)), np.int64) for _ in range(2)))
     for start in range(0, n, BLOCK):
         part = slice(start, start + BLOCK)
         block = np.asarray(X[part], dtype=float)
         proba = classifier.predict_proba(block)
-        for whole, own in zip(out, answers(proba, missing_proba_of(classifier, block)), strict=True):
-            whole[part] = own
+        out.put(part, answers(proba, missing_proba_of(classifier, block)))
         for count, rows in ((above.unlabelled, z[part] < 0), (above.all, slice(None))):
             for k in range(K):
                 count[k] += at_or_above(proba[rows, k])
+        release(X)
     return out, above
 
 

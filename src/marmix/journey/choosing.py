@@ -81,7 +81,7 @@ def choose(
 ) -> Choice:
     """Cross-validate the candidates and pick the one of the lowest log-loss, corrected for the rows without label."""
     cv = MARClassifierCV(estimators=grid, method="pick", cv=folds, random_state=seed)
-    cv._fitted_one = step  # type: ignore[method-assign]
+    cv._fitted_one = step  # type: ignore[method-assign, assignment]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is noted is kept in notes_
         cv.fit(X, z)

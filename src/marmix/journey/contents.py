@@ -11,13 +11,16 @@ from marmix.displays import ThresholdDisplay
 from marmix.displays.predictions import Predictions
 from marmix.inference import Inference
 from marmix.journey.answers import Above, Answers
+from marmix.journey.choosing import sample
 from marmix.journey.modelling import Model
+from marmix.journey.rows import taken
 from marmix.report.contents import Contents, Findings, RowTable, Thresholds
 from marmix.report.figures import Subject, figures
 
 Array = NDArray[np.float64]
 
 NEXT_ROWS = 500
+_FIGURE_ROWS = 100_000  # of which rates and distributions are drawn: their errors are thinner than a line then
 _MOST_CLASSES = 20  # for which thresholds are shown
 
 
@@ -27,7 +30,12 @@ class Tested(NamedTuple):
     z: NDArray[np.integer[Any]]
     proba: Array
     missing: Array | None
+    posterior: Array | None  # what the doubly robust scores lean on
     where: str  # in words
+
+    def predictions(self) -> Predictions:
+        """The same for displays."""
+        return Predictions.of(self.z, self.proba, self.missing, np.arange(self.proba.shape[1]), self.posterior)
 
 
 class Shown(NamedTuple):
@@ -50,23 +58,22 @@ def contents(
 ) -> Contents:
     """All that the page needs."""
     classes = model.named.classes_
+    places = sample(z, seed=0, size=_FIGURE_ROWS)
     subject = Subject(
         classifier=model.numbered,
-        X=model.X,
-        z=z,
+        X=taken(model.X, places),
+        z=z[places],
         inference=None if isinstance(result, str) else result,
         shown=_named_features(model, shown.features),
         rows=shown.rows,
         labels=np.array([*classes.tolist(), None], dtype=object)[shown.z],
-        tested=None
-        if tested is None
-        else Predictions.of(tested.z, tested.proba, tested.missing, np.arange(len(classes))),
+        tested=tested and tested.predictions(),
     )
-    drawn, left_out = figures(subject)
+    shown_figures, left_out = figures(subject)
     return Contents(
         title=f"Labels of {findings.data.file}",
         findings=findings,
-        figures=drawn,
+        figures=shown_figures,
         thresholds=[] if tested is None else thresholds(classes, tested, above, int(np.sum(z < 0))),
         next_rows=next_rows,
         notes=left_out,
@@ -87,7 +94,7 @@ def _named_features(model: Model, features: list[str]) -> Any:
 
 def thresholds(classes: NDArray[Any], tested: Tested, above: Above, unlabelled: int) -> list[Thresholds]:
     """What a threshold on the probability of a class would do: of the second of two, of each of the most frequent of more."""
-    given = Predictions.of(tested.z, tested.proba, tested.missing, np.arange(len(classes)))
+    given = tested.predictions()
     often = np.argsort(-above.all[:, 50], kind="stable")[:_MOST_CLASSES]
     out = []
     for k in [1] if len(classes) == 2 else sorted(often.tolist()):

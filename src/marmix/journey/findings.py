@@ -81,12 +81,16 @@ def comparison(cv: MARClassifierCV) -> Comparison:
     return Comparison(gain.clear, cv.verdict_, gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
-def all_scores(z: NDArray[np.integer[Any]], proba: Array, missing: Array | None, n_classes: int) -> Mapping[str, Score]:
-    """Every score of the rows whose label is known, corrected for the others by P(label missing); None corrects nothing."""
-    q = np.zeros(len(z)) if missing is None else missing
-    every = np.unique(z[z >= 0]).size == n_classes  # an area needs labelled rows of every class
+def all_scores(
+    z: NDArray[np.integer[Any]], proba: Array, missing: Array | None, posterior: Array | None = None
+) -> Mapping[str, Score]:
+    """Every score of the rows whose label is known, corrected for the others; without P(label missing) as they are."""
+    q, numbers = np.zeros(len(z)) if missing is None else missing, np.arange(proba.shape[1])
+    every = np.unique(z[z >= 0]).size == len(numbers)  # an area needs labelled rows of every class
     return {
-        name: score(z, proba, q, classes=np.arange(n_classes)) for name, score, _ in _SCORES if every or name != "AUC"
+        name: score(z, proba, q, classes=numbers, posterior=posterior)
+        for name, score, _ in _SCORES
+        if every or name != "AUC"
     }
 
 

@@ -13,7 +13,7 @@ from marmix.journey.contents import Shown, contents, most_worth_labelling
 from marmix.journey.modelling import Model, fit_model, inference_of
 from marmix.journey.options import FILES, FitOptions
 from marmix.journey.progress import Progress, Step
-from marmix.journey.rows import read_rows
+from marmix.journey.rows import read_rows, taken
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, added_names, all_told
 from marmix.report import report_html
@@ -38,7 +38,7 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
         What `summary.json` keeps.
     """
     source = open_table(options.data, **options.reading)
-    features = options.columns(source.names)
+    features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:
         story = _story(options, source, features, output.scratch, progress)
         model, rows = story.model, story.rows
@@ -78,11 +78,11 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
         len(rows.classes),
         len(rows.X),
         rows.X.shape[1],
-        any(column["kind"] == "category" for column in preparation.columns_),
+        any(column["kind"] != "number" for column in preparation.columns_),
         {"link": options.link, "uncertainty": measure_of(len(rows.classes))},
     )
     drawn = sample(rows.z, options.seed)
-    shown = Shown(np.array(rows.X[drawn]), rows.z[drawn], [str(name) for name in preparation.get_feature_names_out()])
+    shown = Shown(taken(rows.X, drawn), rows.z[drawn], [str(name) for name in preparation.get_feature_names_out()])
     with progress.phase("comparing models") as step:
         choice = choose(grid, shown.rows, shown.z, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
@@ -113,7 +113,7 @@ def _write_rows(
     """Every row of the file with its label, given or imputed; the rows most worth labelling; and what to be warned of."""
     rows, texts = story.rows, story.rows.classes.astype(str)
     places = np.flatnonzero(rows.complete)[most_worth_labelling(story.found, rows.z)]
-    next_rows = NextRows(places, options.id, options.columns(source.names), texts)
+    next_rows = NextRows(places, options.id, options.columns(source.names, source.index), texts)
     names = added_names(options.prefix, rows.classes, source=True)
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
         for batch in all_told(source, rows.complete, story.model.X, story.model.numbered, step):

@@ -13,6 +13,7 @@ from marmix.inference import Inference, mechanism_parameters
 from marmix.journey.answers import BLOCK
 from marmix.journey.choosing import Choice
 from marmix.report.contents import Estimate, MissingnessFacts
+from marmix.streams import release
 from marmix.uncertainty import posterior
 
 _MOST_PARAMETERS = 1500  # with more, standard errors cost more than they tell
@@ -45,8 +46,10 @@ def standardised(X: Any) -> StandardScaler:
     parts = [slice(start, start + BLOCK) for start in range(0, len(X), BLOCK)]
     for part in parts:
         scaler.partial_fit(X[part])
+        release(X)
     for part in parts:
         X[part] = scaler.transform(X[part])
+        release(X)
     return scaler
 
 
@@ -76,8 +79,8 @@ def estimates(model: Model, result: Inference, features: list[str]) -> list[Esti
     names = model.named._parameters(features, about).names
     low, high = result.conf_int().T
     found = [
-        Estimate(name, *(_number(x) for x in values))
-        for name, *values in zip(names, result.params, result.bse, low, high, strict=True)
+        Estimate(name, float(value), *(_number(x) for x in ends))
+        for name, value, *ends in zip(names, result.params, result.bse, low, high, strict=True)
     ]
     return found[len(found) - len(about.names) :] + found[: len(found) - len(about.names)]
 
@@ -97,11 +100,9 @@ def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts
         )
     less = "less" if certain <= toss_up else "more"
     if p_value < 0.05:
-        sentence = f"Yes: labels are missing {less} often where the class is clear."
+        sentence = f"Labels are missing {less} often where the class is clear."
     else:
-        sentence = (
-            "No evidence that it is: labels seem to be missing as often where the class is clear as where it is not."
-        )
+        sentence = "There is no evidence of it: labels seem to be missing as often where the class is clear as where it is not."
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
 
 

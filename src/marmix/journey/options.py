@@ -33,8 +33,8 @@ class FitOptions:
     reading: Mapping[str, Any] = field(default_factory=dict)
     command: str = "marmix fit"
 
-    def columns(self, names: Sequence[str]) -> list[str]:
-        """The columns to learn from: those asked for, or all but the label, the id and those left out."""
+    def columns(self, names: Sequence[str], index: Sequence[str] = ()) -> list[str]:
+        """The columns to learn from: those asked for, or all but the label, the id, an index of pandas and those left out."""
         asked = list(dict.fromkeys(self.features or ()))
         for option, given in (
             ("--label", [self.label]),
@@ -47,7 +47,7 @@ class FitOptions:
             raise ValueError(f"--features names the label {self.label!r}: a label cannot be learned from itself.")
         if self.id == self.label:
             raise ValueError(f"--id and --label name the same column, {self.label!r}.")
-        kept = asked or [name for name in names if name not in (self.label, self.id)]
+        kept = asked or [name for name in names if name not in (self.label, self.id, *index)]
         kept = [name for name in kept if name not in self.exclude]
         if not kept:
             raise ValueError("no column is left to learn from: name some with --features.")

@@ -17,7 +17,7 @@ from marmix.journey.contents import Shown, Tested, contents, most_worth_labellin
 from marmix.journey.modelling import Model, inference_of
 from marmix.journey.options import MODELS
 from marmix.journey.progress import Progress
-from marmix.journey.rows import Rows, read_rows
+from marmix.journey.rows import Rows, read_rows, taken
 from marmix.journey.saved import Saved, open_model
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, all_told
@@ -95,7 +95,7 @@ def _story(
 ) -> Story:
     drawn = sample(rows.z, seed)
     names = [str(name) for name in saved.preparation.get_feature_names_out()]
-    shown = Shown(np.array(rows.X[drawn]), rows.z[drawn], names)
+    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names)
     scaler = saved.between[0] if saved.between else None
     if scaler is not None:
         for start in range(0, len(rows.X), BLOCK):
@@ -134,7 +134,7 @@ def _grid(saved: Saved, rows: Rows) -> dict[str, Any]:
     """The candidates of the fit; for a model that was saved from Python, itself with the missingness modelled and ignored."""
     about = saved.about
     mechanism = {"link": about.get("link"), "uncertainty": measure_of(len(rows.classes))}
-    categories = any(column["kind"] == "category" for column in saved.preparation.columns_)
+    categories = any(column["kind"] != "number" for column in saved.preparation.columns_)
     if about.get("model") in MODELS:
         return dict(candidates(about["model"], len(rows.classes), len(rows.X), rows.X.shape[1], categories, mechanism))
     own = clone(saved.classifier._numbered())
@@ -149,9 +149,9 @@ def _as_it_stands(model: Model, z: NDArray[np.integer[Any]], drawn: NDArray[np.i
     known = int(np.sum(z >= 0))
     if not known:
         return None
-    X = np.asarray(model.X[drawn], dtype=float)
-    missing = None
-    if (z < 0).any():
-        missing = np.minimum(missing_proba_of(model.numbered, X), Q_MAX)
+    X = taken(model.X, drawn)
+    proba = model.numbered.predict_proba(X)
+    lost = bool((z < 0).any())
+    missing = np.minimum(missing_proba_of(model.numbered, X), Q_MAX) if lost else None
     where = f"{known:,} labelled rows of this file, which are not those of the fit"
-    return Tested(z, model.numbered.predict_proba(X), missing, where)
+    return Tested(z, proba, missing, proba if lost else None, where)

@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.journey.progress import Step
+from marmix.streams import release
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile
 
+_BLOCK = 65_536  # rows
 IN_MEMORY = 2**26  # bytes of features from which they are kept in a file
 
 
@@ -48,5 +50,16 @@ def read_rows(source: DataFile, preparation: Preparation, labels: LabelColumn, s
         complete[seen : seen + len(block)] = whole
         X[kept : kept + int(whole.sum())] = block[whole]
         labels.add(batch.column(labels.name))
+        release(X)
         seen, kept = seen + len(block), kept + int(whole.sum())
     return Rows(X[:kept], complete, labels.codes, labels.classes, counts)
+
+
+def taken(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Some of the rows, `places` ascending, without holding the pages of all of them."""
+    out = np.empty((len(places), X.shape[1]))
+    for start in range(0, len(X), _BLOCK):
+        inside = slice(*np.searchsorted(places, [start, start + _BLOCK]))
+        out[inside] = X[places[inside]]
+        release(X)
+    return out

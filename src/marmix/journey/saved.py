@@ -197,7 +197,8 @@ def evaluate_file(
         notes.append("No label is missing here: the scores need no correction.")
     elif corrected:
         notes.append(
-            "Corrected: labelled rows count for the rows like them that lost their label, as the model sees it."
+            "Corrected for the rows without label: labelled rows count for those like them, and the model's own probabilities "
+            "stand in where there are none."
         )
     known = z >= 0
     confusion = np.zeros((len(classes), len(classes)), dtype=int)
@@ -206,7 +207,9 @@ def evaluate_file(
         file=source.path.name,
         rows=len(complete),
         labelled=int(known.sum()),
-        scores=score_facts(all_scores(z, p, np.minimum(missing_p, Q_MAX) if corrected else None, len(classes))),
+        scores=score_facts(
+            all_scores(z, p, np.minimum(missing_p, Q_MAX) if corrected else None, p if corrected else None)
+        ),
         corrected=corrected,
         classes=[str(name) for name in classes],
         confusion=confusion.tolist(),

@@ -26,6 +26,7 @@ RULES = {
     "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent one.",
     "drop": "Rows with a missing feature were left out of the fit, and got no label.",
 }
+SCALED = "Features were standardised before the fit; coefficients are for features divided by their standard deviation."
 OTHER_ROWS = "Not compared: these are not the rows of the fit."
 
 
@@ -57,7 +58,7 @@ class Story(NamedTuple):
             comparison=comparison(self.choice.cv)
             if self.choice
             else Comparison(None, OTHER_ROWS, None, None, None, None),
-            scores=score_facts(all_scores(*tested[:3], len(rows.classes))) if tested else [],
+            scores=score_facts(all_scores(*tested[:4])) if tested else [],
             scored_on=tested.where if tested else "",
             estimates=[] if isinstance(self.result, str) else estimates(self.model, self.result, self.shown.features),
             warnings=[*warnings, *self._warnings()],
@@ -75,7 +76,7 @@ class Story(NamedTuple):
             columns=self.shown.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
-            notes=list(self.preparation.notes_),
+            notes=[*self.preparation.notes_, *([SCALED] if self.model.scaler else [])],
         )
 
     def _warnings(self) -> list[str]:
@@ -92,12 +93,7 @@ class Story(NamedTuple):
                 f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[self.preparation.impute]}"
             )
         found += self.model.numbered.notes_
-        if self.choice:
-            found += self.choice.cv.notes_
-            if len(self.shown.z) < len(rows.X):
-                found.append(f"Models were compared on a random sample of {len(self.shown.z):,} rows.")
-        if self.model.scaler is not None:
-            found.append("Coefficients are for standardised features: each divided by its standard deviation.")
+        found += self.choice.cv.notes_ if self.choice else []
         if isinstance(self.result, str):
             found.append(self.result)
         return found
@@ -105,14 +101,11 @@ class Story(NamedTuple):
 
 def held_out(cv: MARClassifierCV, z: NDArray[np.integer[Any]], n_rows: int) -> Tested | None:
     """The held-out predictions of a cross-validation of rows z; None where a class has too few labels for one."""
-    proba = cv.held_out_proba_
-    if proba is None:
+    if cv.held_out_proba_ is None:
         return None
-    tested = np.where(np.isnan(proba[:, 0]), -1, z)
-    whole = np.where(np.isnan(proba), 1.0 / proba.shape[1], proba)
     sample = "" if len(z) == n_rows else f" in a random sample of {len(z):,} rows"
-    where = f"{np.sum(tested >= 0):,} labelled rows{sample}, each predicted by a model that was fitted without it"
-    return Tested(tested, whole, cv.missing_proba_, where)
+    where = f"{np.sum(z >= 0):,} labelled rows{sample}, each predicted by a model that was fitted without it"
+    return Tested(z, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
 
 
 def reproduction(command: str, data: Path, seed: int) -> Reproduction:

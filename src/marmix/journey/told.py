@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from marmix.journey.answers import Answers, answers, missing_proba_of
 from marmix.journey.progress import Step
 from marmix.report.contents import RowTable
+from marmix.streams import release
 from marmix.tables.cells import as_text
 from marmix.tables.reading import DataFile
 
@@ -39,12 +40,10 @@ class Told(NamedTuple):
 def told(batch: Any, start: int, whole: NDArray[np.bool_], block: Array, classifier: Any) -> Told:
     """The answers of a classifier for the rows of a batch; `block` has the features of those that have all of them."""
     n, K = len(whole), len(classifier.classes_)
-    proba, found = np.full((n, K), np.nan), Answers(np.zeros(n, np.int32), *np.full((3, n), np.nan))
+    proba, found = np.full((n, K), np.nan), Answers.none(n)
     if len(block):
         proba[whole] = classifier.predict_proba(block)
-        own = answers(proba[whole], missing_proba_of(classifier, block))
-        for column, values in zip(found, own, strict=True):
-            column[whole] = values
+        found.put(whole, answers(proba[whole], missing_proba_of(classifier, block)))
     return Told(batch, start, whole, proba, found)
 
 
@@ -55,13 +54,14 @@ def all_told(source: DataFile, complete: NDArray[np.bool_], X: Any, classifier: 
         whole = complete[seen : seen + batch.num_rows]
         block = np.asarray(X[kept : kept + int(whole.sum())], dtype=float)
         yield told(batch, seen, whole, block, classifier)
+        release(X)
         seen, kept = seen + batch.num_rows, kept + len(block)
 
 
 def added_names(prefix: str, classes: NDArray[Any], *, source: bool) -> list[str]:
     """Names of the columns that are added."""
     first = ["label", "source"] if source else ["label"]
-    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "p_missing")]
+    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "missing_proba")]
 
 
 class NextRows:
@@ -80,9 +80,9 @@ class NextRows:
     """
 
     def __init__(self, places: NDArray[np.intp], id: str | None, features: list[str], texts: NDArray[Any]):
-        self.places, self.texts = places, texts
+        self.places, self.texts = places, texts.tolist()
         self.shown = ([] if id is None else [id]) + [name for name in features if name != id]
-        self.shown = self.shown[:_MOST_COLUMNS]
+        self.shown, self.named = self.shown[:_MOST_COLUMNS], int(id is not None)
         self._found: dict[int, list[Any]] = {}
 
     def take(self, rows: Told) -> None:
@@ -92,25 +92,26 @@ class NextRows:
             i = place - rows.start
             cells = [as_text(rows.batch.column(name).slice(i, 1))[0].as_py() for name in self.shown]
             numbers = [round(float(column[i]), 4) for column in rows.found[1:]]
-            self._found[place] = [place + 1, *cells, str(self.texts[rows.found.code[i]]), *numbers]
+            self._found[place] = [
+                place + 1,
+                *cells[: self.named],
+                self.texts[rows.found.code[i]],
+                *numbers,
+                *cells[self.named :],
+            ]
 
     def table(self, of: int) -> RowTable:
         """The table, of that many rows without label."""
         rows = [self._found[place] for place in self.places.tolist()]
-        numeric = [_all_numbers([row[j + 1] for row in rows]) for j in range(len(self.shown))]
-        return RowTable(
-            columns=["row", *self.shown, "imputed label", "probability", "uncertainty", "P(missing)"],
-            numeric=[True, *numeric, False, True, True, True],
-            rows=rows,
-            of=of,
-            label=len(self.shown) + 1,
-            uncertainty=len(self.shown) + 3,
-        )
+        answers = ["imputed label", "probability", "uncertainty", "P(missing)"]
+        columns = ["row", *self.shown[: self.named], *answers, *self.shown[self.named :]]
+        numeric = [_all_numbers([row[j] for row in rows]) for j in range(len(columns))]
+        return RowTable(columns, numeric, rows, of, label=self.named + 1, uncertainty=self.named + 3)
 
 
-def _all_numbers(texts: list[str]) -> bool:
-    """Whether a column of text holds numbers only, and can be sorted as such."""
+def _all_numbers(cells: list[Any]) -> bool:
+    """Whether a column holds numbers only, as such or as text, and can be sorted by them."""
     try:
-        return all(np.isfinite(float(text)) for text in texts if text.strip())
+        return all(np.isfinite(float(cell)) for cell in cells if str(cell).strip())
     except ValueError:
         return False

@@ -46,7 +46,8 @@ def threshold(contents: Contents) -> Section:
         f'<dl class="tiles">{tiles}</dl>{sides}<p id="cut-words" class="unseen" role="status" aria-live="polite"></p></div>'
         f'<div class="static">{_few(every)}</div>'
         "<noscript><p class='note'>The slider needs JavaScript; the table shows a few thresholds instead.</p></noscript>"
-        '<p class="quiet">All three are corrected: each labelled row stands for the rows like it whose label is missing.</p>'
+        '<p class="quiet">All three are for all rows, as far as the model can tell: labelled rows stand for the rows like them '
+        "whose label is missing.</p>"
     )
     return Section("threshold", "Choose a threshold", lead, body)
 

@@ -147,7 +147,8 @@ def correction(scores: Sequence[ScoreFacts]) -> str:
     """Why plain and corrected scores differ, and which way they do here."""
     why = (
         "The plain score looks only at rows whose label is known. If easy rows keep their labels more often, that makes a model "
-        "look better than it is. The corrected score lets each labelled row stand for the rows like it that have lost theirs."
+        "look better than it is. The corrected score lets each labelled row stand for the rows like it that have lost theirs, "
+        "and takes the models' own probabilities where hardly any such row has a label."
     )
     gaps = [(s.plain - s.value) * (1.0 if s.better == "higher" else -1.0) / max(s.stderr, 1e-12) for s in scores]
     if all(abs(gap) <= 1.0 for gap in gaps):
