@@ -47,7 +47,7 @@ def label_facts(
     )
 
 
-def model_facts(name: str, estimator: Any, candidates: list[dict[str, Any]]) -> ModelFacts:
+def model_facts(name: str, estimator: Any, candidates: list[dict[str, Any]], units: str) -> ModelFacts:
     """The model, its settings that differ from the defaults, and how the fit went."""
     defaults = type(estimator)().get_params()
     own = {key: value for key, value in estimator.get_params().items() if value != defaults[key]}
@@ -60,6 +60,7 @@ def model_facts(name: str, estimator: Any, candidates: list[dict[str, Any]]) -> 
         iterations=int(estimator.n_iter_),
         passes=int(estimator.n_passes_),
         candidates=candidates,
+        units=units,
     )
 
 

@@ -26,7 +26,7 @@ RULES = {
     "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent one.",
     "drop": "Rows with a missing feature were left out of the fit, and got no label.",
 }
-SCALED = "Features were standardised before the fit; coefficients are for features divided by their standard deviation."
+SCALED = "Features were standardised before the fit: a coefficient is for one standard deviation of its feature."
 OTHER_ROWS = "Not compared: these are not the rows of the fit."
 
 
@@ -53,7 +53,12 @@ class Story(NamedTuple):
         return Findings(
             data=self._data_facts(),
             labels=label_facts(rows.z, self.found, rows.classes, rows.codes[~rows.complete]),
-            model=model_facts(self.name, self.model.numbered, candidate_rows(self.choice.cv) if self.choice else []),
+            model=model_facts(
+                self.name,
+                self.model.numbered,
+                candidate_rows(self.choice.cv) if self.choice else [],
+                SCALED if self.model.scaler else "",
+            ),
             missingness=missingness_facts(self.model, self.result),
             comparison=comparison(self.choice.cv)
             if self.choice
@@ -76,7 +81,7 @@ class Story(NamedTuple):
             columns=self.shown.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
-            notes=[*self.preparation.notes_, *([SCALED] if self.model.scaler else [])],
+            notes=list(self.preparation.notes_),
         )
 
     def _warnings(self) -> list[str]:

@@ -91,7 +91,7 @@ class NextRows:
         for place in self.places[inside].tolist():
             i = place - rows.start
             cells = [as_text(rows.batch.column(name).slice(i, 1))[0].as_py() for name in self.shown]
-            numbers = [round(float(column[i]), 4) for column in rows.found[1:]]
+            numbers = [f"{float(column[i]):.3f}" for column in rows.found[1:]]
             self._found[place] = [
                 place + 1,
                 *cells[: self.named],

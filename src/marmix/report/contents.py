@@ -61,9 +61,8 @@ class ModelFacts:
     loglik: float
     iterations: int
     passes: int
-    candidates: list[
-        dict[str, Any]
-    ]  # rows of the comparison: candidate, mechanism, log_loss, log_loss_stderr, accuracy, ...
+    candidates: list[dict[str, Any]]  # rows of the comparison: candidate, mechanism, log_loss, log_loss_stderr, ...
+    units: str = ""  # in which the parameters are, in a sentence; empty: those of the file
 
 
 @dataclass(frozen=True)

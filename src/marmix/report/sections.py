@@ -212,6 +212,7 @@ def parameters(findings: Findings) -> Section:
         f"<p>{plain(title)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
         _facts(settings) if settings else "",
         _estimates(first, "Parameters with intervals") if first else "",
+        f"<p class='quiet'>{plain(model.units)}</p>" if model.units else "",
         f"<p class='quiet'>{wording.SLOPE}</p>" if any(one.name == "alpha_1" for one in first) else "",
         more if rest else "",
         _candidates(model.candidates) if model.candidates else "",
