@@ -1,6 +1,6 @@
 """Damaged data files: a message of a line or two and no output, or a result, and never anything else.
 
-MARMIX_FUZZ_SECONDS says for how long, 5 by default; MARMIX_FUZZ_SEED where to begin.
+MARMIX_FUZZ_SECONDS says for how long, 20 by default; MARMIX_FUZZ_SEED where to begin.
 """
 
 import gzip
@@ -21,7 +21,7 @@ feather = pytest.importorskip("pyarrow.feather")
 pq = pytest.importorskip("pyarrow.parquet")
 openpyxl = pytest.importorskip("openpyxl")
 
-SECONDS = float(os.environ.get("MARMIX_FUZZ_SECONDS", "5"))
+SECONDS = float(os.environ.get("MARMIX_FUZZ_SECONDS", "20"))
 SEED = int(os.environ.get("MARMIX_FUZZ_SEED", "0"))
 
 ROWS = [

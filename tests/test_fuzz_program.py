@@ -1,0 +1,80 @@
+"""The program, given damaged data and damaged models: it does its work or says why not, in two lines, and leaves nothing behind.
+
+MARMIX_FUZZ_SECONDS says for how long, 20 by default; with `test_fuzz_tables` and `test_fuzz_models` that is a minute.
+"""
+
+import os
+import random
+import time
+
+import pytest
+from test_fuzz_tables import ROWS, mutated
+
+from marmix.cli import main
+
+SECONDS = float(os.environ.get("MARMIX_FUZZ_SECONDS", "20"))
+SEED = 0 if os.environ.get("CI") else time.time_ns() % 2**32
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
+
+def fit(data, out):
+    return [
+        "fit",
+        str(data),
+        "--label",
+        "label",
+        "--id",
+        "id",
+        "--model",
+        "logistic",
+        "--folds",
+        "2",
+        "--out",
+        str(out),
+    ]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A file of forty rows and its model."""
+    folder = tmp_path_factory.mktemp("sound")
+    (folder / "rows.csv").write_text("\n".join(",".join(row) for row in ROWS) + "\n")
+    assert main([*fit(folder / "rows.csv", folder / "out"), "--quiet"]) in (0, 3)
+    return (folder / "rows.csv").read_bytes(), (folder / "out" / "model.marmix").read_bytes()
+
+
+def commands(rows, model, out, rng):
+    """Each command in turn, a fit now and then: it takes the longest."""
+    one = str(out / "out.csv")
+    yield ["predict", str(model), str(rows), "--out", one]
+    yield ["evaluate", str(model), str(rows), "--label", "label"]
+    yield ["info", str(model)]
+    if rng.random() < 0.1:
+        yield fit(rows, out / "out")
+
+
+def test_damaged_files_give_results_or_two_lines_and_nothing_else(sound, tmp_path, capsys):
+    rng = random.Random(SEED)
+    end, codes = time.monotonic() + SECONDS, set()
+    rows, model, out = tmp_path / "rows.csv", tmp_path / "model.marmix", tmp_path / "out"
+    out.mkdir()
+    while time.monotonic() < end:
+        data_too = rng.random() < 0.7
+        rows.write_bytes(mutated(sound[0], rng) if data_too else sound[0])
+        model.write_bytes(sound[1] if data_too else mutated(sound[1], rng))
+        for command in commands(rows, model, out, rng):
+            code = main(command)
+            printed = capsys.readouterr()
+            told = f"seed {SEED}: {command[0]}, exit code {code}: {printed.err}"
+            assert code in (0, 1, 3), told
+            assert "unexpected" not in printed.err, told
+            assert "Traceback" not in printed.err, told
+            codes.add((command[0], code))
+            if code == 1:
+                assert 1 <= len(printed.err.splitlines()) <= 2, told
+                assert printed.out == "", told
+                assert not any(out.iterdir()), told
+            for path in sorted(out.rglob("*"), reverse=True):
+                path.rmdir() if path.is_dir() else path.unlink()
+    assert {("predict", 0), ("predict", 1), ("info", 0), ("info", 1), ("evaluate", 0)} <= codes
