@@ -168,7 +168,7 @@ def test_on_gaussian_rows_it_comes_close_to_logistic_regression_with_every_label
     from sklearn.linear_model import LogisticRegression
 
     ours, reference, labelled = [], [], []
-    for seed in range(8):
+    for seed in range(4):
         X, y, y_partial = partly_labelled(n=200, seed=seed)
         fresh, truth, _ = partly_labelled(n=5000, seed=1000 + seed)
         known = y_partial >= 0
@@ -186,7 +186,7 @@ def test_the_verdict_of_a_pick_compares_picks():
     losses = dict(zip(clf.results_["candidate"], clf.results_["log_loss"], strict=True))
     assert clf.comparison_.with_it == pytest.approx(losses["on"])
     assert clf.comparison_.without == pytest.approx(min(losses["off"], losses["poor"]))
-    assert f"difference {clf.comparison_.gain:.3f}" in clf.verdict_
+    assert f"difference {clf.comparison_.gain:.4f}" in clf.verdict_
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
@@ -222,6 +222,12 @@ def test_only_tested_rows_count_and_none_twice():
     half = [(np.setdiff1d(np.arange(len(y)), known[::2]), known[::2])]
     clf = MARClassifierCV(estimators=SMALL, cv=half).fit(X, y)
     assert clf.score_.n_labelled == len(known[::2])
+    # a row is tested with half the probability with which it is labelled
+    tested = np.where(np.isin(np.arange(len(y)), known[::2]), y, -1)
+    share = len(known[::2]) / len(known)
+    about = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    score = evaluation.log_loss(tested, clf.held_out_proba_, 1 - (1 - clf.missing_proba_) * share, **about)
+    assert clf.score_.value == pytest.approx(score.value)
     with pytest.raises(ValueError, match="twice"):
         MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
 
@@ -273,3 +279,15 @@ def test_scores_are_closer_to_the_truth_than_those_of_weighted_labels_where_hard
     truth = log_loss(y, clf.held_out_proba_)
     weighted = evaluation.log_loss(z, clf.held_out_proba_, clf.missing_proba_, classes=[0, 1]).value
     assert abs(clf.score_.value - truth) < 0.3 * abs(weighted - truth)
+
+
+def test_a_probability_of_zero_leaves_the_score_of_a_pick_finite():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=200)
+    X = rng.normal(size=(200, 1)) + 60.0 * y[:, None]  # so far apart that posteriors of the mixture are exactly 0 and 1
+    z = np.where(rng.uniform(size=200) < 0.3, -1, y)
+    candidates = {"on": MARGaussianMixture(link="logit"), "off": MARLogisticRegression(C=0.1, link=None)}
+    clf = MARClassifierCV(estimators=candidates, method="pick", cv=3).fit(X, z)
+    assert clf.held_out_proba_.min() == 0.0
+    assert clf.weights_["on"] == 1.0
+    assert clf.score_.value == clf.results_["log_loss"][0]

@@ -38,7 +38,6 @@ Array = NDArray[np.float64]
 Q_MAX = 0.95
 TINY = 1e-300  # the smallest probability whose logarithm is taken
 
-
 _NOT_KEPT = (
     "it is about the rows of the fit, and is not saved with the model. predict and missing_proba answer for any rows."
 )
@@ -66,7 +65,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         losses are noisy where few hard rows have labels, and picking pays for that noise.
     cv : int, splitter or iterable of splits, default=5
         Folds of the labelled rows (fewer where a class has fewer labels), or splits as anywhere in scikit-learn; unlabelled
-        rows of their test parts are not tested.
+        rows of their test parts are not tested. Labelled rows that no split tests count as rows without label in the scores,
+        as if the tested ones were drawn from all of them.
     classes : array-like or None, default=None
         The classes, in the order wanted in `classes_`; by default those found in y, sorted.
     n_jobs : int or None, default=None
@@ -88,16 +88,17 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         "log_loss_stderr", "brier", "accuracy" and "roc_auc" on the whole population, doubly robust; "plain_log_loss" over the
         labelled rows as they are; "seconds". Ready for ``pandas.DataFrame(results_)``.
     score_ : Score or None
-        Log-loss of the average, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
-        and q, the mean of what the candidates with a mechanism say, was fitted to them.
+        Log-loss of the choice, cross-validated, on the whole population. It is a little too good: the weights saw these rows,
+        and q, the mean of what the candidates with a mechanism say, was fitted to them. Its standard error takes q and the
+        posteriors as known.
     comparison_ : Gain or None
         That log-loss with (`with_it`) and `without` the candidates that model the missingness, their difference `gain` and
-        its `stderr`; None where there is nothing to compare.
+        its `stderr`; of a pick, the best candidate of each kind. None where there is nothing to compare.
     verdict_ : str
         That comparison in words: did modelling the missingness help?
     held_out_proba_ : array of shape (n, K) or None
-        Probabilities of the training rows by fits that did not see their labels: cross-validated for the labelled ones. None if a
-        class has a single labelled row.
+        Probabilities of the training rows by fits that did not see their labels: cross-validated for the labelled ones that `cv`
+        tests, by the fits to all rows for others. None if a class has a single labelled row.
     missing_proba_ : array of shape (n,)
         The probability of a missing label of every training row, by which the scores are corrected.
     reference_proba_ : array of shape (n, K) or None
@@ -157,7 +158,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             Labels; -1, NaN, None or pandas.NA where missing.
         sample_weight : array-like of shape (n,) or None
-            Weights of the rows in the fits and in the average; the scores of `results_` are without them.
+            Weights of the rows in the fits, in the average and in `comparison_`; `results_` and `score_` are without them.
 
         Returns
         -------
@@ -249,52 +250,71 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         names = list(self.estimators_)
         models = np.array([models_missingness(self.estimators_[name]) for name in names])
         counts = np.ones(len(z)) if weight is None else weight
-        q = self.missing_proba_ = self._missing_rate(X, z, counts)
+        self.missing_proba_ = self._missing_rate(X, z, counts)
         self.results_ = {"candidate": np.array(names), "mechanism": models}
-        if not folds:
+        if folds:
+            weights = self._compared(X, z, counts, held, np.concatenate(folds))
+        else:
             self.notes_.append(
                 "A class has a single labelled row: candidates could not be compared, and weigh the same."
             )
             weights = np.full(len(names), 1.0 / len(names))
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
             self.verdict_ = self.notes_[-1]
-        else:
-            tested = np.concatenate(folds)
-            if len(np.unique(tested)) < len(tested):
-                raise ValueError("cv tests a row twice: its test parts must not overlap.")
-            z = np.where(np.isin(np.arange(len(z)), tested), z, -1)  # only tested rows are scored
-            proba = np.array([self._known(name, held[name], X, z) for name in names])
-            average = stack(*self._chances(z, q, proba), counts[z >= 0])
-            tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
-            r = counts[:, None] * evaluation.pseudo_labels(np.eye(tau.shape[1] + 1)[z, :-1], q, tau)[0]
-            losses = -np.einsum("nk,cnk->cn", r, np.log(np.maximum(proba, TINY)))
-            weights = np.eye(len(names))[losses.sum(axis=1).argmin()] if self.method == "pick" else average
-            scores = [self._scores_of(z, own, q, tau) for own in proba]
-            self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
-            pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, proba)
-            self.score_ = evaluation.log_loss(z, pool, q, classes=np.arange(len(self.classes_)), posterior=tau)
+        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
+        self.results_["weight"] = weights
+
+    def _compared(
+        self,
+        X: NDArray[Any],
+        z: NDArray[Any],
+        counts: Array,
+        held: dict[str, Array],
+        tested: NDArray[np.intp],
+    ) -> Array:
+        """The weights; scores and the comparison on the tested rows, which others without label or test stand beside."""
+        if len(np.unique(tested)) < len(tested):
+            raise ValueError("cv tests a row twice: its test parts must not overlap.")
+        models = self.results_["mechanism"]
+        q = 1.0 - (1.0 - self.missing_proba_) * len(tested) / np.sum(z >= 0)  # that a row is not tested
+        z = np.where(np.isin(np.arange(len(z)), tested), z, -1)
+        proba = np.array([self._known(name, held[name], X, z) for name in self.estimators_])
+        average = self._stacked(z, q, counts, proba)
+        tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
+        indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)
+        r = counts[:, None] * evaluation.pseudo_labels(indicator, q, tau)[0]
+
+        def losses(p: Array) -> Array:
+            return -np.asarray((r * np.log(np.maximum(p, TINY))).sum(axis=1))
+
+        each = np.array([losses(own) for own in proba])
+        weights = np.eye(len(proba))[each.sum(axis=1).argmin()] if self.method == "pick" else average
+        scores = [self._scores_of(z, own, q, tau) for own in proba]
+        self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
+        pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, proba)
+        self.score_ = self._log_loss(z, pool, q, tau)
+        if models.all() or not models.any():
             self.comparison_ = None
             which = "every" if models.all() else "no"
             self.verdict_ = f"Nothing to compare: {which} candidate models the missingness."
-            if models.any() and not models.all():
-                with_it, without = (part[part.sum(axis=1).argmin()] for part in (losses[models], losses[~models]))
-                if self.method == "average":
-                    ignoring = stack(*self._chances(z, q, proba[~models]), counts[z >= 0])
-                    both = pool, np.einsum("c,cnk->nk", ignoring, proba[~models])
-                    with_it, without = (-(r * np.log(np.maximum(p, TINY))).sum(axis=1) for p in both)
-                self.comparison_ = Gain.of(with_it, without, r.sum(axis=1))
-                self.verdict_ = self.comparison_.sentence()
-        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
-        self.results_["weight"] = weights
+            return weights
+        if self.method == "pick":
+            with_it, without = (part[part.sum(axis=1).argmin()] for part in (each[models], each[~models]))
+        else:
+            ignoring = self._stacked(z, q, counts, proba[~models])
+            with_it, without = losses(pool), losses(np.einsum("c,cnk->nk", ignoring, proba[~models]))
+        self.comparison_ = Gain.of(with_it, without, r.sum(axis=1))
+        self.verdict_ = self.comparison_.sentence()
+        return weights
 
     def _known(self, name: str, held: Array, X: NDArray[Any], z: NDArray[Any]) -> Array:
         """Probabilities of all rows that a candidate said without having seen their labels."""
         return np.where((z >= 0)[:, None], held, self.estimators_[name].predict_proba(X))
 
-    def _chances(self, z: NDArray[Any], q: Array, proba: Array) -> tuple[Array, Array]:
-        """Of the tested rows: the probability of the given label by every candidate, and weights ``1 / (1 - q)``."""
+    def _stacked(self, z: NDArray[Any], q: Array, counts: Array, proba: Array) -> Array:
+        """Weights of candidates under which their average predicts the labels of the tested rows best."""
         at = np.flatnonzero(z >= 0)
-        return proba[:, at, z[at]], evaluation.inverse_weights(q[at], len(z))[0]
+        return stack(proba[:, at, z[at]], evaluation.inverse_weights(q[at], len(z))[0], counts[at])
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""
@@ -303,9 +323,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in known], axis=0), Q_MAX)
 
+    def _log_loss(self, z: NDArray[Any], proba: Array, q: Array, tau: Array) -> evaluation.Score:
+        return evaluation.log_loss(z, np.maximum(proba, TINY), q, classes=np.arange(len(self.classes_)), posterior=tau)
+
     def _scores_of(self, z: NDArray[Any], proba: Array, q: Array, tau: Array) -> dict[str, float]:
         about: dict[str, Any] = {"classes": np.arange(len(self.classes_)), "posterior": tau}
-        loss = evaluation.log_loss(z, np.maximum(proba, TINY), q, **about)
+        loss = self._log_loss(z, proba, q, tau)
         return {
             "log_loss": loss.value,
             "log_loss_stderr": loss.stderr,

@@ -31,7 +31,7 @@ class Gain(NamedTuple):
 
     def sentence(self) -> str:
         """Did it help? In words."""
-        difference = f"(difference {self.gain:.3f}, standard error {self.stderr:.3f})"
+        difference = f"(difference {self.gain:.4f}, standard error {self.stderr:.4f})"
         if self.clear:
             return (
                 f"Modelling the missingness lowered the estimated log-loss from {self.without:.3f} to {self.with_it:.3f} "
