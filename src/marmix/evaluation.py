@@ -27,6 +27,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.labels import known_labels
+from marmix.pseudo_labels import checked_posterior, pseudo_labels
 
 Array = NDArray[np.float64]
 
@@ -102,7 +103,8 @@ class Score:
     Attributes
     ----------
     value, stderr : float
-        The estimate and its standard error.
+        The estimate and its standard error. q and the posterior are taken as known: where hardly a hard row has a label the
+        doubly robust estimate is what the posterior says, and the standard error does not tell how far that may be off.
     plain, plain_stderr : float
         The same over the labelled rows as they are: what one would see without weighting.
     n_effective : float
@@ -294,43 +296,6 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     z = (observed - fitted) / np.maximum(spread, 1e-12)
     means = np.array([at[rows].mean() for rows in bins])
     return MissingnessCheck(means, n, observed, fitted, z, float(chi2.sf(np.sum(z**2), len(bins))))
-
-
-def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[Array, Array, int]:
-    """r of all rows, the weights of the labelled ones, and how many of these were cut.
-
-    `indicator` (n, K) tells the labels, zero where there is none. Without posterior, tau is zero in the doubly robust formula.
-    """
-    known = np.asarray(indicator.any(axis=1))
-    weight, n_truncated = inverse_weights(q[known], len(known))
-    r = np.zeros(indicator.shape) if posterior is None else posterior.copy()
-    r[known] += weight[:, None] * (indicator[known] - r[known])
-    return r, weight, n_truncated
-
-
-def checked_posterior(posterior: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """The user's posteriors as an array of probabilities."""
-    tau = np.asarray(posterior, dtype=float)
-    if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
-        raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
-    return tau
-
-
-def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
-    """``1 / (1 - q)`` of the labelled ones among n rows, cut at sqrt(n_labelled) n / n_labelled; and how many were cut."""
-    with np.errstate(divide="ignore"):
-        w = 1.0 / (1.0 - q)
-    if not np.isfinite(w).all():
-        raise ValueError(
-            "missing_proba is 1 for a labelled row: it must leave every labelled row a chance of its label."
-        )
-    limit = largest_weight(len(w), n)
-    return np.minimum(w, limit), int((w > limit).sum())
-
-
-def largest_weight(n_labelled: int, n: int) -> float:
-    """Where weights are cut."""
-    return float(np.sqrt(n_labelled)) * n / n_labelled
 
 
 def _mean_score(

@@ -29,6 +29,7 @@ from marmix.classifiers.prediction import NotKept, score_labelled
 from marmix.classifiers.summary import Described
 from marmix.labels import encode_labels
 from marmix.places import brought_here
+from marmix.pseudo_labels import inverse_weights, pseudo_labels
 from marmix.streams import opened
 from marmix.validation import check_finite, feature_columns, refuse_sparse
 
@@ -123,6 +124,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     True
     """
 
+    score_: evaluation.Score | None
+    comparison_: Gain | None
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
@@ -282,7 +285,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         average = self._stacked(z, q, counts, proba)
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)
-        r = counts[:, None] * evaluation.pseudo_labels(indicator, q, tau)[0]
+        r = counts[:, None] * pseudo_labels(indicator, q, tau)[0]
 
         def losses(p: Array) -> Array:
             return -np.asarray((r * np.log(np.maximum(p, TINY))).sum(axis=1))
@@ -314,7 +317,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def _stacked(self, z: NDArray[Any], q: Array, counts: Array, proba: Array) -> Array:
         """Weights of candidates under which their average predicts the labels of the tested rows best."""
         at = np.flatnonzero(z >= 0)
-        return stack(proba[:, at, z[at]], evaluation.inverse_weights(q[at], len(z))[0], counts[at])
+        return stack(proba[:, at, z[at]], inverse_weights(q[at], len(z))[0], counts[at])
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """q of every row: the mean of what the candidates with a mechanism say, the overall rate where there is none."""

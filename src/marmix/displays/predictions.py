@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
-from marmix.evaluation import checked_posterior, largest_weight, pseudo_labels
 from marmix.labels import known_labels
 from marmix.places import brought_here
+from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
 
 Array = NDArray[np.float64]
 
