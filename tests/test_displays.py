@@ -208,6 +208,12 @@ def test_fewer_rows_are_called_positive_the_higher_the_threshold(seed):
     assert shown.above[0] == 60
 
 
+def test_a_row_reaches_the_threshold_that_is_written_as_its_probability():
+    p = np.array([float(f"0.{k:02d}") for k in range(100)] + [1.0])
+    shown = ThresholdDisplay.from_predictions(np.arange(101) % 2, np.column_stack([1 - p, p]), ax=canvas(4, 4)[1])
+    np.testing.assert_array_equal(shown.above, np.arange(101, 0, -1))
+
+
 def test_a_threshold_of_three_classes_must_say_which():
     y, proba, q = predictions(k=3)
     with pytest.raises(ValueError, match=r"positive= must name the class .* one of \[0, 1, 2\]"):

@@ -23,7 +23,7 @@ from marmix.displays import (
     TraceDisplay,
     UncertaintyDisplay,
 )
-from marmix.displays.drawing import BLUE, canvas, class_colours, seen, styled
+from marmix.displays.drawing import BLUE, canvas, class_colours, class_words, seen, styled
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -192,6 +192,25 @@ def test_an_average_of_classifiers_has_the_displays_of_its_predictions_alone(two
         TraceDisplay.from_estimator(both)
     ignoring = MARClassifierCV(estimators={"off": grid["off"]}, cv=2).fit(X, y)
     assert "not a fair sample" in CalibrationDisplay.from_estimator(ignoring, X, y).note_
+
+
+def test_signs_that_cannot_be_seen_are_left_out_of_names():
+    assert class_words("left\u202eright\x1b[31m\n here") == "class leftright[31m here"
+
+
+def test_an_option_that_a_display_does_not_have_is_refused(two_classes):
+    for shown in every(*two_classes, 1, lambda: canvas(4, 4)[1]):
+        with pytest.raises(TypeError if not isinstance(shown, RocDisplay) else AttributeError, match="colour"):
+            shown.plot(canvas(4, 4)[1], colour="red")
+
+
+def test_a_roc_curve_of_a_name_is_drawn_alone_in_its_line_style(two_classes):
+    fit, X, y = two_classes
+    ax = canvas(4, 4)[1]
+    RocDisplay.from_estimator(fit, X, y, ax=ax, name="ours", color="red")
+    assert [(line.get_label(), line.get_color()) for line in ax.lines] == [("ours", "red")]
+    shown = RocDisplay.from_estimator(fit, X, y, ax=canvas(4, 4)[1], color="red")
+    assert shown.ax_.lines[1].get_color() == "red"
 
 
 def test_another_kind_of_estimator_is_refused_by_name(two_classes):

@@ -1,5 +1,6 @@
 """What every display does: draw in the axes that it is given, or open a figure of its own."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -25,27 +26,28 @@ class Display:
     note_: str = ""
     _size: ClassVar[tuple[float, float]] = (4.6, 3.8)
 
-    def plot(self, ax: "Axes | None" = None, **options: Any) -> Self:
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             Where to draw. None opens a figure by pyplot, in the style of the library.
-        **options
-            What the display takes besides.
 
         Returns
         -------
         self
         """
+        return self._plotted(ax, self._draw)
+
+    def _plotted(self, ax: "Axes | None", draw: Callable[["Axes"], None]) -> Self:
         with styled() if ax is None else nullcontext():
             axes = _own_axes(*self._size) if ax is None else ax
-            self._draw(axes, **options)
+            draw(axes)
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         raise NotImplementedError
 
 

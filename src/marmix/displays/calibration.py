@@ -123,7 +123,7 @@ class CalibrationDisplay(Display):
         curves = {names[k]: _curve(given, k, n_bins) for k in given.columns(positive)}
         return cls(curves=curves, corrected=given.q is not None, note=given.note)
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect")
         single = len(self.curves) == 1
         colours = [seen(BLUE)] if single else class_colours(len(self.curves))

@@ -104,8 +104,11 @@ def class_colours(n: int) -> list[str]:
 
 
 def plain(text: object) -> str:
-    """Words of the user's as they are, not as a formula between dollar signs; long ones cut."""
-    words = " ".join(str(text).split())
+    """Words of the user's as they are, not as a formula between dollar signs; long ones cut.
+
+    Signs that cannot be seen are left out: some of them turn round what is written after them.
+    """
+    words = " ".join("".join(sign if sign.isprintable() else " " * sign.isspace() for sign in str(text)).split())
     if len(words) > LONGEST_NAME:
         words = words[: LONGEST_NAME - 1] + "…"
     return words.replace("$", r"\$")

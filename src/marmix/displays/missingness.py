@@ -134,7 +134,7 @@ class MissingnessDisplay(Display):
             note=note,
         ).plot(ax)
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         percent = f"{100.0 * self.level:g} %"
         if self.lower is not None and self.upper is not None:
             band = f"{percent} band of the curve"

@@ -141,15 +141,10 @@ class MixtureDisplay(Display):
         nodes = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])
         scores = scores_at(nodes).reshape(-1, *[len(axis) for axis in reversed(grid)])
         flat = len(grid) == 1
-        drawn, labelled = len(places), int((z >= 0).sum())
-        note = (
-            ""
-            if drawn == len(z)
-            else (
-                f"Drawn are {given.sum():,} of {labelled:,} labelled rows and {drawn - given.sum():,} of {len(z) - labelled:,} "
-                "rows without a label."
-            )
-        )
+        note = ""
+        if len(places) < len(z):
+            labelled, others = (f"{(given == own).sum():,} of {((z >= 0) == own).sum():,}" for own in (True, False))
+            note = f"Drawn are {labelled} labelled rows and {others} rows without a label."
         return cls(
             points=points,
             codes=np.where(given, z[places], imputed),
@@ -167,7 +162,7 @@ class MixtureDisplay(Display):
             note=note,
         ).plot(ax)
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         colours = class_colours(len(self.classes))
         if len(self.grid) == 1:
             self._draw_line(ax, colours)
@@ -246,7 +241,7 @@ class MixtureDisplay(Display):
             entries.append((Line2D([], [], color=GREY, linewidth=1.5), words))
         if self.densities and len(self.grid) == 1:
             entries.append((Patch(color=GREY, alpha=0.3, linewidth=0), "all rows"))
-        drop = 12.0 * (self.names[0].count("\n"))
+        drop = 12.0 * self.names[0].count("\n")
         legend_below(ax, 2, drop, handles=[e[0] for e in entries], labels=[e[1] for e in entries])
 
     def _several(self) -> bool:

@@ -113,7 +113,7 @@ class ProfileDisplay(Display):
             sentence=profile.sentence,
         ).plot(ax)
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         x = self._on_axis(self.values)
         ax.plot(
             x, self.loglik, color=seen(BLUE), marker="o", markersize=2.5, label="log-likelihood, all else at its best"

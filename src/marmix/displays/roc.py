@@ -126,8 +126,26 @@ class RocDisplay(Display):
         curves = {names[k]: _curve(given, k) for k in given.columns(positive)}
         return cls(curves=curves, corrected=given.q is not None, note=given.note)
 
-    def _draw(self, ax: "Axes", *, name: str | None = None, **line: Any) -> None:
-        """One curve of a given name and line style, as beside those of other classifiers; or all of them, with a legend."""
+    def plot(self, ax: "Axes | None" = None, *, name: str | None = None, **line: Any) -> "RocDisplay":
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw. None opens a figure by pyplot, in the style of the library.
+        name : str or None
+            With a name the curves alone are drawn under it, for axes that hold those of other classifiers too; legend and words
+            of the axes are left to you.
+        **line
+            Of the curves: properties of matplotlib's lines.
+
+        Returns
+        -------
+        self
+        """
+        return self._plotted(ax, lambda axes: self._draw(axes, name, **line))
+
+    def _draw(self, ax: "Axes", name: str | None = None, **line: Any) -> None:
         if name is not None:
             for curve in self.curves.values():
                 ax.plot(*_thinned(curve.false_positives, curve.true_positives), label=name, **line)
@@ -138,7 +156,8 @@ class RocDisplay(Display):
         for (key, curve), colour in zip(self.curves.items(), colours, strict=True):
             main = ("corrected for missing labels" if self.corrected else PLAIN) if single else class_words(key)
             label = f"{main}: area {curve.area:.3f} ± {1.96 * curve.stderr:.3f}"
-            ax.plot(*_thinned(curve.false_positives, curve.true_positives), color=colour, label=label, **line)
+            drawn = {"color": colour, "label": label} | line
+            ax.plot(*_thinned(curve.false_positives, curve.true_positives), **drawn)
             if self.corrected:
                 words = f"{PLAIN}: area {curve.plain_area:.3f}" if single else None
                 points = _thinned(curve.plain_false_positives, curve.plain_true_positives)

@@ -52,7 +52,7 @@ class TraceDisplay(Display):
         objective = " ".join([", ".join(changes), "log-likelihood"]).strip()
         return cls(trace=np.asarray(model.trace_), converged=bool(model.converged_), objective=objective).plot(ax)
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         from matplotlib.ticker import MaxNLocator
 
         iterations = np.arange(len(self.trace))

@@ -149,7 +149,7 @@ class UncertaintyDisplay(Display):
             classes=classes,
         )
 
-    def _draw(self, ax: "Axes", **options: Any) -> None:
+    def _draw(self, ax: "Axes") -> None:
         looks = (
             (self.labelled, self.n_labelled, "labelled rows", seen(BLUE), "-"),
             (self.unlabelled, self.n_unlabelled, "rows without a label", seen(ORANGE), "--"),

@@ -16,6 +16,7 @@ from marmix.displays import (
     UncertaintyDisplay,
 )
 from marmix.displays.drawing import canvas, styled
+from marmix.displays.fits import last_step
 from marmix.displays.predictions import Predictions
 from marmix.report.contents import Figure
 
@@ -64,10 +65,7 @@ class Subject(NamedTuple):
 
 def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     """The figures that can be drawn, and why others cannot, by their keys."""
-    from matplotlib import use
-
-    use("Agg", force=False)
-    names = subject.shown[-1].classes_ if hasattr(subject.shown, "steps") else subject.shown.classes_
+    names = last_step(subject.shown).classes_
     displays: dict[str, Callable[[Axes], Any]] = {
         "missingness": lambda ax: MissingnessDisplay.from_estimator(
             subject.classifier, subject.X, subject.z, inference=subject.inference, ax=ax
