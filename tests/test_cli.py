@@ -1,5 +1,6 @@
 """The program as people run it, and what the README says of it."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import marmix
+from marmix.cli import main
 from marmix.demo import comparison as demo
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -149,3 +151,20 @@ def test_the_readme_shows_what_the_comparison_prints():
     for name in demo.MODELS:
         # another version of scikit-learn may grow another forest
         np.testing.assert_allclose(numbers(README, name, 4), numbers(done.stdout, name, 4), atol=0.005)
+
+
+def test_the_readme_says_what_the_demo_finds(tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    sentence = (
+        r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) ± (\S+) "
+    )
+    shown = re.search(sentence + r"for all rows where the labelled rows alone would show (\S+)\.", README)
+    expected, imputed, wrong, *accuracy = (float(text) for text in shown.groups())
+    labels = found["labels"]
+    # another version of scikit-learn may grow another forest
+    assert labels["certainty"]["expected_errors"] == pytest.approx(expected, abs=6)
+    assert labels["imputed"] == pytest.approx(imputed, abs=15)
+    assert labels["imputed"] - found["right"] == pytest.approx(wrong, abs=6)
+    score = next(score for score in found["scores"] if score["name"] == "accuracy")
+    np.testing.assert_allclose([score["value"], score["stderr"], score["plain"]], accuracy, atol=0.015)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from marmix import __version__
 from marmix.commands import ALL
+from marmix.commands.arguments import Parser
 
 EXAMPLES = """\
 examples:
@@ -50,7 +51,7 @@ def _failed(options: argparse.Namespace, message: str, error: Exception) -> int:
 
 def parser_of_all() -> argparse.ArgumentParser:
     """The parser of the program, with all commands."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="marmix",
         description="Classification when labels are missing for a reason.",
         epilog=EXAMPLES,

@@ -3,7 +3,15 @@
 import argparse
 from collections.abc import Callable
 from textwrap import fill
-from typing import Any
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says in two lines what is wrong, and where to read on."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program."""
+        self.exit(2, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
 
 
 def add_command(
