@@ -178,12 +178,11 @@ def check_table(opened):
         chosen = [i for i in chosen if rows[i][table["label"]] == name]
         _check_filtered(page, table, chosen)
     if table["uncertainty"] is not None:
-        values = [row[table["uncertainty"]] for row in rows if row[table["uncertainty"]] is not None]
+        values = [_number(row[table["uncertainty"]]) for row in rows]
+        known = [value for value in values if value is not None]
         page.locator("#doubt").fill("40")
-        bound = min(values) + (max(values) - min(values)) * 40 / 100
-        chosen = [
-            i for i in chosen if rows[i][table["uncertainty"]] is not None and rows[i][table["uncertainty"]] >= bound
-        ]
+        bound = min(known) + (max(known) - min(known)) * 40 / 100
+        chosen = [i for i in chosen if values[i] is not None and values[i] >= bound]
         _check_filtered(page, table, chosen)
         page.locator("#doubt").fill("0")
     if table["label"] is not None:

@@ -173,6 +173,22 @@ def test_cells_are_shown_with_sensible_digits(cell, text):
     assert cell_text(cell) == text
 
 
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("-0.5477419813255", "-0.5477"),
+        ("1.2345678901e-05", "1.235e-05"),
+        ("17.57", "17.57"),
+        ("00123456789012", "00123456789012"),
+        (".........", "........."),
+        ("1.0.0.0.0.0.0", "1.0.0.0.0.0.0"),
+    ],
+)
+def test_long_decimals_in_text_are_shown_short_where_a_column_is_of_numbers(cell, text):
+    assert cell_text(cell, True) == text
+    assert cell_text(cell) == cell
+
+
 def test_figures_keep_their_place_in_both_modes():
     page = report_html(two_classes())
     for key in ("missingness", "roc"):

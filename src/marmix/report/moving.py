@@ -1,5 +1,6 @@
 """The two sections that answer: the threshold slider and the table of rows, and the data of both."""
 
+import re
 from typing import Any
 
 from marmix.inference.tables import number
@@ -11,6 +12,7 @@ from marmix.report.wording import count, percent
 
 PAGE = 25  # rows shown at a time
 EXACT = 2**53  # integers beyond are not exact in JavaScript
+_LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 
 Cell = str | int | float | None
 
@@ -46,8 +48,7 @@ def threshold(contents: Contents) -> Section:
         f'<dl class="tiles">{tiles}</dl>{sides}<p id="cut-words" class="unseen" role="status" aria-live="polite"></p></div>'
         f'<div class="static">{_few(every)}</div>'
         "<noscript><p class='note'>The slider needs JavaScript; the table shows a few thresholds instead.</p></noscript>"
-        '<p class="quiet">All three are for all rows, as far as the model can tell: labelled rows stand for the rows like them '
-        "whose label is missing.</p>"
+        '<p class="quiet">All three are for all rows, those without a label too, as far as labels and the model can tell.</p>'
     )
     return Section("threshold", "Choose a threshold", lead, body)
 
@@ -91,7 +92,7 @@ def _row_table(table_of: RowTable) -> str:
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td{_numeric(is_number)}>{plain(cell_text(_exact(cell)), NAME)}</td>"
+            f"<td{_numeric(is_number)}>{plain(cell_text(_exact(cell), is_number), NAME)}</td>"
             for cell, is_number in zip(row, table_of.numeric, strict=True)
         )
         + "</tr>"
@@ -120,10 +121,12 @@ def _numeric(is_number: bool) -> str:
     return ' class="number"' if is_number else ' class="text"'
 
 
-def cell_text(cell: Cell) -> str:
-    """A cell as it is shown: integers and text as they are, other numbers with about four digits."""
+def cell_text(cell: Cell, is_number: bool = False) -> str:
+    """A cell as it is shown: integers and text as they are, other numbers, if long also those in text, with about four digits."""
     if cell is None:
         return ""
+    if is_number and isinstance(cell, str) and _LONG_DECIMAL.fullmatch(cell.strip()):
+        cell = float(cell)
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() and abs(cell) < EXACT else number(cell)
     return str(cell)
@@ -154,7 +157,9 @@ def data(contents: Contents) -> dict[str, Any]:
             "label": rows.label,
             "uncertainty": rows.uncertainty,
             "rows": exact,
-            "shown": [[readable(cell_text(cell), NAME) for cell in row] for row in exact],
+            "shown": [
+                [readable(cell_text(*cell), NAME) for cell in zip(row, rows.numeric, strict=True)] for row in exact
+            ],
             "page": PAGE,
         },
     }

@@ -88,15 +88,16 @@
     const doubt = byId("doubt"); // likewise
     const more = byId("more");
     const collator = new Intl.Collator("en", { numeric: true });
+    // Numbers may be written as text, as they stand in a file.
+    const asNumber = (cell) => (cell === null || String(cell).trim() === "" ? NaN : Number(cell));
     const texts = rows.map((row) => row.map((cell) => (cell === null ? "" : String(cell))).join("\n").toLowerCase());
-    const doubts = uncertainty === null ? [] : rows.map((row) => row[uncertainty]).filter((value) => typeof value === "number");
+    const doubts = uncertainty === null ? [] : rows.map((row) => asNumber(row[uncertainty])).filter((value) => !Number.isNaN(value));
     const [least, most] = [Math.min(...doubts), Math.max(...doubts)];
     const classes = label === null ? [] : [...new Set(rows.map((row) => row[label]))];
     let sorted = { column: null, sign: 1 };
     let order = [];
     let limit = page;
 
-    const asNumber = (cell) => (cell === null || String(cell).trim() === "" ? NaN : Number(cell));
     const isEmpty = (cell, column) => (numeric[column] ? Number.isNaN(asNumber(cell)) : cell === null || cell === "");
 
     // Empty cells come last both ways; equal ones stay most uncertain first.
@@ -119,7 +120,7 @@
     const passes = (i, words, low) =>
       (words === "" || texts[i].includes(words)) &&
       (!byClass || byClass.value === "" || rows[i][label] === classes[Number(byClass.value)]) &&
-      (low === -Infinity || rows[i][uncertainty] >= low);
+      (low === -Infinity || asNumber(rows[i][uncertainty]) >= low);
 
     const row = (i) => {
       const line = document.createElement("tr");
