@@ -8,7 +8,7 @@ Every page has a folder of its own, empty at first, in which its commands run on
     ```
 
 A command that ends with another exit code than `exit` (0) is a warning. `first` and `last` keep so many lines of what is printed.
-`hidden` shows nothing. ``-D terminal_run=0`` shows commands without running them.
+``-D terminal_run=0`` shows commands without running them.
 """
 
 import os
@@ -37,7 +37,6 @@ class Terminal(SphinxDirective):
         "exit": directives.nonnegative_int,
         "first": directives.nonnegative_int,
         "last": directives.nonnegative_int,
-        "hidden": directives.flag,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -47,8 +46,6 @@ class Terminal(SphinxDirective):
             shown.append(f"$ {command}")
             if self.config.terminal_run:
                 shown += self._printed(command)
-        if "hidden" in self.options:
-            return []
         text = "\n".join(shown)
         block = nodes.literal_block(text, text, language="console", classes=["terminal"])
         self.set_source_info(block)

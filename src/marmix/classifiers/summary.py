@@ -14,7 +14,6 @@ Array = NDArray[np.float64]
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # that a table shows, and letters of a name
 _CLEAR = 0.99  # a posterior that is called clear
 
-
 _STYLE = (
     ".marmix-summary {margin-top: 0.8em; overflow-x: auto} .marmix-summary table {border-collapse: collapse; margin: 0 0 0.8em} "
     ".marmix-summary th, .marmix-summary td {padding: 0.1em 1.2em 0.1em 0; text-align: left; vertical-align: top} "
@@ -232,7 +231,7 @@ def _of_choice(choice: Any) -> Table:
         facts.append(("log-loss", f"{score.value:.3f}, standard error {score.stderr:.3f} ({plain})"))
     notes = [choice.verdict_, *(note for note in choice.notes_ if note != choice.verdict_)]
     if score is not None:
-        notes.append("Scores are cross-validated, and weighted so that labelled rows stand for all rows.")
+        notes.append("Scores are cross-validated, and estimates for all rows, those without a label too.")
     if len(order) > _CANDIDATES:
         notes.append(f"The {_CANDIDATES} candidates of largest weight are shown, of {len(order)}.")
     return Table(
