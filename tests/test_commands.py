@@ -3,8 +3,10 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -438,3 +440,68 @@ def test_a_reader_who_has_seen_enough_is_no_error(fitted):
     )
     assert done.stdout.startswith("name,height,width,kind,marmix_label")
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_fit_that_is_ended_from_outside_leaves_nothing(name, code, frame, tmp_path):
+    pd.concat([frame] * 200).to_csv(tmp_path / "trees.csv", index=False)
+    command = [sys.executable, "-m", "marmix", "fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:  # until it has begun to write
+        time.sleep(0.05)
+    running.send_signal(getattr(signal, name))
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == code
+    assert "Traceback" not in told
+    assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
+
+
+def test_a_terminal_without_the_characters_of_a_class_is_no_error(frame, tmp_path):
+    frame.assign(kind=frame["kind"].replace("oak", "żołądź")).to_csv(tmp_path / "trees.csv", index=False)
+    plain = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
+    command = [
+        sys.executable,
+        "-m",
+        "marmix",
+        "fit",
+        "trees.csv",
+        "--label",
+        "kind",
+        "--exclude",
+        "name",
+        "--out",
+        "out",
+    ]
+    done = subprocess.run(
+        [*command, "--model", "logistic"], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    model = ["out/model.marmix", "trees.csv", "--label", "kind", "--json"]
+    done = subprocess.run(
+        [*command[:3], "evaluate", *model], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False
+    )
+    assert json.loads(done.stdout)["classes"] == ["elm", "żołądź"]
+
+
+def test_a_closed_standard_output_is_told_of_where_rows_should_go_there(fitted):
+    folder, _ = fitted
+    command = f"{sys.executable} -m marmix predict out/model.marmix trees.csv --quiet >&-"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == "marmix predict: standard output is closed: name a file with --out.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("command", ["info out/model.marmix", "predict out/model.marmix trees.csv --quiet"])
+def test_a_full_disk_is_told_of_in_a_line(command, fitted):
+    folder, _ = fitted
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m marmix {command} > /dev/full"],
+        cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.endswith("make room, or write to another place with --out.\n")
+    assert len(done.stderr.splitlines()) == 1

@@ -1,12 +1,11 @@
 """`marmix demo`: the whole way on data that come with the package."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_output, at_least_two, seed
-from marmix.commands.words import summary_lines
+from marmix.commands.words import print_json, summary_lines
 from marmix.demo.comparison import report
 from marmix.demo.walk import DATA, fresh_folder, walk
 from marmix.journey import Progress
@@ -42,7 +41,7 @@ def demo(options: argparse.Namespace) -> int:
     labels = done.findings.labels
     share = done.right / labels.imputed
     if options.json:
-        print(json.dumps(done.findings.as_dict() | {"right": done.right}, ensure_ascii=False, indent=2))
+        print_json(done.findings.as_dict() | {"right": done.right})
     elif not options.quiet:
         print("Breast-cancer data of scikit-learn. Labels were hidden, those of the hard rows first.\n")
         print("\n".join(summary_lines(done.findings)))

@@ -1,11 +1,11 @@
 """`marmix evaluate`: how good a saved model is on labelled rows of a file."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_missing, add_output, add_reading, reading_options
+from marmix.commands.words import print_json
 from marmix.journey import Progress, evaluate_file
 
 
@@ -39,5 +39,8 @@ def evaluate(options: argparse.Namespace) -> int:
         missing=options.missing,
         reading=reading_options(options),
     )
-    print(json.dumps(found.as_dict(), ensure_ascii=False, indent=2) if options.json else found.table().as_text())
+    if options.json:
+        print_json(found.as_dict())
+    else:
+        print(found.table().as_text())
     return 0

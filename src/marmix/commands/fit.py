@@ -1,7 +1,6 @@
 """`marmix fit`: from a file to imputed labels, a model, a report."""
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from marmix.commands.arguments import (
     reading_options,
     seed,
 )
-from marmix.commands.words import summary_lines
+from marmix.commands.words import print_json, summary_lines
 from marmix.journey import MODELS, FitOptions, Progress, fit_file
 from marmix.links import LINK_SHAPES
 
@@ -93,7 +92,7 @@ def fit(options: argparse.Namespace) -> int:
     )
     findings = fit_file(wanted, Progress(options.quiet))
     if options.json:
-        print(json.dumps(findings.as_dict(), ensure_ascii=False, indent=2))
+        print_json(findings.as_dict())
     elif not options.quiet:
         print("\n".join(summary_lines(findings)))
         print(f"\nWritten to {wanted.out}: imputed.csv, model.marmix, summary.json, report.html")

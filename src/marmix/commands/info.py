@@ -1,7 +1,6 @@
 """`marmix info`: what a saved model is."""
 
 import argparse
-import json
 from copy import copy
 from pathlib import Path
 from textwrap import fill
@@ -11,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from marmix import container
 from marmix.commands.arguments import add_command
+from marmix.commands.words import print_json
 
 
 def add(commands: Any) -> None:
@@ -31,7 +31,7 @@ def info(options: argparse.Namespace) -> int:
     """Describe the model."""
     header = container.describe(options.model)
     if options.json:
-        print(json.dumps(header, ensure_ascii=False, indent=2))
+        print_json(header)
         return 0
     model = container.load(options.model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]

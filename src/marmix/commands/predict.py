@@ -1,12 +1,12 @@
 """`marmix predict`: labels and probabilities for the rows of a file."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_output, add_reading, reading_options
+from marmix.commands.words import print_json
 from marmix.journey import Progress, predict_file
 
 
@@ -49,7 +49,7 @@ def predict(options: argparse.Namespace) -> int:
         reading=reading_options(options),
     )
     if options.json:
-        print(json.dumps(counts, ensure_ascii=False, indent=2))
+        print_json(counts)
     elif not options.quiet:
         # standard output may hold the rows
         out = sys.stderr if options.out is None else sys.stdout

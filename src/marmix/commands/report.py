@@ -1,13 +1,12 @@
 """`marmix report`: the report of a saved model on a file."""
 
 import argparse
-import json
 import shlex
 from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_missing, add_output, add_reading, reading_options, seed
-from marmix.commands.words import summary_lines
+from marmix.commands.words import print_json, summary_lines
 from marmix.journey import Progress, report_file
 
 
@@ -51,7 +50,7 @@ def report(options: argparse.Namespace) -> int:
         command="marmix " + shlex.join(options.arguments),
     )
     if options.json:
-        print(json.dumps(findings.as_dict(), ensure_ascii=False, indent=2))
+        print_json(findings.as_dict())
     elif not options.quiet:
         print("\n".join(summary_lines(findings)))
         print(f"\nWritten: {options.out}")

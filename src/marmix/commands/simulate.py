@@ -1,13 +1,13 @@
 """`marmix simulate`: a file of made-up rows whose labels are missing for a known reason."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from marmix.commands.arguments import add_command, add_output, at_least_one, at_least_two, seed, share
+from marmix.commands.words import print_json
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.families import FAMILIES
 from marmix.tables.writing import one_file, write_table
@@ -58,7 +58,7 @@ def simulate(options: argparse.Namespace) -> int:
         write_table(path, columns)
     missing = int(np.sum(drawn.target < 0))
     if options.json:
-        print(json.dumps({"rows": options.rows, "missing": missing, "file": options.out}, indent=2))
+        print_json({"rows": options.rows, "missing": missing, "file": options.out})
     elif not options.quiet:
         print(f"Written: {options.out} ({options.rows:,} rows, {missing:,} without a label)")
     return 0

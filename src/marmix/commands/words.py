@@ -1,9 +1,18 @@
 """Findings in the words of a terminal."""
 
+import json
+import sys
 from textwrap import fill
+from typing import Any
 
 from marmix.inference.tables import p_text
 from marmix.report.contents import Findings
+
+
+def print_json(values: Any) -> None:
+    """Print plain values as JSON, in characters that standard output knows."""
+    every = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    print(json.dumps(values, ensure_ascii=not every, allow_nan=False, indent=2))
 
 
 def summary_lines(findings: Findings) -> list[str]:

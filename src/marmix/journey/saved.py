@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ def predict_file(
     labels: Counter[str] = Counter(dict.fromkeys(texts.tolist(), 0))
     rows, unfilled, counts = 0, 0, Counts.none()
     with (
-        nullcontext(sys.stdout.buffer) if out is None else one_file(out, force) as target,
+        nullcontext(_standard_output()) if out is None else one_file(out, force) as target,
         progress.phase("predicting") as step,
         RowWriter(target, source.names, names, escape_formulas=escape_formulas) as writer,
     ):
@@ -114,6 +114,12 @@ def predict_file(
     if writer.formulas and not escape_formulas:
         notes.append(f"{writer.formulas:,} cells begin like a formula; --escape-formulas makes them plain text.")
     return {"rows": rows, "labels": dict(labels), "unfilled": unfilled, "notes": notes}
+
+
+def _standard_output() -> BinaryIO:
+    if sys.stdout is None:
+        raise OSError("standard output is closed: name a file with --out.")
+    return sys.stdout.buffer
 
 
 @dataclass(frozen=True)
