@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.container import ContainerError, describe, load
+from marmix.container.models import estimator_of, state_of
 
 
 @pytest.fixture(scope="module")
@@ -249,3 +250,24 @@ def test_states_of_pipelines_and_choices_are_looked_into(two, tmp_path):
         edited(path, change)
         with pytest.raises(ContainerError):
             load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.clear(),
+        lambda table: table.pop("weight"),
+        lambda table: table.update(weight=np.array(["1", "0"])),
+        lambda table: table.update(mechanism=np.array([0.5, 0.5])),
+        lambda table: table.update(candidate=np.array([1, 2])),
+        lambda table: table.update(brier=np.array([0.1, 0.2, 0.3])),
+    ],
+)
+def test_a_table_of_candidates_is_one_that_a_summary_can_show(change, two):
+    grid = {"a": MARLogisticRegression(link="logit"), "b": MARLogisticRegression(link=None)}
+    choice = MARClassifierCV(estimators=grid, cv=2).fit(two.X, two.y)
+    assert "MARClassifierCV" in str(estimator_of(state_of(choice)).summary())
+    state = state_of(choice)
+    change(state["fitted"]["results_"])
+    with pytest.raises(ContainerError, match="results_"):
+        estimator_of(state)

@@ -28,7 +28,6 @@ CAN_BE_SAVED = (
     "marmix.tables.preparation.Preparation"
 )
 
-
 _ENDS = (MARGaussianMixture, MARLogisticRegression, MARClassifierCV)
 
 
@@ -212,9 +211,15 @@ def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
 
 
 def _results(fitted: Fields, size: int) -> dict[str, Any]:
+    """The table of candidates: their names, whether they model the missingness, and numbers."""
     table = fitted.anything("results_")
-    columns = table.values() if isinstance(table, dict) else [None]
-    if not all(isinstance(column, np.ndarray) and column.shape == (size,) for column in columns):
+    kinds = {"candidate": "U", "mechanism": "b"}
+    if (
+        not isinstance(table, dict)
+        or not {*kinds, "weight"} <= set(table)
+        or not all(isinstance(column, np.ndarray) and column.shape == (size,) for column in table.values())
+        or any(column.dtype.kind != kinds.get(name, "f") for name, column in table.items())
+    ):
         raise fitted.refuse("results_", f"a table of {size} candidates")
     return dict(table)
 
