@@ -292,7 +292,7 @@ def four_classes():
 
 
 def with_texts(texts):
-    """A report in which every text of the data, and every text of the lead's own, is one of `texts`, in turn."""
+    """A report in which every text of the data, and every sentence of the program's own, is one of `texts`, in turn."""
     texts = list(texts)
     turn = iter(range(10**6))
 
