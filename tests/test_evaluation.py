@@ -227,3 +227,13 @@ def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_i
     assert "p-value" in str(check)
     with pytest.raises(ValueError, match="shape"):
         evaluation.missingness_check(one_sided, q[:3], tau[:, 1])
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_class_that_is_possible_and_was_given_no_chance_costs_without_limit(row):
+    y, q = np.array([0, -1, 1, 0]), np.full(4, 0.5)
+    tau = np.column_stack([[0.7, 0.6, 0.3, 0.8], [0.3, 0.4, 0.7, 0.2]])
+    proba = tau.copy()
+    proba[row] = [1.0, 0.0]  # the pseudo-label of class 1 is negative in the first row, which is labelled 0
+    assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=tau).value == np.inf
+    assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=proba).value < 1.0

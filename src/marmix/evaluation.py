@@ -302,8 +302,11 @@ def _mean_score(
     losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: ArrayLike | None
 ) -> Score:
     def estimate(r: Array) -> tuple[float, Array]:
-        with np.errstate(invalid="ignore"):  # a loss may be infinite where no pseudo-label is
-            rows, size = np.where(r != 0.0, r * losses, 0.0).sum(axis=1), r.sum(axis=1)
+        with np.errstate(
+            invalid="ignore"
+        ):  # an infinite loss counts as such unless its pseudo-label is zero; some are negative
+            counted = np.where(np.isinf(losses), losses, r * losses)
+        rows, size = np.where(r != 0.0, counted, 0.0).sum(axis=1), r.sum(axis=1)
         value = rows.sum() / size.sum()
         with np.errstate(invalid="ignore"):
             return float(value), (rows - value * size) / size.sum()
