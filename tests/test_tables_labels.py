@@ -137,3 +137,29 @@ def test_nested_labels_are_refused():
 def test_labels_that_numpy_would_cut_are_refused():
     with pytest.raises(ValueError, match=r"'y' holds .* in data row 2, which has a NUL character"):
         column(["a", "b\0"])
+
+
+def test_labels_that_differ_in_writing_only_are_noted_and_stay_different():
+    labels = LabelColumn("kind")
+    labels.add(pa.array(["Oak", "oak", "big  elm", "big elm", "7", "007", "ash"]))
+    assert len(labels.classes) == 7
+    assert [note.split(" count as")[0] for note in labels.notes()] == [
+        "The labels 'Oak', 'oak'",
+        "The labels 'big  elm', 'big elm'",
+        "The labels '007', '7'",
+    ]
+
+
+def test_labels_as_they_should_be_need_no_note():
+    labels = LabelColumn("kind")
+    labels.add(pa.array(["oak", "elm", "", "oak"]))
+    labels.add(pa.array(["oak", "", "", "elm"]))
+    assert labels.notes() == []
+
+
+def test_ways_to_write_a_missing_label_are_counted_over_all_batches():
+    labels = LabelColumn("kind", ["no"])
+    labels.add(pa.array(["1", "2", "-1", None]))
+    labels.add(pa.array(["-1", "no", "1", "2"]))
+    (note,) = labels.notes()
+    assert "'-1' (2), empty (1), 'no' (1)" in note

@@ -240,7 +240,7 @@ def test_an_open_file_is_written_and_left_open():
 
 
 def test_names_that_are_there_already_are_refused():
-    with pytest.raises(ValueError, match="already has the columns 'marmix_label': give another --prefix"):
+    with pytest.raises(ValueError, match="has already 'marmix_label': give another --prefix"):
         RowWriter("rows.csv", ["a", "marmix_label"], ["marmix_label", "marmix_p"])
     with pytest.raises(ValueError, match="two columns would have the name 'p_missing'"):
         RowWriter("rows.csv", ["a"], ["p_missing", "p_missing"])

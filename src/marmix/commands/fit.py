@@ -30,7 +30,8 @@ def add(commands: Any) -> None:
         fit,
         about="impute the missing labels of a file, and write a model and a report",
         description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label, compare models with the "
-        "missingness modelled and ignored, fit the best one, and write to the folder OUT: imputed.csv (the file with a label, "
+        "missingness modelled and ignored, fit the best one (missingness is ignored only where that is clearly better), and "
+        "write to the folder OUT: imputed.csv (the file with a label, "
         "its probability and uncertainty for every row), model.marmix, report.html and summary.json. Exit code 3 means that all "
         "was written but the fit did not converge.",
         examples="  marmix fit cells.csv --label type --out results\n"

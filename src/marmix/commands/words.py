@@ -26,8 +26,8 @@ def summary_lines(findings: Findings) -> list[str]:
         facts.append(
             (
                 "how sure",
-                f"mean probability {certainty.mean_probability:.1%}; {certainty.at_least_90:,} of at least 90 %; about "
-                f"{certainty.expected_errors:,.0f} of them expected to be wrong",
+                f"mean probability {certainty.mean_probability:.1%}; {certainty.at_least_90:,} of at least 90 %. If these "
+                f"probabilities are right, about {certainty.expected_errors:,.0f} of the {labels.imputed:,} are wrong",
             )
         )
     facts.append(("model", findings.model.name))

@@ -39,11 +39,12 @@ class Tested(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A sample of the rows in their own units, for the figure of the classes."""
+    """A sample of the rows in their own units, for the comparison, for checks and for the figure of the classes."""
 
     rows: Array
     z: NDArray[np.integer[Any]]
     features: list[str]
+    places: NDArray[np.intp]  # among all rows of the model
 
 
 def contents(

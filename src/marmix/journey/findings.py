@@ -8,17 +8,19 @@ from numpy.typing import NDArray
 
 from marmix import evaluation
 from marmix.classifiers import MARClassifierCV
+from marmix.classifiers.choice import TINY
 from marmix.evaluation import Score
 from marmix.journey.answers import Answers
 from marmix.report.contents import Certainty, ClassFacts, Comparison, LabelFacts, ModelFacts, ScoreFacts
 
 Array = NDArray[np.float64]
 
+SINGLE = "a class has a single labelled row, which cannot be both learned from and predicted."
 _SCORES = (
-    ("log-loss", evaluation.log_loss, "lower"),
-    ("Brier score", evaluation.brier, "lower"),
-    ("accuracy", evaluation.accuracy, "higher"),
-    ("AUC", evaluation.roc_auc, "higher"),
+    ("log-loss", evaluation.log_loss, "lower", np.inf),
+    ("Brier score", evaluation.brier, "lower", np.inf),
+    ("accuracy", evaluation.accuracy, "higher", 1.0),
+    ("AUC", evaluation.roc_auc, "higher", 1.0),
 )
 
 
@@ -71,15 +73,22 @@ def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
         dict(zip(keys, values, strict=True))
         for values in zip(*(cv.results_[key].tolist() for key in keys), strict=True)
     ]
+    bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "accuracy": (0.0, 1.0), "roc_auc": (0.0, 1.0)}
+    for row in rows:
+        row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
     return sorted(rows, key=lambda row: row.get("log_loss", 0.0))
 
 
-def comparison(cv: MARClassifierCV) -> Comparison:
-    """Whether modelling the missingness helped."""
+def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
+    """Whether modelling the missingness helped, of rows z; estimates of a loss may be negative, and are shown as 0 then."""
+    if cv.held_out_proba_ is None:
+        return Comparison(None, f"Nothing to compare: {SINGLE}", None, None, None, None)
     gain = cv.comparison_
-    if gain is None:
-        return Comparison(None, cv.verdict_, None, None, None, None)
-    return Comparison(gain.clear, cv.verdict_, gain.with_it, gain.without, gain.gain, gain.stderr)
+    if gain is None or not (z < 0).any():
+        why = cv.verdict_ if (z < 0).any() else "Nothing to compare: no label is missing."
+        return Comparison(None, why, None, None, None, None)
+    gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
+    return Comparison(gain.clear, gain.sentence(), gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
 def all_scores(
@@ -88,18 +97,18 @@ def all_scores(
     """Every score of the rows whose label is known, corrected for the others; without P(label missing) as they are."""
     q, numbers = np.zeros(len(z)) if missing is None else missing, np.arange(proba.shape[1])
     every = np.unique(z[z >= 0]).size == len(numbers)  # an area needs labelled rows of every class
+    proba = np.maximum(proba, TINY)  # a class that was thought impossible costs much, and not without end
     return {
         name: score(z, proba, q, classes=numbers, posterior=posterior)
-        for name, score, _ in _SCORES
+        for name, score, *_ in _SCORES
         if every or name != "AUC"
     }
 
 
 def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
-    """Scores as the report shows them."""
-    better = {name: word for name, _, word in _SCORES}
+    """Scores as the report shows them; estimates that are corrected may leave the range of a score, and are put at its end."""
     return [
-        ScoreFacts(name, score.value, score.stderr, score.plain, better[name])
-        for name, score in scores.items()
-        if np.isfinite(score.value)
+        ScoreFacts(name, float(np.clip(scores[name].value, 0.0, most)), scores[name].stderr, scores[name].plain, better)
+        for name, _, better, most in _SCORES
+        if name in scores
     ]

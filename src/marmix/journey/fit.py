@@ -18,10 +18,11 @@ from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, added_names, all_told
 from marmix.report import report_html
 from marmix.report.contents import Findings
+from marmix.tables.cells import counted
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, open_table
-from marmix.tables.writing import Output, RowWriter
+from marmix.tables.writing import Output, RowWriter, check_added
 
 
 def fit_file(options: FitOptions, progress: Progress) -> Findings:
@@ -73,16 +74,19 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
         preparation.fit_batches(lambda: source.batches(features, step))
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, LabelColumn(options.label, options.missing), scratch, step)
+    check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     grid = candidates(
         options.model,
         len(rows.classes),
         len(rows.X),
+        int(np.sum(rows.z >= 0)),
         rows.X.shape[1],
         any(column["kind"] != "number" for column in preparation.columns_),
         {"link": options.link, "uncertainty": measure_of(len(rows.classes))},
     )
     drawn = sample(rows.z, options.seed)
-    shown = Shown(taken(rows.X, drawn), rows.z[drawn], [str(name) for name in preparation.get_feature_names_out()])
+    names = [str(name) for name in preparation.get_feature_names_out()]
+    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names, drawn)
     with progress.phase("comparing models") as step:
         choice = choose(grid, shown.rows, shown.z, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
@@ -123,8 +127,8 @@ def _write_rows(
     if not writer.formulas or options.escape_formulas:
         return next_rows, []
     warning = (
-        f"{writer.formulas:,} cells of imputed.csv begin like a formula and are written as they are: a spreadsheet program may "
-        "run them. --escape-formulas makes them plain text."
+        f"A spreadsheet program may run {counted(writer.formulas, 'cell')} of imputed.csv, written as in the file: they begin "
+        "like a formula. --escape-formulas makes them plain text."
     )
     return next_rows, [warning]
 

@@ -102,7 +102,7 @@ def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts
     if p_value < 0.05:
         sentence = f"Labels are missing {less} often where the class is clear."
     else:
-        sentence = "There is no evidence of it: labels seem to be missing as often where the class is clear as where it is not."
+        sentence = "There is no evidence that labels are missing more or less often where the class is clear."
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
 
 

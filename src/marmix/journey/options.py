@@ -45,6 +45,8 @@ class FitOptions:
             check_columns(given, names, f"{option}: {self.data}")
         if self.label in asked:
             raise ValueError(f"--features names the label {self.label!r}: a label cannot be learned from itself.")
+        if self.id in asked:
+            raise ValueError(f"--features names the column of --id, {self.id!r}: leave it out of one of them.")
         if self.id == self.label:
             raise ValueError(f"--id and --label name the same column, {self.label!r}.")
         kept = asked or [name for name in names if name not in (self.label, self.id, *index)]

@@ -95,7 +95,7 @@ def _story(
 ) -> Story:
     drawn = sample(rows.z, seed)
     names = [str(name) for name in saved.preparation.get_feature_names_out()]
-    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names)
+    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names, drawn)
     scaler = saved.between[0] if saved.between else None
     if scaler is not None:
         for start in range(0, len(rows.X), BLOCK):
@@ -136,7 +136,8 @@ def _grid(saved: Saved, rows: Rows) -> dict[str, Any]:
     mechanism = {"link": about.get("link"), "uncertainty": measure_of(len(rows.classes))}
     categories = any(column["kind"] != "number" for column in saved.preparation.columns_)
     if about.get("model") in MODELS:
-        return dict(candidates(about["model"], len(rows.classes), len(rows.X), rows.X.shape[1], categories, mechanism))
+        size = len(rows.X), int(np.sum(rows.z >= 0)), rows.X.shape[1]
+        return dict(candidates(about["model"], len(rows.classes), *size, categories, mechanism))
     own = clone(saved.classifier._numbered())
     return {
         f"{type(own).__name__}, {MODELLED}": own,

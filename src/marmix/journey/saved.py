@@ -20,6 +20,7 @@ from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress, Step
 from marmix.journey.told import Told, added_names, told
 from marmix.report.contents import ScoreFacts, finite
+from marmix.tables.cells import counted
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -112,7 +113,9 @@ def predict_file(
             rows, unfilled, counts = rows + len(batch.whole), unfilled + int(np.sum(~batch.whole)), counts + own
     notes = counts.notes()
     if writer.formulas and not escape_formulas:
-        notes.append(f"{writer.formulas:,} cells begin like a formula; --escape-formulas makes them plain text.")
+        notes.append(
+            f"A spreadsheet may run {counted(writer.formulas, 'cell')}; --escape-formulas makes them plain text."
+        )
     return {"rows": rows, "labels": dict(labels), "unfilled": unfilled, "notes": notes}
 
 

@@ -17,7 +17,9 @@ from marmix.journey.answers import Above, Answers
 from marmix.journey.choosing import Choice
 from marmix.journey.contents import Shown, Tested
 from marmix.journey.findings import all_scores, candidate_rows, comparison, label_facts, model_facts, score_facts
+from marmix.journey.misfit import misfit
 from marmix.journey.modelling import Model, estimates, missingness_facts
+from marmix.journey.plain import in_plain_words
 from marmix.journey.rows import Rows
 from marmix.report.contents import Comparison, DataFacts, Findings, Reproduction
 from marmix.tables.preparation import Preparation
@@ -60,7 +62,7 @@ class Story(NamedTuple):
                 SCALED if self.model.scaler else "",
             ),
             missingness=missingness_facts(self.model, self.result),
-            comparison=comparison(self.choice.cv)
+            comparison=comparison(self.choice.cv, rows.z)
             if self.choice
             else Comparison(None, OTHER_ROWS, None, None, None, None),
             scores=score_facts(all_scores(*tested[:4])) if tested else [],
@@ -91,16 +93,34 @@ class Story(NamedTuple):
             found.append("The fit did not converge: do not rely on it. A simpler model, or fewer features, may help.")
         if not (rows.codes < 0).any():
             found.append("No label is missing: nothing was imputed.")
+        found += rows.notes
         found += rows.counts.notes()
         if rows.counts.rows:
             share = rows.counts.rows / len(rows.codes)
             found.append(
                 f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[self.preparation.impute]}"
             )
-        found += self.model.numbered.notes_
-        found += self.choice.cv.notes_ if self.choice else []
+        found += in_plain_words(
+            [*self.model.numbered.notes_, *(self.choice.cv.notes_ if self.choice else [])],
+            self.shown.features,
+            rows.classes,
+        )
         if isinstance(self.result, str):
             found.append(self.result)
+        return found + self._doubts()
+
+    def _doubts(self) -> list[str]:
+        """What the rows themselves say against the model."""
+        found = []
+        wrong = misfit(self.model, self.shown)
+        if wrong is not None:
+            found.append(wrong.sentence())
+        loss = all_scores(*self.tested[:4])["log-loss"].value if self.tested else 0.0
+        if loss > np.log(len(self.rows.classes)):
+            found.append(
+                f"The log-loss, {loss:.3f}, is worse than that of a guess that all classes are equally probable, "
+                f"{np.log(len(self.rows.classes)):.3f}: do not rely on these probabilities. Another --model may do better."
+            )
         return found
 
 

@@ -1,5 +1,6 @@
 """The column of labels, some of them missing, as classes and their numbers, a batch at a time."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +15,38 @@ MOST_CLASSES = 100
 _ALMOST_ALL = 0.8  # of the labels distinct, and more than _FEW of them: names of rows, or measurements
 _FEW = 10
 _MISSING = -1
+_SUSPECT = (
+    *(
+        "na",
+        "n/a",
+        "#n/a",
+        "nan",
+        "null",
+        "nil",
+        "none",
+        "<na>",
+        "nat",
+        "missing",
+        "unknown",
+        "undefined",
+        "unlabelled",
+    ),
+    *(
+        "unlabeled",
+        "no label",
+        "not labelled",
+        "not labeled",
+        "-",
+        "--",
+        ".",
+        "??",
+        "???",
+        "-9",
+        "-99",
+        "-999",
+        "-9999",
+    ),
+)  # texts that may mean a missing label, and are not taken so unasked
 _ROW_BY_ROW = "looks like an identifier or a number, not a class. Name the column of classes with --label."
 
 
@@ -58,6 +91,7 @@ class LabelColumn:
         self.rows = self.n_missing = 0
         self._numbers = {} if self.known is None else {str(text): k for k, text in enumerate(self.known)}
         self._parts: list[NDArray[np.int32]] = []
+        self._marks: Counter[str] = Counter()
 
     def add(self, column: Any) -> None:
         """Take the labels of the next rows, an Arrow array."""
@@ -72,6 +106,10 @@ class LabelColumn:
             if text not in self.markers:
                 numbers[i] = self._number(text, i, indices)
         codes = numbers[indices]
+        counts = np.bincount(indices, minlength=len(numbers)).tolist()
+        for text, count, number in zip([*texts, ""], counts, numbers.tolist(), strict=True):
+            if number == _MISSING and count:
+                self._marks[text] += count
         self.rows += len(codes)
         self.n_missing += int((codes == _MISSING).sum())
         self._parts.append(codes)
@@ -122,6 +160,26 @@ class LabelColumn:
             return np.array(sorted(map(int, found)), np.int64)
         return np.array(sorted(found))
 
+    def notes(self) -> list[str]:
+        """What was taken for a class or for a missing label, where somebody may have meant it otherwise."""
+        found = []
+        if len(self._marks) > 1:
+            parts = ", ".join(f"{shown(text) if text else 'empty'} ({count:,})" for text, count in self._marks.items())
+            found.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
+        alike: dict[Any, list[str]] = {}
+        for text in self._numbers:
+            alike.setdefault(_meaning(text), []).append(text)
+            if " ".join(text.split()).casefold() in _SUSPECT:
+                found.append(
+                    f"The label {shown(text)} counts as a class: give --missing={shown(text)} if it means no label."
+                )
+        for texts in alike.values():
+            if len(texts) > 1:
+                found.append(
+                    f"The labels {listed(sorted(texts))} count as different classes: correct them if they are not."
+                )
+        return found
+
     def _marked(self) -> str:
         """That -1 does not count, where somebody may think it does."""
         return "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
@@ -135,6 +193,14 @@ class LabelColumn:
             return codes.copy()
         place = {str(label): k for k, label in enumerate(self.classes)}
         return np.array([*(place[text] for text in self._numbers), _MISSING], np.int32)[codes]
+
+
+def _meaning(text: str) -> Any:
+    """What people may read: the same for labels that differ by case, by blanks, or in how a number is written."""
+    try:
+        return float(text)
+    except ValueError:
+        return " ".join(text.split()).casefold()
 
 
 def _is_plain_integer(text: str) -> bool:

@@ -16,7 +16,7 @@ from marmix.tables.cells import as_text, listed
 from marmix.tables.formulas import formulas, neutralised
 from marmix.tables.outputs import Output, one_file
 
-__all__ = ["Output", "RowWriter", "one_file", "six_digits", "write_table"]
+__all__ = ["Output", "RowWriter", "check_added", "one_file", "six_digits", "write_table"]
 
 _DIGITS = 6
 
@@ -59,14 +59,7 @@ class RowWriter:
         *,
         escape_formulas: bool = False,
     ):
-        clash = [name for name in added if name in set(names)]
-        if clash:
-            raise ValueError(
-                f"the file already has the columns {listed(clash)}: give another --prefix for the new ones."
-            )
-        twice = [name for name, count in Counter([*names, *added]).items() if count > 1]
-        if twice:
-            raise ValueError(f"two columns would have the name {listed(twice[:1])}: rename the class or the column.")
+        check_added(names, added)
         self.names, self.added, self.escape_formulas = list(names), list(added), escape_formulas
         self.formulas = self.rows = 0
         self._target = file
@@ -108,6 +101,16 @@ class RowWriter:
             if self.escape_formulas and found.any():
                 columns[j] = neutralised(column, found)
         self._file.write(csv_lines(columns))
+
+
+def check_added(names: Sequence[str], added: Sequence[str]) -> None:
+    """Refuse columns to add that a file has already, or that would have one name."""
+    clash = [name for name in added if name in set(names)]
+    if clash:
+        raise ValueError(f"the file has already {listed(clash)}: give another --prefix for the columns that are added.")
+    twice = [name for name, count in Counter([*names, *added]).items() if count > 1]
+    if twice:
+        raise ValueError(f"two columns would have the name {listed(twice[:1])}: rename the class or the column.")
 
 
 def _as_cells(values: Any) -> Any:
