@@ -1,12 +1,17 @@
 """The way from a file to a decision: what it chooses, what it warns of, and in which words."""
 
 import json
+import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import marmix
+from marmix import MARGaussianMixture
 from marmix.classifiers.gain import Gain
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
@@ -226,3 +231,45 @@ def test_labels_that_may_be_meant_otherwise_are_told_of(fit):
     _, summary, _ = fit(frame.assign(kind=kinds))
     assert "The label 'Unknown' counts as a class" in said(summary)
     assert "written in several ways: '-1' (" in said(summary)
+
+
+@pytest.fixture
+def from_python(tmp_path):
+    """A folder with rows, and a model of them that was saved from Python."""
+    frame, _ = rows()
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    given = frame[["x0", "x1"]], frame["kind"].replace("", None)
+    marmix.save(MARGaussianMixture(link="logit").fit(*given), tmp_path / "m")
+    marmix.save(make_pipeline(StandardScaler(), MARGaussianMixture(link="logit")).fit(*given), tmp_path / "p")
+    return tmp_path, frame
+
+
+@pytest.mark.parametrize("name", ["m", "p"])
+def test_a_model_saved_from_python_serves_without_a_word(from_python, name, capsys):
+    folder, frame = from_python
+    out = folder / "predicted.csv"
+    assert main(["predict", str(folder / name), str(folder / "trees.csv"), "--out", str(out), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    expected = marmix.load(folder / name).predict_proba(frame[["x0", "x1"]])
+    np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("command", [["evaluate"], ["report", "--out", "page.html"]])
+def test_a_feature_is_no_label(from_python, command, capsys):
+    folder, _ = from_python
+    assert main([*command, str(folder / "m"), str(folder / "trees.csv"), "--label", "x0"]) == 1
+    assert "--label names 'x0'" in capsys.readouterr().err
+
+
+def test_too_few_rows_to_simulate_are_told_of_in_words_of_the_program(tmp_path, capsys):
+    assert main(["simulate", "--rows", "3", "--classes", "5", "--out", str(tmp_path / "rows.csv")]) == 1
+    assert "more --rows" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_library_for_the_figures_is_told_of_before_the_work(fit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("marmix.journey.fit.open_table", None)  # is not reached
+    code, _, told = fit(rows()[0])
+    assert code == 1
+    assert "pip install 'marmix[" in told

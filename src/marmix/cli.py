@@ -89,6 +89,8 @@ def _told(error: Exception) -> str:
     """What went wrong, in words."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"{error.strerror}: make room, or write to another place with --out."
+    if isinstance(error, OSError) and error.errno == errno.ENOENT and error.filename is not None:
+        return f"{error.filename} is not there. Check the name and the folder."
     if isinstance(error, OSError) and error.strerror:  # of the system, not of ours
         return error.strerror + ("" if error.filename is None else f": {error.filename}")
     return str(error) or "there is not enough memory for this."

@@ -41,15 +41,23 @@ def add(commands: Any) -> None:
 
 def simulate(options: argparse.Namespace) -> int:
     """Draw and write."""
-    drawn = make_mar_mixture(
-        options.rows,
-        distribution=options.distribution,
-        n_classes=options.classes,
-        n_features=options.features,
-        rate=options.rate,
-        at_least=2,
-        random_state=options.seed,
-    )
+    try:
+        drawn = make_mar_mixture(
+            options.rows,
+            distribution=options.distribution,
+            n_classes=options.classes,
+            n_features=options.features,
+            rate=options.rate,
+            at_least=2,
+            random_state=options.seed,
+        )
+    except ValueError as error:
+        if "at_least" not in str(error):
+            raise
+        raise ValueError(
+            f"{options.rows:,} rows leave some of {options.classes} classes without two labels: give more --rows, fewer "
+            "--classes or a lower --rate."
+        ) from None
     columns: dict[str, list[Any]] = {f"x{i}": drawn.data[:, i].tolist() for i in range(options.features)}
     columns["label"] = ["" if label < 0 else label for label in drawn.target.tolist()]
     if options.truth:

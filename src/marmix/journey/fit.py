@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from marmix import container
+from marmix.displays.drawing import require_matplotlib
 from marmix.journey.answers import all_answers
 from marmix.journey.choosing import candidates, choose, measure_of, sample
 from marmix.journey.contents import Shown, contents, most_worth_labelling
@@ -38,6 +39,7 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
     Findings
         What `summary.json` keeps.
     """
+    require_matplotlib()  # before the work, not after it
     source = open_table(options.data, **options.reading)
     features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
 from marmix.classifiers.choice import Q_MAX
+from marmix.displays.drawing import require_matplotlib
 from marmix.journey.answers import BLOCK, all_answers, missing_proba_of
 from marmix.journey.choosing import IGNORED, MODELLED, candidates, choose, measure_of, sample
 from marmix.journey.contents import Shown, Tested, contents, most_worth_labelling
@@ -18,7 +19,7 @@ from marmix.journey.modelling import Model, inference_of
 from marmix.journey.options import MODELS
 from marmix.journey.progress import Progress
 from marmix.journey.rows import Rows, read_rows, taken
-from marmix.journey.saved import Saved, open_model
+from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, all_told
 from marmix.report import report_html
@@ -43,12 +44,14 @@ def report_file(
     command: str = "marmix report",
 ) -> Findings:
     """Write the report of a saved model: on the rows of its fit, with a cross-validation; on others, as it stands."""
+    require_matplotlib()
     saved, source = open_model(model), open_table(data, **(reading or {}))
     _check_model(saved, model)
     label = label or saved.about.get("label")
     if label is None:
         raise ValueError("--label is needed: the model does not say which column holds the labels.")
     id = id or (saved.about.get("id") if saved.about.get("id") in source.names else None)
+    check_label(label, saved.preparation)
     check_columns([label, *([id] if id else [])], source.names, str(data))
     markers = [*saved.about.get("missing", []), *missing]
     with Output(out.parent, (out.name,), force=force) as output:

@@ -53,7 +53,7 @@ def read_rows(source: DataFile, preparation: Preparation, labels: LabelColumn, s
     for batch in source.batches(columns, step):
         block, own = preparation.transform_counted(batch, seen)
         counts += own
-        whole = ~np.isnan(block).any(axis=1)
+        whole = np.asarray(~np.isnan(block).any(axis=1))
         complete[seen : seen + len(whole)] = whole
         block = block[whole]
         X[kept : kept + len(block)] = block

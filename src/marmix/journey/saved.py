@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,7 +21,7 @@ from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress, Step
 from marmix.journey.told import Told, added_names, told
 from marmix.report.contents import ScoreFacts, finite
-from marmix.tables.cells import counted
+from marmix.tables.cells import counted, shown
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -61,7 +62,23 @@ def open_model(path: Path) -> Saved:
                 f"{path} was saved without names of columns: fit it to a data frame, or load it in Python with marmix.load."
             )
         preparation = _numbers([str(name) for name in names])
+        steps = [_nameless(step) for step in steps]
     return Saved(preparation, steps[:-1], steps[-1], dict(container.describe(path)["about"] or {}))
+
+
+def _nameless(step: Any) -> Any:
+    """A copy of a fitted estimator that takes arrays without the names of columns."""
+    other = copy(step)
+    vars(other).pop("feature_names_in_", None)
+    return other
+
+
+def check_label(label: str, preparation: Preparation) -> None:
+    """Refuse a column that the model learns from as that of the labels."""
+    if label in preparation.features_in():
+        raise ValueError(
+            f"--label names {shown(label)}, a column that the model predicts from: name that of the labels."
+        )
 
 
 def _numbers(names: list[str]) -> Preparation:
@@ -175,6 +192,7 @@ def evaluate_file(
 ) -> Evaluation:
     """Score a saved model on the labelled rows of a file."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    check_label(label, saved.preparation)
     classes = saved.classifier.classes_
     labels = LabelColumn(label, [*saved.about.get("missing", []), *missing], classes)
     proba, whole, q = [], [], []
