@@ -186,6 +186,7 @@ def test_no_score_leaves_its_range():
 
 def test_estimated_losses_below_zero_are_shown_as_zero():
     class Compared:
+        classes_ = np.arange(2)
         comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
         held_out_proba_ = np.ones((2, 2)) / 2
         results_ = {  # noqa: RUF012
@@ -199,6 +200,9 @@ def test_estimated_losses_below_zero_are_shown_as_zero():
     assert "-0.02" not in found.sentence
     (row,) = candidate_rows(Compared)
     assert (row["log_loss"], row["accuracy"]) == (0.0, 1.0)
+    Compared.comparison_ = Gain(0.8, 0.5, -0.3, 12.0)
+    assert comparison(Compared, np.array([0, -1])).helped is None
+    assert "cannot be told" in comparison(Compared, np.array([0, -1])).sentence
 
 
 def test_a_model_worse_than_guessing_is_warned_of(fit):
@@ -230,7 +234,7 @@ def test_labels_that_may_be_meant_otherwise_are_told_of(fit):
     kinds[kinds == ""] = np.where(np.arange((kinds == "").sum()) % 2, "", "-1")
     _, summary, _ = fit(frame.assign(kind=kinds))
     assert "The label 'Unknown' counts as a class" in said(summary)
-    assert "written in several ways: '-1' (" in said(summary)
+    assert "written in several ways: empty (" in said(summary)
 
 
 @pytest.fixture

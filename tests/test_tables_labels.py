@@ -144,9 +144,9 @@ def test_labels_that_differ_in_writing_only_are_noted_and_stay_different():
     labels.add(pa.array(["Oak", "oak", "big  elm", "big elm", "7", "007", "ash"]))
     assert len(labels.classes) == 7
     assert [note.split(" count as")[0] for note in labels.notes()] == [
+        "The labels '007', '7'",
         "The labels 'Oak', 'oak'",
         "The labels 'big  elm', 'big elm'",
-        "The labels '007', '7'",
     ]
 
 
@@ -162,4 +162,4 @@ def test_ways_to_write_a_missing_label_are_counted_over_all_batches():
     labels.add(pa.array(["1", "2", "-1", None]))
     labels.add(pa.array(["-1", "no", "1", "2"]))
     (note,) = labels.notes()
-    assert "'-1' (2), empty (1), 'no' (1)" in note
+    assert "empty (1), '-1' (2), 'no' (1)" in note

@@ -87,6 +87,9 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain is None or not (z < 0).any():
         why = cv.verdict_ if (z < 0).any() else "Nothing to compare: no label is missing."
         return Comparison(None, why, None, None, None, None)
+    if gain.stderr > np.log(len(cv.classes_)):  # as much as there is to know
+        why = "It cannot be told: with so few labels in a class the log-losses are estimated with very large errors."
+        return Comparison(None, why, None, None, None, None)
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
     return Comparison(gain.clear, gain.sentence(), gain.with_it, gain.without, gain.gain, gain.stderr)
 

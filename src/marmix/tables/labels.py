@@ -164,10 +164,12 @@ class LabelColumn:
         """What was taken for a class or for a missing label, where somebody may have meant it otherwise."""
         found = []
         if len(self._marks) > 1:
-            parts = ", ".join(f"{shown(text) if text else 'empty'} ({count:,})" for text, count in self._marks.items())
+            parts = ", ".join(
+                f"{shown(text) if text else 'empty'} ({count:,})" for text, count in sorted(self._marks.items())
+            )
             found.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
         alike: dict[Any, list[str]] = {}
-        for text in self._numbers:
+        for text in sorted(self._numbers):
             alike.setdefault(_meaning(text), []).append(text)
             if " ".join(text.split()).casefold() in _SUSPECT:
                 found.append(

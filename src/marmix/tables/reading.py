@@ -262,7 +262,10 @@ def _check_names(table: DataFile) -> None:
         raise ValueError(f"{table.path} has names of columns but no rows.")
     unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip()]
     if unnamed:
-        raise ValueError(f"{table.path}: column {unnamed[0]} has no name. Give each column a name in the first line.")
+        index = " (pandas leaves it out with to_csv(..., index=False))" if unnamed == [1] else ""
+        raise ValueError(
+            f"{table.path}: column {unnamed[0]} has no name{index}. Give each column a name in the first line."
+        )
     twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
         raise ValueError(f"{table.path} has several columns {shown(twice[0])}: give each column a name of its own.")
