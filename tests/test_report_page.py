@@ -248,8 +248,8 @@ def test_nothing_missing_and_nothing_known_is_said():
 def test_the_findings_are_told_in_numbers_that_people_read():
     page = words(section(report_html(two_classes()), "found"))
     assert (
-        "Of 569 rows, 212 (37 %) had no label. The model imputed all of them, and expects about 15 of these to be wrong."
-        in page
+        "Of 569 rows, 212 (37 %) had no label. The model imputed all of them, "
+        "and expects about 15 of these to be wrong if its probabilities are right." in page
     )
     assert "93.1 %" in page
     assert "161 have at least 90 %, 98 at least 99 %" in page

@@ -7,14 +7,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.displays.drawing import require_matplotlib
 from marmix.journey.answers import all_answers
 from marmix.journey.choosing import candidates, choose, measure_of, sample
 from marmix.journey.contents import Shown, contents, most_worth_labelling
 from marmix.journey.modelling import Model, fit_model, inference_of
 from marmix.journey.options import FILES, FitOptions
 from marmix.journey.progress import Progress, Step
-from marmix.journey.rows import read_rows, taken
+from marmix.journey.rows import read_rows, require_libraries, taken
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, added_names, all_told
 from marmix.report import report_html
@@ -39,7 +38,7 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
     Findings
         What `summary.json` keeps.
     """
-    require_matplotlib()  # before the work, not after it
+    require_libraries()
     source = open_table(options.data, **options.reading)
     features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:

@@ -11,14 +11,13 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
 from marmix.classifiers.choice import Q_MAX
-from marmix.displays.drawing import require_matplotlib
 from marmix.journey.answers import BLOCK, all_answers, missing_proba_of
 from marmix.journey.choosing import IGNORED, MODELLED, candidates, choose, measure_of, sample
 from marmix.journey.contents import Shown, Tested, contents, most_worth_labelling
 from marmix.journey.modelling import Model, inference_of
 from marmix.journey.options import MODELS
 from marmix.journey.progress import Progress
-from marmix.journey.rows import Rows, read_rows, taken
+from marmix.journey.rows import Rows, read_rows, require_libraries, taken
 from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, all_told
@@ -44,7 +43,7 @@ def report_file(
     command: str = "marmix report",
 ) -> Findings:
     """Write the report of a saved model: on the rows of its fit, with a cross-validation; on others, as it stands."""
-    require_matplotlib()
+    require_libraries()
     saved, source = open_model(model), open_table(data, **(reading or {}))
     _check_model(saved, model)
     label = label or saved.about.get("label")

@@ -1,5 +1,6 @@
 """The rows of a data file as numbers: in memory, or in a file of their own where they are many."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,3 +100,10 @@ def taken(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
         out[inside] = X[places[inside]]
         release(X)
     return out
+
+
+def require_libraries() -> None:
+    """Refuse before the work, not after it, where a library that files and reports need is not there."""
+    lost = [name for name in ("pyarrow", "matplotlib") if find_spec(name) is None]
+    if lost:
+        raise ImportError(f"this needs {' and '.join(lost)}: pip install 'marmix[cli]'")

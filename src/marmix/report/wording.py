@@ -69,7 +69,8 @@ def _expected(labels: LabelFacts) -> str:
     errors = labels.certainty.expected_errors
     if errors is None:
         return ""
-    return f", and expects {'none' if errors < HALF else f'about {count(round(errors))}'} of these to be wrong"
+    wrong = "none" if errors < HALF else f"about {count(round(errors))}"
+    return f", and expects {wrong} of these to be wrong if its probabilities are right"
 
 
 def chance(missingness: MissingnessFacts) -> str:
