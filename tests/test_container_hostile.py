@@ -106,6 +106,7 @@ MADE_UP = {
     "no fit": drop("model", "fitted"),
     "fields that are none": put("model", "fitted", [1, 2]),
     "an unknown field": put(*FITTED, "__class__", 1),
+    "a weight that is no number": put(*FITTED, "_tempering", {"type": "float", "value": "nan"}),
     "a missing field": drop(*FITTED, "means_"),
     "an unknown parameter": put("model", "parameters", "evil", 1),
     "a bad parameter": put("model", "parameters", "covariance_type", "round"),

@@ -128,8 +128,10 @@ def _restore_shared(estimator: Any, fitted: Fields) -> tuple[int, int]:
         raise fitted.refuse("_columns", "a list of different columns")
     estimator.mechanism_ = _mechanism(fitted)
     _restore_mechanism(estimator, fitted)
-    for name in ("loglik_", "loglik_ignorable_", "loglik_missing_", "_tempering", "_total_weight", "_missing_weight"):
+    for name in ("loglik_", "loglik_ignorable_", "loglik_missing_"):
         setattr(estimator, name, fitted.number(name))
+    for name in ("_tempering", "_total_weight", "_missing_weight"):
+        setattr(estimator, name, fitted.number(name, 0.0))
     estimator.trace_ = fitted.floats("trace_", -1, finite=False)
     estimator.converged_ = fitted.flag("converged_")
     estimator.n_iter_, estimator.n_passes_ = fitted.whole("n_iter_"), fitted.whole("n_passes_")

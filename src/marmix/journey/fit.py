@@ -74,7 +74,8 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
         preparation = Preparation(features=features, impute=options.impute_features)
         preparation.fit_batches(lambda: source.batches(features, step))
     with progress.phase("reading the rows") as step:
-        rows = read_rows(source, preparation, LabelColumn(options.label, options.missing), scratch, step)
+        labels = LabelColumn(options.label, options.missing)
+        rows = read_rows(source, preparation, labels, scratch, step, preparation.n_rows_)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     grid = candidates(
         options.model,

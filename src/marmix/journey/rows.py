@@ -38,9 +38,16 @@ class Rows(NamedTuple):
         return self.codes[self.complete]
 
 
-def read_rows(source: DataFile, preparation: Preparation, labels: LabelColumn, scratch: Path, step: Step) -> Rows:
-    """Read the features and the labels; rows are counted first where the file does not say how many there are."""
-    n_rows = source.rows or sum(batch.num_rows for batch in source.batches([labels.name]))
+def read_rows(
+    source: DataFile,
+    preparation: Preparation,
+    labels: LabelColumn,
+    scratch: Path,
+    step: Step,
+    n_rows: int | None = None,
+) -> Rows:
+    """Read the features and the labels; rows are counted first where nobody says how many there are."""
+    n_rows = n_rows or source.rows or sum(batch.num_rows for batch in source.batches([labels.name]))
     width = len(preparation.get_feature_names_out())
     if 8 * n_rows * width > IN_MEMORY:
         X: Any = np.lib.format.open_memmap(scratch / "features.npy", "w+", np.float64, (n_rows, width))
