@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from marmix.displays.fits import missing_proba
-from marmix.displays.threshold import THRESHOLDS
+from marmix.displays.threshold import THRESHOLDS, at_or_above
 from marmix.streams import release
 
 Array = NDArray[np.float64]
@@ -74,12 +74,7 @@ def all_answers(classifier: Any, X: Any, z: NDArray[np.integer[Any]]) -> tuple[A
         out.put(part, answers(proba, missing_proba_of(classifier, block)))
         for count, rows in ((above.unlabelled, z[part] < 0), (above.all, slice(None))):
             for k in range(K):
-                count[k] += at_or_above(proba[rows, k])
+                own = proba[rows, k]
+                count[k] += at_or_above(own, np.ones(len(own))).astype(np.int64)
         release(X)
     return out, above
-
-
-def at_or_above(p: Array) -> NDArray[np.int64]:
-    """How many of the probabilities reach each threshold."""
-    inside = np.histogram(p, np.append(THRESHOLDS, np.inf))[0]
-    return np.asarray(inside[::-1].cumsum()[::-1], dtype=np.int64)

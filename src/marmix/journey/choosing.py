@@ -116,8 +116,7 @@ def choose(
     """Cross-validate the candidates and take one by its log-loss, corrected for the rows without label.
 
     Of those that model the missingness it is the best, unless the best that ignores it is better by more than two standard
-    errors. The estimated losses are noisy where few hard rows have labels, and the lower of two says little; in simulations
-    modelling lost next to nothing where it was not needed, and its harm where labels are lost on one side is clear.
+    errors. The estimated losses are noisy where few hard rows have labels, and the lower of two says little.
     """
     cv = Compared(estimators=grid, method="pick", cv=folds, random_state=seed)
     cv.step = step
