@@ -15,12 +15,12 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marmix import MARGaussianMixture, Mechanism
-from marmix.covariance import structure
-from marmix.engines import Setting
-from marmix.engines.cluster import ClusterRows
-from marmix.rows import HostRows
-from marmix.scores import GaussianScores
-from marmix.start import frame_of, labelled_start
+from marmix.fitting.starts import frame_of, labelled_start
+from marmix.rows import Setting
+from marmix.rows.cluster import ClusterRows
+from marmix.rows.host import HostRows
+from marmix.scores.covariance import structure
+from marmix.scores.gaussian import GaussianScores
 
 
 def simulated(n, d=4, seed=0):

@@ -10,11 +10,11 @@ import numpy as np
 from peers import simulated
 
 from marmix import Mechanism
-from marmix.covariance import structure
-from marmix.engines import NumpyEngine
+from marmix.fitting.starts import frame_of, labelled_start
 from marmix.moments import group_moments
-from marmix.scores import GaussianScores
-from marmix.start import frame_of, labelled_start
+from marmix.rows import NumpyEngine
+from marmix.scores.covariance import structure
+from marmix.scores.gaussian import GaussianScores
 from marmix.workers import available, one_thread
 
 

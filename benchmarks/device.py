@@ -16,11 +16,11 @@ import torch
 
 from marmix import MARGaussianMixture, Mechanism
 from marmix.arrays import like
-from marmix.covariance import structure
-from marmix.engines import Setting
-from marmix.engines.device import DeviceRows
-from marmix.scores import GaussianScores
-from marmix.start import frame_of, labelled_start
+from marmix.fitting.starts import frame_of, labelled_start
+from marmix.rows import Setting
+from marmix.rows.device import DeviceRows
+from marmix.scores.covariance import structure
+from marmix.scores.gaussian import GaussianScores
 
 # Operations of exp, log, log1p, expm1 and tanh in double precision, roughly; a row has one exp a class and seven more.
 _FUNCTION, _FUNCTIONS = 40, 7

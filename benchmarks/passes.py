@@ -15,7 +15,7 @@ from unittest import mock
 from peers import simulated
 
 from marmix import MARGaussianMixture
-from marmix.solvers import quasi_newton
+from marmix.fitting import quasi_newton
 
 
 def main():

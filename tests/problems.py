@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from marmix.charts import MechanismChart
-from marmix.covariance import WideFull, structure
-from marmix.engines import Frame, NumpyEngine
-from marmix.missingness import Mechanism
-from marmix.scores import GaussianChart, Gaussians, GaussianScores
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import MechanismChart
+from marmix.rows import Frame, NumpyEngine
+from marmix.scores.covariance import WideFull, structure
+from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
 
 FLOOR = 1e-6
 

@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
-from marmix.classifiers.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
-from marmix.classifiers.gain import Gain
+from marmix.estimators.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
+from marmix.estimators.gain import Gain
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {

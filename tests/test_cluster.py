@@ -17,8 +17,8 @@ pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask")
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
-cluster = pytest.importorskip("marmix.engines.cluster")
-holders = pytest.importorskip("marmix.engines.holders")
+cluster = pytest.importorskip("marmix.rows.cluster")
+holders = pytest.importorskip("marmix.rows.holders")
 
 SIZES = (1500, 0, 1, 999, 2500)
 

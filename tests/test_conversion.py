@@ -13,7 +13,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn.utils.validation import check_is_fitted
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.classifiers.conversion import to_sklearn
+from marmix.estimators.conversion import to_sklearn
 
 CASES = {
     "tied": (MARGaussianMixture(covariance_type="tied", link="logit"), LinearDiscriminantAnalysis),

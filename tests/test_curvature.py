@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from problems import Problem, mechanism_of
 
-from marmix.covariance import STRUCTURES
-from marmix.engines import Frame, NumpyEngine
 from marmix.inference import curvature as curvature_module
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.information import inverse
-from marmix.linear import LinearScores
-from marmix.links import hazard, hazard_curvature
-from marmix.missingness import Mechanism, drivers_of
-from marmix.uncertainty import MEASURES, log_tau, measure_curvature, posterior
+from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism.links import hazard, hazard_curvature
+from marmix.mechanism.measures import MEASURES, log_tau, measure_curvature, posterior
+from marmix.rows import Frame, NumpyEngine
+from marmix.scores.covariance import STRUCTURES
+from marmix.scores.linear import LinearScores
 
 SMOOTH = ["entropy", "gini", "log-entropy"]  # however many classes
 KINKED = ["discriminant", "margin"]  # from three classes on

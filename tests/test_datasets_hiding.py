@@ -11,7 +11,7 @@ from scipy import stats
 from marmix import MARGaussianMixture
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.datasets.hiding import SLOPES
-from marmix.uncertainty import MEASURES
+from marmix.mechanism.measures import MEASURES
 
 try:
     import pandas as pd

@@ -12,9 +12,9 @@ from problems import Problem, mechanism_of, rows_of
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.arrays import to_host
-from marmix.engines.device import DeviceEngine, DeviceRows, device_blocks
-from marmix.links import hazard, log_missing
-from marmix.uncertainty import MEASURES, posterior
+from marmix.mechanism.links import hazard, log_missing
+from marmix.mechanism.measures import MEASURES, posterior
+from marmix.rows.device import DeviceEngine, DeviceRows, device_blocks
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
@@ -147,7 +147,7 @@ def test_blocks_of_a_device_cover_all_rows_once():
 def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
     p = Problem("full", mechanism_of("with share"), LABELS * 300, [1, 1, 1], weighted=True)
     one = engine_there(p, there).sums(p.theta, p.mechanism)
-    monkeypatch.setattr("marmix.engines.device._BLOCK_VALUES", 1)
+    monkeypatch.setattr("marmix.rows.device._BLOCK_VALUES", 1)
     engine = engine_there(p, there)
     assert len(engine._pieces()) > 2
     several = engine.sums(p.theta, p.mechanism)
@@ -294,7 +294,7 @@ def test_an_unknown_precision_is_refused():
 
 def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(monkeypatch, there):
     p = Problem("full", mechanism_of("logit"), LABELS * 30, [1, 1, 1])
-    monkeypatch.setattr("marmix.engines.device._HOST_ROWS", 500)
+    monkeypatch.setattr("marmix.rows.device._HOST_ROWS", 500)
     engine = engine_there(p, there)
     assert isinstance(engine.thinned(1000), DeviceEngine)
     assert not isinstance(engine.thinned(200), DeviceEngine)

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from marmix import missingness
-from marmix.classifiers import choice, logistic, mixture
 from marmix.datasets import hiding, simulation
+from marmix.estimators import choice, logistic, mixture
 from marmix.inference import criteria, results
+from marmix.mechanism import mechanism as missingness
 
 ROOT = Path(__file__).parent.parent
 

@@ -10,7 +10,7 @@ from problems import Problem, mechanism_of, rows_of
 
 import marmix.streams
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.engines import FileEngine, Frame, NumpyEngine, Setting
+from marmix.rows import FileEngine, Frame, NumpyEngine, Setting
 from marmix.streams import in_file, opened, output, release, result
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
@@ -56,7 +56,7 @@ def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(covariance_type,
 
 @pytest.mark.parametrize("rows", [5, 20, 40])
 def test_a_thinned_file_has_the_rows_of_a_thinned_array(monkeypatch, rows):
-    monkeypatch.setattr("marmix.engines.files._CHUNK", 6)
+    monkeypatch.setattr("marmix.rows.files._CHUNK", 6)
     X, z = rows_of(500)
     model = Problem("full", None, LABELS, [1, 1, 1]).model
     setting = Setting(Frame(np.zeros(3), np.eye(3)), model, (Frame(np.ones(1), np.eye(1)), [2]))

@@ -5,18 +5,18 @@ import os
 import numpy as np
 import pytest
 
-from marmix.covariance import WideFull, structure
 from marmix.likelihood import Block, block_sums
-from marmix.linear import LinearScores
-from marmix.missingness import Mechanism
-from marmix.scores import Gaussians, GaussianScores
+from marmix.mechanism import Mechanism
+from marmix.scores.covariance import WideFull, structure
+from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.linear import LinearScores
 
 torch = pytest.importorskip("torch", reason="the fused kernels need torch")
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is loaded
 pytest.importorskip("triton", reason="the fused kernels need triton")
 
-from marmix import fused  # noqa: E402
+from marmix.rows import fused  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TILE = 256

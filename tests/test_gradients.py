@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from problems import Problem, central_differences, mechanism_of
 
-from marmix.charts import MechanismChart
-from marmix.covariance import STRUCTURES, Moments
-from marmix.missingness import Mechanism
-from marmix.uncertainty import MEASURES as ALL_MEASURES
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import MechanismChart
+from marmix.mechanism.measures import MEASURES as ALL_MEASURES
+from marmix.scores.covariance import STRUCTURES, Moments
 
 MEASURES = sorted(set(ALL_MEASURES) - {"signed-margin"})  # which is for two classes, see below
 

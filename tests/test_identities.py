@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from problems import FLOOR, Problem, mechanism_of
 from scipy.stats import multivariate_normal
 
-import marmix.engines
+import marmix.rows
 from marmix import MARGaussianMixture, Mechanism
-from marmix.covariance import STRUCTURES, structure
-from marmix.engines import NumpyEngine
-from marmix.scores import Gaussians, GaussianScores
+from marmix.rows import NumpyEngine
+from marmix.scores.covariance import STRUCTURES, structure
+from marmix.scores.gaussian import Gaussians, GaussianScores
 
 LABELS = [0, 1, 2, -1, -1, -1, 0, 1, -1, 2, -1, -1, 0, 0, 1]
 COUNTS = [1, 2, 1]
@@ -97,8 +97,8 @@ def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)
     one_block = sums_of(problem, weight=problem.weight)
-    monkeypatch.setattr(marmix.engines.memory, "block_rows", lambda p: size)
-    monkeypatch.setattr(marmix.engines.memory, "_CHUNK", size)
+    monkeypatch.setattr(marmix.rows.memory, "block_rows", lambda p: size)
+    monkeypatch.setattr(marmix.rows.memory, "_CHUNK", size)
     np.testing.assert_allclose(sums_of(problem, weight=problem.weight), one_block, rtol=1e-11, atol=1e-11)
 
 
@@ -139,7 +139,7 @@ def test_covariance_structures_nest():
     found = {}
     for name, chol in factors.items():
         model = GaussianScores(structure(name, d), [1, 1, 1], FLOOR)
-        engine = NumpyEngine(X, labels, None, marmix.engines.Frame(np.zeros(d), np.eye(d)), model)
+        engine = NumpyEngine(X, labels, None, marmix.rows.Frame(np.zeros(d), np.eye(d)), model)
         sums = engine.sums(Gaussians(log_pi, mu, chol), mechanism)
         found[name] = [sums.ignorable, sums.missing, *sums.moments.by_component[:, : 1 + d].ravel(), *sums.alpha]
     for name in ("spherical", "diag", "tied"):

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 import marmix
 from marmix import MARGaussianMixture
-from marmix.classifiers.gain import Gain
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
+from marmix.estimators.gain import Gain
 from marmix.journey import choosing
 from marmix.journey.choosing import IGNORED, MODELLED, candidates
 from marmix.journey.findings import all_scores, candidate_rows, comparison, score_facts

@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
-from marmix.charts import MechanismChart
-from marmix.engines import Frame, NumpyEngine
-from marmix.linear import LinearScores
+from marmix.mechanism.charts import MechanismChart
+from marmix.rows import Frame, NumpyEngine
+from marmix.scores.linear import LinearScores
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 

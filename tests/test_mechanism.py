@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from marmix import Mechanism
-from marmix.uncertainty import MEASURES
+from marmix.mechanism.measures import MEASURES
 
 NAMES = sorted(set(MEASURES) - {"signed-margin"})  # which is for two classes
 SHAPES = [0.0, 1e-4, 0.5, 1.0, 7.0]

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from problems import mechanism_of
 
-import marmix.solvers.quasi_newton as quasi_newton
+import marmix.fitting.quasi_newton as quasi_newton
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.covariance import structure
 from marmix.datasets import hide_labels
-from marmix.engines import NumpyEngine
+from marmix.fitting.quasi_newton import _factor, _metric_at, _stages
+from marmix.fitting.starts import frame_of, labelled_start, mechanism_start
 from marmix.moments import group_moments
-from marmix.scores import GaussianScores
-from marmix.solvers.quasi_newton import _factor, _metric_at, _stages
-from marmix.start import frame_of, labelled_start, mechanism_start
+from marmix.rows import NumpyEngine
+from marmix.scores.covariance import structure
+from marmix.scores.gaussian import GaussianScores
 
 
 def hidden(n, d, classes, rate=0.7, seed=0):

@@ -11,13 +11,13 @@ from scipy import stats
 
 from marmix.displays.drawing import styled
 from marmix.inference.tables import Table
+from marmix.mechanism.measures import entropy, log_entropy, posterior
 from marmix.study import approximation, table_1
 from marmix.study.methods import ECM_AO, ECM_LOGIT, LOGISTIC, SWAPPED
 from marmix.study.pieces import Piece
 from marmix.study.plan import Plan
 from marmix.study.published import TABLE_1, table_1_data
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY
-from marmix.uncertainty import entropy, log_entropy, posterior
 
 SHARED = os.environ.get("MARMIX_SHARED")
 needs_shared = pytest.mark.skipif(not SHARED, reason="MARMIX_SHARED names no folder with the paper's rows")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from marmix.uncertainty import MEASURES, log_tau, measure_function, posterior
+from marmix.mechanism.measures import MEASURES, log_tau, measure_function, posterior
 
 mp.mp.dps = 50
 NAMES = sorted(set(MEASURES) - {"signed-margin"})  # which is for two classes

@@ -8,7 +8,7 @@ import pytest
 from problems import rows_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import marmix.rows
+import marmix.rows.host
 from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.workers import available, one_thread, ordered
 
@@ -61,7 +61,7 @@ def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     fits = []
     for workers in (1, 2, 3):
-        monkeypatch.setattr(marmix.rows, "available", lambda workers=workers: workers)
+        monkeypatch.setattr(marmix.rows.host, "available", lambda workers=workers: workers)
         fit = estimator.fit(X, y, sample_weight=weight)
         own = fit.means_ if hasattr(fit, "means_") else fit.coef_
         fits.append(np.concatenate([own.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
@@ -117,7 +117,7 @@ def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
     def asked():
         raise AssertionError
 
-    monkeypatch.setattr(marmix.rows, "available", asked)
+    monkeypatch.setattr(marmix.rows.host, "available", asked)
     X, y = rows_of(2000)
     MARGaussianMixture(link="logit").fit(X, y)
 

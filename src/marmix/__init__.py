@@ -1,9 +1,9 @@
 """Classification when labels are missing for a reason."""
 
-from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.container import load, save
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.inference import Inference, compare, pool
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
 
 __version__ = "0.1.0"

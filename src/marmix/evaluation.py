@@ -26,10 +26,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
+from marmix.arrays import Array
 from marmix.labels import known_labels
 from marmix.pseudo_labels import checked_posterior, pseudo_labels
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "PartialLabelKFold",

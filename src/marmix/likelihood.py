@@ -21,9 +21,9 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from marmix.arrays import Array, namespace, total
-from marmix.covariance import Moments
-from marmix.missingness import Mechanism
-from marmix.uncertainty import posterior
+from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import posterior
+from marmix.scores.covariance import Moments
 
 
 class ScoreModel(Protocol):

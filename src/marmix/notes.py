@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.charts import SHAPE_MAX
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import SHAPE_MAX
 
 
 class BoundaryWarning(UserWarning):

@@ -17,7 +17,7 @@ from marmix.commands.arguments import (
 )
 from marmix.commands.words import print_json, summary_lines
 from marmix.journey import MODELS, FitOptions, Progress, fit_file
-from marmix.links import LINK_SHAPES
+from marmix.mechanism.links import LINK_SHAPES
 
 NOT_CONVERGED = 3
 

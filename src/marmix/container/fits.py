@@ -4,18 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
 from marmix.container.fields import Fields
 from marmix.container.format import ContainerError
-from marmix.covariance import STRUCTURES, structure
-from marmix.engines import Frame
+from marmix.estimators import MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.validation import check_parameters
 from marmix.inference import Fingerprint
-from marmix.linear import LinearScores
-from marmix.missingness import Mechanism, drivers_of
+from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism.measures import MEASURES, measure_function, posterior
 from marmix.moments import GroupMoments
-from marmix.scores import Gaussians, GaussianScores
-from marmix.uncertainty import MEASURES, measure_function, posterior
-from marmix.validation import check_parameters
+from marmix.rows import Frame
+from marmix.scores.covariance import STRUCTURES, structure
+from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.linear import LinearScores
 
 # Shapes of covariances and of their factors: C components, d features.
 _COVARIANCES = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.classifiers.gain import Gain
 from marmix.container.fields import Fields
 from marmix.container.fits import plain_part, restore_features, restore_logistic, restore_mixture
 from marmix.container.format import ContainerError
 from marmix.container.plain import Encoder
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.gain import Gain
 from marmix.evaluation import Score
 
 # Answers about the rows of the fit: they would grow with the rows, and rows may be private.

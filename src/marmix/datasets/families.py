@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
 
 SEPARATION = 2.0  # of neighbouring classes, the paper's
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
+from marmix.arrays import Array
 from marmix.labels import MISSING, encode_labels, known_labels, number_labels
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 # Slopes with which hard rows clearly lose their labels first; of the signed margin, rows on the second class's side.

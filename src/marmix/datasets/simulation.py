@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from marmix.arrays import Array
 from marmix.datasets.bunches import delivered
 from marmix.datasets.families import SEPARATION, Law, family_name, laws_of
 from marmix.datasets.hiding import generator, hide_labels
-from marmix.uncertainty import Posterior, margin, posterior
-
-Array = NDArray[np.float64]
+from marmix.mechanism.measures import Posterior, margin, posterior
 
 _BATCH = 1_000_000  # rows drawn at once at most; and of as many, one at least must pass `max_margin`
 

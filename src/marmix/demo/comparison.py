@@ -16,10 +16,9 @@ from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
+from marmix.arrays import Array
+from marmix.estimators import MARGaussianMixture, MARLogisticRegression
 from marmix.notes import BoundaryWarning
-
-Array = NDArray[np.float64]
 
 # Chosen by what the columns measure, not by how they score: one column for each of the cell's properties. Perimeter and
 # area repeat the radius. Concavity and concave points come close to repeating compactness, and are zero in some

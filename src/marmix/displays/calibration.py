@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, MARKERS, class_colours, class_words, legend_below, plain, seen
 from marmix.displays.predictions import PLAIN, Predictions, Rest
@@ -12,8 +13,6 @@ from marmix.displays.rates import even_bins, wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 LEVEL = 0.95  # of the intervals
 

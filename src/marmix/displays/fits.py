@@ -8,13 +8,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.classifiers import MARClassifierCV
-from marmix.classifiers.inferential import InferentialClassifier
+from marmix.arrays import Array, brought_here
+from marmix.estimators import MARClassifierCV
+from marmix.estimators.inferential import InferentialClassifier
 from marmix.labels import number_labels
-from marmix.places import brought_here
 from marmix.streams import opened
-
-Array = NDArray[np.float64]
 
 MOST_MISSING = 1.0 - 1e-9  # a probability of a missing label that leaves a label its weight
 

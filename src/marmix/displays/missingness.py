@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ink, legend_below, seen
 from marmix.displays.fits import numbered, own_model, transformed
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.uncertainty import Measure, measure_words
 from marmix.inference import Inference
-from marmix.missingness import drivers_of
+from marmix.mechanism import drivers_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 POINTS = 100  # of the curve
 MANY_ROWS = 200_000  # from which on a band takes long, and is hardly wider than the line

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import GREY, MARKERS, class_colours, class_words, ink, legend_below
 from marmix.displays.fits import feature_names, numbered, own_model, rows_at, transformed
@@ -15,8 +16,6 @@ from marmix.displays.planes import Components, Scores, chosen_plane, scores_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 ACROSS = 240  # points of the grid along an axis

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from marmix.arrays import Array
 from marmix.displays.drawing import plain
 
-Array = NDArray[np.float64]
 Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
 
 SLOPES_OF = 200  # rows at which slopes of the scores are taken

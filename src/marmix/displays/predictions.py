@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marmix.arrays import Array, brought_here
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
 from marmix.labels import known_labels
-from marmix.places import brought_here
 from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
-
-Array = NDArray[np.float64]
 
 PLAIN = "plain, labelled rows as they are"  # in legends
 UNCORRECTED = (

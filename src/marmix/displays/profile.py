@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, ink, legend_below, plain, seen
 from marmix.displays.fits import own_model, transformed
@@ -13,8 +13,6 @@ from marmix.inference.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 SHAPES = (0.0, 0.5, 1.0, 2.0, 5.0, np.inf)  # ticks of the shape's axis, on which infinity is at the end
 

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
 
 
 def even_bins(values: Array, n_bins: int) -> tuple[NDArray[np.intp], int]:

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREY, class_colours, class_words, legend_below, plain, seen
 from marmix.displays.predictions import PLAIN, Predictions, Rest
@@ -13,8 +14,6 @@ from marmix.evaluation import roc_auc
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 DRAWN = 2000  # most points of a curve on paper
 

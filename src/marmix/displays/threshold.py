@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, legend_below, plain, seen
 from marmix.displays.predictions import Predictions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, which linspace passes by a last digit
 

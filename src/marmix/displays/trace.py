@@ -3,16 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, RED, seen
 from marmix.displays.fits import own_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 FEW = 60  # iterations that each have a marker
 

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ORANGE, legend_below, plain, seen
 from marmix.displays.fits import last_step, numbered, transformed
 from marmix.displays.predictions import Predictions
-from marmix.uncertainty import MEASURES, measure_function, posterior
+from marmix.mechanism.measures import MEASURES, measure_function, posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 Measure = str | Callable[..., object]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from marmix.arrays import Array
 from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
 from marmix.inference.fitted import Fitted
 from marmix.inference.hypotheses import (
@@ -34,8 +35,6 @@ from marmix.inference.hypotheses import (
 from marmix.inference.refits import refit, with_link
 from marmix.inference.simulation import simulate
 from marmix.inference.tables import Table, number
-
-Array = NDArray[np.float64]
 
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
 _WAVES = 4  # smooth functions of the rank

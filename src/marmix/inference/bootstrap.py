@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
-from marmix.charts import SHAPE_MAX
+from marmix.arrays import Array
 from marmix.inference.estimates import check_level
 from marmix.inference.fitted import Fitted
 from marmix.inference.refits import refit
 from marmix.inference.simulation import seed_sequence, simulate
 from marmix.inference.tables import Table, listed
+from marmix.mechanism.charts import SHAPE_MAX
 from marmix.workers import one_thread
 
-Array = NDArray[np.float64]
 Statistic = Callable[[Any], Any]
 
 KINDS = ("nonparametric", "parametric")

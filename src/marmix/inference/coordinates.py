@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.engines import Engine
+from marmix.arrays import Array
 from marmix.likelihood import Sums
-from marmix.missingness import Mechanism
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.rows import Engine
 
 _CHART_ROWS = 4096  # rows that suffice to scale the mechanism's coordinates
 # Steps of central differences, exact to some nine digits: of theta's coordinates, which have unit information, and of the

@@ -11,12 +11,9 @@ The smaller the better. ICL is the BIC of the likelihood with the imputed labels
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marmix.inference.tables import Table
 from marmix.moments import GroupMoments
-
-Array = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "icl")
 

@@ -17,15 +17,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.engines import Engine, block_rows
+from marmix.arrays import Array
 from marmix.likelihood import ScoreModel
-from marmix.links import hazard, hazard_curvature, odds_against
-from marmix.missingness import Mechanism, drivers_of
-from marmix.uncertainty import Posterior, measure_curvature, posterior
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism.links import hazard, hazard_curvature, odds_against
+from marmix.mechanism.measures import Posterior, measure_curvature, posterior
+from marmix.rows import Engine, block_rows
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
 _SURE = 700.0  # a hazard at which the label is missing for sure, whatever the parameters do

@@ -5,16 +5,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
+from marmix.arrays import Array
 from marmix.inference.fitted import Fitted
 from marmix.inference.information import KINDS
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.tables import Table, listed, number, p_text
 from marmix.workers import one_thread
-
-Array = NDArray[np.float64]
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
 # _NOISE / sqrt(n) for the worst of some ten parameters.

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.engines import Engine, Frame, NumpyEngine
+from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
 from marmix.inference.parameters import Parameters
-from marmix.missingness import Mechanism
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism
+from marmix.rows import Engine, Frame, NumpyEngine
 
 # Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
 _FEW_ROWS, _FEW_LABELS = 10, 10

@@ -15,14 +15,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from marmix.charts import SHAPE_MAX
+from marmix.arrays import Array
 from marmix.inference.fitted import Fitted
 from marmix.inference.refits import refit, with_link
 from marmix.inference.simulation import seed_sequence, simulate
 from marmix.inference.tables import number, p_text
-from marmix.missingness import Mechanism
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import SHAPE_MAX
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
 _BETTER = 1e-3  # a gain in log-likelihood that is another maximum, not rounding

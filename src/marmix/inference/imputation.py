@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from marmix.engines import block_rows
+from marmix.arrays import Array
 from marmix.inference.estimates import check_kind, check_level
 from marmix.inference.fitted import Fitted
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
-from marmix.uncertainty import posterior
-
-Array = NDArray[np.float64]
+from marmix.mechanism.measures import posterior
+from marmix.rows import block_rows
 
 
 class Imputations(Sequence[NDArray[Any]]):

@@ -14,14 +14,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.engines import Engine
+from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import Curvature, curvature, expected_outer
-from marmix.missingness import Mechanism
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism
+from marmix.rows import Engine
 
 KINDS = ("sandwich", "observed", "expected")
 _SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an information that identifies its direction

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import norm
 
-from marmix.engines import block_rows
+from marmix.arrays import Array
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.inference.fitted import Fitted
-from marmix.links import hazard
-from marmix.missingness import Mechanism
-
-Array = NDArray[np.float64]
+from marmix.mechanism import Mechanism
+from marmix.mechanism.links import hazard
+from marmix.rows import block_rows
 
 
 class Curve(NamedTuple):

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from marmix.engines import Frame
-from marmix.linear import LinearScores
-from marmix.missingness import Mechanism
-from marmix.scores import Gaussians, GaussianScores
-
-Array = NDArray[np.float64]
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
+from marmix.rows import Frame
+from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.linear import LinearScores
 
 # Parameters of which "equal to zero" is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha")

@@ -8,20 +8,18 @@ linear in the value, passes the normal quantile.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from marmix.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
 from marmix.inference.fitted import Fitted
 from marmix.inference.tables import number
-from marmix.links import eta_at, hazard, stretch
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.mechanism.links import eta_at, hazard, stretch
 from marmix.workers import one_thread
-
-Array = NDArray[np.float64]
 
 _LARGE = 5.0  # a shape from which on slopes are steep
 _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)

@@ -4,11 +4,10 @@ import warnings
 from copy import copy
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
 
 
 def refit(

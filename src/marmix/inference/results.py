@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.inference import adequacy, bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.adequacy import GoodnessOfFit
 from marmix.inference.bootstrap import Bootstrap
@@ -14,8 +15,6 @@ from marmix.inference.hypotheses import HypothesisTest
 from marmix.inference.imputation import Imputations
 from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval
 from marmix.inference.profile import Profile
-
-Array = NDArray[np.float64]
 
 
 class Inference(Estimates):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from marmix.arrays import Array
 from marmix.displays.fits import missing_proba
 from marmix.displays.threshold import THRESHOLDS, at_or_above
 from marmix.streams import release
-
-Array = NDArray[np.float64]
 
 BLOCK = 65_536  # rows that are predicted together
 

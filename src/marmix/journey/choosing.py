@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.classifiers.candidates import models_missingness
+from marmix.arrays import Array
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
-
-Array = NDArray[np.float64]
 
 SAMPLE = 20_000  # rows that are enough to tell candidates apart
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from marmix.arrays import Array
 from marmix.displays import ThresholdDisplay
 from marmix.displays.predictions import Predictions
 from marmix.inference import Inference
@@ -16,8 +17,6 @@ from marmix.journey.modelling import Model
 from marmix.journey.rows import taken
 from marmix.report.contents import Contents, Findings, RowTable, Thresholds
 from marmix.report.figures import Subject, figures
-
-Array = NDArray[np.float64]
 
 NEXT_ROWS = 500
 _FIGURE_ROWS = 100_000  # of which rates and distributions are drawn: their errors are thinner than a line then

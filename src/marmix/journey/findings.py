@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix import evaluation
-from marmix.classifiers import MARClassifierCV
-from marmix.classifiers.choice import TINY
+from marmix.arrays import Array
+from marmix.estimators import MARClassifierCV
+from marmix.estimators.choice import TINY
 from marmix.evaluation import Score
 from marmix.journey.answers import Answers
 from marmix.report.contents import Certainty, ClassFacts, Comparison, LabelFacts, ModelFacts, ScoreFacts
-
-Array = NDArray[np.float64]
 
 SINGLE = "a class has a single labelled row, which cannot be both learned from and predicted."
 _SCORES = (

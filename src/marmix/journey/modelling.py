@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from marmix.inference import Inference, mechanism_parameters
 from marmix.journey.answers import BLOCK
 from marmix.journey.choosing import Choice
+from marmix.mechanism.measures import posterior
 from marmix.report.contents import Estimate, MissingnessFacts
 from marmix.streams import release
-from marmix.uncertainty import posterior
 
 _MOST_PARAMETERS = 1500  # with more, standard errors cost more than they tell
 _SIMULATE = 5000  # rows up to which a reference distribution is simulated

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from marmix.classifiers import MARGaussianMixture, MARLogisticRegression
-from marmix.classifiers.choice import Q_MAX
+from marmix.estimators import MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.choice import Q_MAX
 from marmix.journey.answers import BLOCK, all_answers, missing_proba_of
 from marmix.journey.choosing import IGNORED, MODELLED, candidates, choose, measure_of, sample
 from marmix.journey.contents import Shown, Tested, contents, most_worth_labelling

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.journey.progress import Step
 from marmix.streams import release
 from marmix.tables.cells import shown
@@ -18,8 +19,6 @@ _BLOCK = 65_536  # rows
 IN_MEMORY = 2**26  # bytes of features from which they are kept in a file
 _LARGEST = 1e150
 _DIGITS = 1e-11  # a spread that is less, as a share of the largest number, is lost in a computer's arithmetic
-
-Array = NDArray[np.float64]
 
 
 class Rows(NamedTuple):

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.classifiers.choice import Q_MAX
+from marmix.arrays import Array
+from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.answers import missing_proba_of
 from marmix.journey.findings import all_scores, score_facts
@@ -26,8 +27,6 @@ from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, one_file
-
-Array = NDArray[np.float64]
 
 
 class Saved(NamedTuple):

@@ -11,7 +11,7 @@ import sklearn
 from numpy.typing import NDArray
 
 import marmix
-from marmix.classifiers import MARClassifierCV
+from marmix.estimators import MARClassifierCV
 from marmix.inference import Inference
 from marmix.journey.answers import Above, Answers
 from marmix.journey.choosing import Choice

@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.journey.answers import Answers, answers, missing_proba_of
 from marmix.journey.progress import Step
 from marmix.report.contents import RowTable
 from marmix.streams import release
 from marmix.tables.cells import as_text
 from marmix.tables.reading import DataFile
-
-Array = NDArray[np.float64]
 
 GIVEN, IMPUTED = "given", "imputed"
 _MOST_COLUMNS = 6  # columns of the file that the table of the report shows

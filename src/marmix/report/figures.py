@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.displays import (
     CalibrationDisplay,
     MissingnessDisplay,
@@ -22,8 +23,6 @@ from marmix.report.contents import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 TITLES = {
     "missingness": "When are labels missing?",

@@ -6,9 +6,9 @@ With two classes and margin m, ``H = -(1+m)/2 log((1+m)/2) - (1-m)/2 log((1-m)/2
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from marmix.arrays import Array
 from marmix.datasets import make_mar_mixture
 from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas
 from marmix.inference.tables import Table
@@ -17,8 +17,6 @@ from marmix.study.comparison import DISTRIBUTIONS
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, percent
-
-Array = NDArray[np.float64]
 
 LINE = 0.36
 BELOW, COUNTED = "approximation/below-the-line", 50_000

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.classifiers import MARGaussianMixture
+from marmix.arrays import Array
 from marmix.datasets import make_mar_mixture
 from marmix.displays.drawing import canvas
+from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
 from marmix.study import methods
 from marmix.study.blocks import Picture, Sheet
@@ -19,8 +20,6 @@ from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, ROWS, SHAPE, SLOPE
 from marmix.study.summaries import Mean, difference, mean_of, percent
-
-Array = NDArray[np.float64]
 
 DISTRIBUTIONS = ("gaussian", "gamma", "beta", "laplace")
 COMPARED = (

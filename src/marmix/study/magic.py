@@ -15,8 +15,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
-from marmix.classifiers import MARGaussianMixture
+from marmix.arrays import Array
 from marmix.datasets import hide_labels, load_magic
+from marmix.estimators import MARGaussianMixture
 from marmix.study import methods
 from marmix.study.drawing import LINES
 from marmix.study.metrics import at_thresholds, published_scores
@@ -25,7 +26,6 @@ from marmix.study.plan import Plan
 from marmix.study.settings import SLOPE
 from marmix.study.summaries import FAILS, Mean, mean_of
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 COLUMNS = {"fAlpha": "degrees", "fLength": "mm", "fM3Long": "mm", "fSize": "log10 photons"}

@@ -9,22 +9,20 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.classifiers import MARGaussianMixture
+from marmix.arrays import Array
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.hiding import SLOPES as DEFAULT_SLOPES
 from marmix.displays.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, canvas
+from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
+from marmix.mechanism.measures import measure_function, posterior
 from marmix.study.blocks import Picture, Sheet
 from marmix.study.metrics import scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import FRESH, MAX_MARGIN, RATE
 from marmix.study.summaries import Mean, difference, mean_of
-from marmix.uncertainty import measure_function, posterior
-
-Array = NDArray[np.float64]
 
 SLOPES = {name: DEFAULT_SLOPES[name] for name in ("margin", "entropy", "log-entropy", "gini")}
 ALL_LABELS, IGNORED = "every label", "mechanism ignored"

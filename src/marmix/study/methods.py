@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from marmix.classifiers import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.arrays import Array
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.study.metrics import scores
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 BAYES, EVERY_LABEL = "Bayes rule", "logistic, every label"

@@ -16,7 +16,8 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
+
 Labels = NDArray[Any]
 
 METRICS = {

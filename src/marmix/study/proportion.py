@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison, methods
@@ -16,8 +16,6 @@ from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import CUTS, RATE
 from marmix.study.summaries import FAILS, HOLDS, UNDECIDED, Mean, difference, mean_of, percent, verdict, within
-
-Array = NDArray[np.float64]
 
 RATES = tuple(round(r, 2) for r in np.arange(0.50, 0.951, 0.05))
 ROWS, SHAPE = 500, 0.5

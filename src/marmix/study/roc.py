@@ -1,8 +1,8 @@
 """The ROC figure: the three estimators of Table I."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.displays import RocDisplay
 from marmix.displays.drawing import GREY, canvas
 from marmix.inference.tables import Table
@@ -17,8 +17,6 @@ from marmix.study.plan import Plan
 from marmix.study.published import table_1_data
 from marmix.study.summaries import verdict
 from marmix.study.table_1 import DATA_SET, pieces
-
-Array = NDArray[np.float64]
 
 
 def page(plan: Plan, found: Found) -> Page:

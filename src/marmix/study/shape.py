@@ -6,19 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
-from marmix.charts import SHAPE_MAX
-from marmix.classifiers import MARGaussianMixture
+from marmix.arrays import Array
 from marmix.datasets import make_mar_mixture
 from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, canvas
+from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
+from marmix.mechanism.charts import SHAPE_MAX
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.metrics import scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, SLOPE
 from marmix.study.summaries import FAILS, HOLDS, PARTLY, UNDECIDED, Mean, difference, percent, tally
-
-Array = NDArray[np.float64]
 
 SIZES = (200, 1000, 10_000)
 SHAPES = (0.0, 1.0, 2.0)

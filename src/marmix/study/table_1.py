@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from marmix.classifiers import MARGaussianMixture
+from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
 from marmix.study import comparison
 from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph, Sheet

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
+from marmix.arrays import Array
 from marmix.theory.description import Description
 from marmix.theory.rules import Rule
 
-Array = NDArray[np.float64]
 Index = NDArray[np.integer[Any]]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))

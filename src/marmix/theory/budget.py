@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from marmix.missingness import Mechanism
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
 from marmix.theory.description import described
 from marmix.theory.efficiency import coefficient_of, rate_of, settle
 from marmix.theory.integrals import Coefficients
 from marmix.theory.rules import Computed, computed
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.covariance import structure
-from marmix.engines import Frame, NumpyEngine
-from marmix.missingness import Mechanism
-from marmix.scores import Gaussians, GaussianScores
-
-Array = NDArray[np.float64]
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
+from marmix.rows import Frame, NumpyEngine
+from marmix.scores.covariance import structure
+from marmix.scores.gaussian import Gaussians, GaussianScores
 
 _NO_FLOOR = float(np.finfo(float).tiny)
 

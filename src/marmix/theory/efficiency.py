@@ -16,16 +16,14 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from marmix.arrays import Array
 from marmix.inference.tables import Table
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
 from marmix.theory.description import Description, described
 from marmix.theory.integrals import REGIMES, Coefficients, Integrals
 from marmix.theory.rules import Computed, computed, mean_over
-
-Array = NDArray[np.float64]
 
 _MEANING = {
     "complete": "every label known",

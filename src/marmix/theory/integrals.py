@@ -9,20 +9,18 @@ import warnings
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marmix.engines import NumpyEngine
+from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer, size_of_mechanism
 from marmix.inference.information import inverse
 from marmix.inference.tables import listed
-from marmix.missingness import Mechanism
+from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
+from marmix.rows import NumpyEngine
 from marmix.theory.boundary import Boundary
 from marmix.theory.description import Description
 from marmix.theory.rules import SHIFTS, Rule, lattice, mean_over, shifted_points
-
-Array = NDArray[np.float64]
 
 REGIMES = ("complete", "mcar", "modelled", "ignored", "unlabelled")
 
@@ -140,7 +138,7 @@ class Integrals:
         return self._outer(mechanism, True, 0.0, coordinates.pull(self._size + size_of_mechanism(mechanism)))
 
     def drivers(self, mechanism: Mechanism) -> list[Array]:
-        """What drives the mechanism (see `marmix.missingness`) at the nodes of every replicate."""
+        """What drives the mechanism (see `marmix.mechanism`) at the nodes of every replicate."""
         theta = self.description.theta
         return [one.sample(theta, mechanism, one.n_rows).drivers for one in self.engines]
 

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-Array = NDArray[np.float64]
+from marmix.arrays import Array
 
 _REACH = 7.5  # standard deviations, beyond which a normal distribution has less than 1e-13 of its mass
 _FINEST = 1e-10  # relative error that rounding and this reach may leave

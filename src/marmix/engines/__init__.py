@@ -1,7 +1,0 @@
-"""Engines hold the rows, map the block function over them and add. The data decide which engine that is."""
-
-from marmix.engines.base import Covariates, Engine, Frame, Piece, Sample, Setting, block_rows
-from marmix.engines.files import FileEngine
-from marmix.engines.memory import NumpyEngine
-
-__all__ = ["Covariates", "Engine", "FileEngine", "Frame", "NumpyEngine", "Piece", "Sample", "Setting", "block_rows"]

@@ -1,0 +1,7 @@
+"""The scikit-learn estimators: validate, encode, delegate."""
+
+from marmix.estimators.choice import MARClassifierCV
+from marmix.estimators.logistic import MARLogisticRegression
+from marmix.estimators.mixture import MARGaussianMixture
+
+__all__ = ["MARClassifierCV", "MARGaussianMixture", "MARLogisticRegression"]

@@ -1,0 +1,121 @@
+"""Checks of what users pass in. Every refusal names the column, class or option, and what to do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from numpy.typing import NDArray
+
+from marmix.fitting import SOLVERS
+from marmix.mechanism import Mechanism
+from marmix.scores.covariance import STRUCTURES
+
+MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
+STARTS = ("labelled", "kmeans")
+START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
+
+
+def check_parameters(params: Mapping[str, Any]) -> None:
+    """Refuse options that no fit could use."""
+    if "covariance_type" in params:
+        _one_of(params, "covariance_type", STRUCTURES)
+        _one_of(params, "solver", SOLVERS)
+        _number(
+            params,
+            "reg_covar",
+            Real,
+            lambda v: 0 < v < 1,
+            "a number between 0 and 1, a fraction of the pooled variance",
+        )
+        _check_init(params)
+    else:
+        _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
+        if params["degree"] not in (1, 2):
+            raise ValueError(f"degree={params['degree']!r} must be 1 or 2.")
+    if params["shape"] is not None:
+        _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
+    if params["link"] is None:
+        if params["shape"] is not None or params["mcar_share"] or params["mechanism_features"]:
+            raise ValueError(
+                "link=None ignores the mechanism: leave shape=None, mcar_share=False and mechanism_features=None with it."
+            )
+        Mechanism.from_link(uncertainty=params["uncertainty"])  # the method of that name works without a mechanism
+    else:
+        Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
+    _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
+    _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    if params["precision"] not in ("double", "single"):
+        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
+    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def _check_init(params: Mapping[str, Any]) -> None:
+    init = params["init"]
+    if isinstance(init, Mapping):
+        unknown = [key for key in init if key not in START_VALUES]
+        if unknown:
+            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
+    else:
+        _one_of(params, "init", STARTS, " or a dict of starting values")
+
+
+def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
+    value = params[name]
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}{more}.")
+
+
+def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[Any], bool], wanted: str) -> None:
+    value = params[name]
+    if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+        raise ValueError(f"{name}={value!r} must be {wanted}.")
+
+
+def check_width(d: int, covariance_type: str = "diag") -> None:
+    """Refuse more features than covariance matrices, or moments, can be afforded for, with what to do instead."""
+    if d > MOST_FEATURES:
+        raise ValueError(
+            f"{d} features: no more than {MOST_FEATURES} are supported. Reduce them first, e.g. make_pipeline(PCA(50), ...)."
+        )
+    if covariance_type in ("full", "tied") and d > MOST_DENSE_FEATURES:
+        raise ValueError(
+            f"{d} features with covariance_type={covariance_type!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "
+            f"no more than {MOST_DENSE_FEATURES} features are supported. Use covariance_type='diag', or reduce the features "
+            "first, e.g. make_pipeline(PCA(50), MARGaussianMixture())."
+        )
+
+
+def feature_columns(features: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
+    """Indices of columns given by name or index."""
+    columns = []
+    if isinstance(features, str):
+        raise ValueError(f"mechanism_features={features!r} must be a list of column names or indices.")
+    for feature in [] if features is None else features:
+        if isinstance(feature, str) and feature in names:
+            columns.append(list(names).index(feature))
+        elif isinstance(feature, Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
+            columns.append(int(feature))
+        else:
+            raise ValueError(f"mechanism_features has {feature!r}, but the columns are {', '.join(names[:20])}.")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"mechanism_features={features!r} names a column twice.")
+    return columns
+
+
+def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:
+    """Components of each class, from a number or a dict by class."""
+    if isinstance(n_components, Mapping):
+        known = classes.tolist()
+        unknown = [key for key in n_components if key not in known]
+        if unknown:
+            raise ValueError(f"n_components names the class {unknown[0]!r}, but the classes are {known}.")
+        counts = [n_components.get(name, 1) for name in known]
+    else:
+        counts = [n_components] * len(classes)
+    for count in counts:
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(
+                f"n_components={n_components!r}: each class needs a whole number of components, at least 1."
+            )
+    return [int(count) for count in counts]

@@ -1,0 +1,103 @@
+"""Expectation-conditional-maximisation: Section S4 of the paper.
+
+The E-step finds responsibilities; their moments are all that the complete-data terms need. CM-step 1 maximises
+
+    Q_1(theta) = sum r_jk log{pi_k N(x_j; k)} + L_miss(theta; alpha, shape)
+
+with the uncertainties recomputed from theta, CM-step 2 maximises L_miss over (alpha, shape, share). Each step can only raise
+L_full.
+"""
+
+import numpy as np
+from scipy.optimize import minimize
+
+from marmix.arrays import Array
+from marmix.fitting.solvers import Fit, Report, better_shape, fit_mechanism, per_row
+from marmix.mechanism import Mechanism
+from marmix.rows import Engine
+from marmix.scores.covariance import Moments
+from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
+
+# Corrections kept by L-BFGS in CM-step 1.
+_MEMORY = 30
+
+
+def ecm(
+    engine: Engine,
+    theta: Gaussians,
+    mechanism: Mechanism | None,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Report,
+) -> Fit:
+    """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
+    total, t = engine.total_weight, engine.tempering
+    tol = max(tol, engine.resolution)
+    model: GaussianScores = engine.model  # type: ignore[assignment]
+    e_step = engine.sums(theta, None)
+    missing = 0.0 if mechanism is None else engine.sums(theta, mechanism, ignorable=False).missing
+    trace = [e_step.ignorable + t * missing]
+    used_up = f"max_iter={max_iter} iterations were used up"
+    converged, reason, looked_around = False, used_up, False
+    for iteration in range(1, max_iter + 1):
+        new_mechanism = mechanism
+        if mechanism is None:
+            new_theta = model.m_step(e_step.moments)
+        else:
+            new_theta = _cm_step_1(engine, model, theta, mechanism, e_step.moments, tol)
+            new_mechanism, missing = fit_mechanism(engine, new_theta, mechanism)
+        e_step = engine.sums(new_theta, None)
+        objective = e_step.ignorable + t * missing
+        if not objective > trace[-1]:
+            # Rounding: nothing is left to gain, and the step is not taken.
+            converged, reason = objective > trace[-1] - tol * total, "no step raises the log-likelihood"
+            break
+        theta, mechanism = new_theta, new_mechanism
+        trace.append(objective)
+        report(iteration, objective)
+        if _still_to_come(trace) < tol * total:
+            converged, reason = True, "the rise still to come is below tol"
+            other = None
+            if not looked_around and mechanism is not None and mechanism.free_shape:
+                looked_around, other = True, better_shape(engine, theta, mechanism, trace[-1] + tol * total)
+            if other is None:
+                break
+            mechanism, converged, reason = other[0], False, used_up
+            trace.append(engine.objective(theta, other[1]))
+    return Fit(theta, mechanism, trace[-1], trace, converged, reason)
+
+
+def _still_to_come(trace: list[float]) -> float:
+    """Aitken's estimate of the rise left in a sequence whose steps shrink geometrically."""
+    if len(trace) < 4:
+        return np.inf
+    before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
+    return np.inf if last >= before else last * last / (before - last) if last > 0.0 else 0.0
+
+
+def _cm_step_1(
+    engine: Engine,
+    model: GaussianScores,
+    theta: Gaussians,
+    mechanism: Mechanism,
+    responsibilities: Moments,
+    tol: float,
+) -> Gaussians:
+    """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
+    total, t = engine.total_weight, engine.tempering
+    chart = GaussianChart(model, theta)
+    base = model.complete_loglik(theta, responsibilities) + t * engine.sums(theta, mechanism, ignorable=False).missing
+
+    def negative(vector: Array) -> tuple[float, Array]:
+        here = chart.theta(vector)
+        sums = engine.sums(here, mechanism, ignorable=False)
+        value = model.complete_loglik(here, responsibilities) + t * sums.missing
+        gradient = chart.gradient(vector, here, responsibilities + sums.moments)
+        return per_row(base - value, gradient, total)
+
+    found = minimize(
+        negative, np.zeros(chart.size), jac=True, method="L-BFGS-B", bounds=[(None, limit) for limit in chart.upper],
+        options={"maxcor": _MEMORY, "ftol": 1e-3 * tol, "gtol": 1e-3 * np.sqrt(tol), "maxiter": 100, "maxls": 40},
+    )  # fmt: skip
+    return chart.theta(found.x) if found.fun < 0.0 else theta

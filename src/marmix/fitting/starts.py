@@ -1,0 +1,208 @@
+"""Starting values, and the axes in which a fit is done."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
+from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX
+from marmix.moments import GroupMoments
+from marmix.rows import Engine, Frame
+from marmix.scores.gaussian import Gaussians, GaussianScores
+
+_SAMPLE = 20_000  # rows that suffice for k-means
+_MECHANISM_ROWS = 4096  # rows that suffice to start the mechanism
+
+
+def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
+    """Refuse constant columns, by name."""
+    sd = np.sqrt(np.diag(covariance))
+    constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > 1e-13 * abs(m)]
+    if constant:
+        raise ValueError(
+            f"column {_listed(constant)} is constant: it tells the classes nothing and leaves its variance at zero. Drop it "
+            "(for instance with sklearn.feature_selection.VarianceThreshold in a pipeline)."
+        )
+
+
+def dependent_columns(covariance: Array, names: Sequence[str]) -> str | None:
+    """The columns of a singular covariance matrix that depend on each other, listed; None where it is regular."""
+    sd = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
+    if values[0] > 1e-13 * len(sd):
+        return None
+    involved = np.abs(vectors[:, 0]) > 1e-3
+    return _listed([name for name, is_in in zip(names, involved, strict=True) if is_in])
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def prior_rows(d: int) -> float:
+    """How many rows the pooled covariance counts for where a class is shrunk to it: just enough to be regular."""
+    return d + 1.0
+
+
+def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: GroupMoments, singular: bool) -> Frame:
+    """Axes in which the pooled within-class covariance of the labelled rows is the identity.
+
+    Few labels are no danger: the pooled matrix is shrunk to that of all rows, and to its diagonal where that is singular.
+    """
+    prior = prior_rows(len(mean))
+    target = covariance + np.diag(np.diag(covariance)) if singular else covariance
+    pooled = (labelled.scatter.sum(axis=0) + prior * target) / (labelled.weight.sum() + prior)
+    return Frame(mean, model.structure.whitener(pooled))
+
+
+def labelled_start(
+    model: GaussianScores, frame: Frame, labelled: GroupMoments, rng: np.random.RandomState | None = None
+) -> Gaussians:
+    """Class moments of the labelled rows, covariances shrunk to the pooled one; one component a class.
+
+    With `rng` the start is shaken for a restart: means by about the error of a mean of a few rows, covariances by up to
+    a factor of two.
+    """
+    d = labelled.mean.shape[1]
+    mu = (labelled.mean - frame.centre) @ frame.whitener.T
+    scatter = frame.whitener @ labelled.scatter @ frame.whitener.T
+    prior = prior_rows(d)
+    covariances = (scatter + prior * np.eye(d)) / (labelled.weight + prior)[:, None, None]
+    log_pi = np.log(labelled.weight / labelled.weight.sum())
+    if rng is not None:
+        mu = mu + 0.5 * rng.normal(size=mu.shape)
+        covariances = covariances * np.exp2(rng.uniform(-1.0, 1.0, size=len(mu)))[:, None, None]
+    return Gaussians(
+        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
+    )
+
+
+def _few_rows(engine: Engine) -> tuple[Array, Array, list[int]]:
+    """Features and weights of a sample, and where its classes begin."""
+    few = engine.thinned(min(_SAMPLE, engine.n_rows))
+    (x, cuts, w, _) = next(iter(few.pieces(few.n_rows)))
+    return x, np.asarray(w), cuts
+
+
+def split_start(
+    engine: Engine,
+    model: GaussianScores,
+    single: GaussianScores,
+    base: Gaussians,
+    rng: np.random.RandomState,
+    names: list[Any],
+) -> Gaussians:
+    """Several components a class: k-means within the rows of each class, the unlabelled ones assigned by `base`."""
+    x, w, cuts = _few_rows(engine)
+    assigned = single.scores(base, x).argmax(axis=0)
+    for k, (a, b) in enumerate(pairwise(cuts)):
+        assigned[a:b] = k
+    cluster = np.zeros(x.shape[1], dtype=int)
+    first = np.concatenate([[0], np.cumsum(model.counts)])
+    for k, count in enumerate(model.counts):
+        rows = np.flatnonzero(assigned == k)
+        distinct = len(np.unique(x[:, rows], axis=1).T) if len(rows) < 50 * count else len(rows)
+        if distinct < count:
+            raise ValueError(
+                f"n_components={count} for class {names[k]!r}, to which {len(rows)} rows belong at the start, {distinct} of "
+                "them distinct: ask for fewer components of it."
+            )
+        groups = KMeans(count, n_init=3, random_state=rng).fit(x[:, rows].T, sample_weight=w[rows])
+        cluster[rows] = first[k] + groups.labels_
+    return _cluster_moments(model, x, w, cluster)
+
+
+def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
+    """The paper's start: k-means with ten starts, clusters given to the classes whose labels they hold."""
+    (x, w, cuts), clusters = _few_rows(engine), int(sum(model.counts))
+    labels = KMeans(clusters, n_init=10, random_state=rng).fit(x.T, sample_weight=w).labels_
+    votes = np.zeros((clusters, len(model.counts)))
+    for k, (a, b) in enumerate(pairwise(cuts)):
+        votes[:, k] = np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
+    # one column for every component, so that each class gets as many clusters as it has components
+    cluster, component = linear_sum_assignment(-votes[:, model.owner])
+    renamed = np.empty(clusters, dtype=int)
+    renamed[cluster] = component
+    return _cluster_moments(model, x, w, renamed[labels])
+
+
+def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer]) -> Gaussians:
+    components, d = int(sum(model.counts)), len(x)
+    weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
+    prior = prior_rows(d)
+    for c in range(components):
+        own = cluster == c
+        weight[c] = w[own].sum()
+        mu[c] = x[:, own] @ w[own] / weight[c]
+        centred = x[:, own] - mu[c][:, None]
+        covariances[c] = ((centred * w[own]) @ centred.T + prior * np.eye(d)) / (weight[c] + prior)
+    log_pi = np.log(weight / weight.sum())
+    return Gaussians(
+        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
+    )
+
+
+def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any]) -> Gaussians:
+    """The user's own weights, means and covariances, in the shapes of the fitted attributes; `base` where not given."""
+    log_pi, mu, chol = base
+    components, d = mu.shape
+    if "weights" in values:
+        weights = _shaped(values, "weights", (components,))
+        if not (weights > 0).all():
+            raise ValueError("init['weights'] must be positive.")
+        log_pi = np.log(weights / weights.sum())
+    if "means" in values:
+        mu = (_shaped(values, "means", (components, d)) - frame.centre) @ frame.whitener.T
+    if "covariances" in values:
+        shape = model.structure.covariances(chol, frame.unwhitener).shape
+        given = _shaped(values, "covariances", shape)
+        if not model.structure.positive(given):
+            raise ValueError("init['covariances'] are not positive definite.")
+        chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
+    return Gaussians(log_pi, mu, chol)
+
+
+def _between(values: dict[str, Any], name: str, upper: float) -> float:
+    value = float(_shaped(values, name, ()))
+    if not 0.0 <= value <= upper:
+        raise ValueError(f"init[{name!r}]={value:g} must lie between 0 and {upper:g}.")
+    return value
+
+
+def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
+    try:
+        array = np.asarray(values[name], dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"init[{name!r}] must be numbers of shape {shape}; got {values[name]!r}.") from None
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"init[{name!r}] must be finite numbers of shape {shape}, as in {name}_; got {array.shape}.")
+    return array
+
+
+def mechanism_start(engine: Engine, theta: Gaussians, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
+    """alpha roughly fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
+
+    The user's `values` of alpha, shape and share come first; the last two only where they are free.
+    """
+    if "shape" in values and mechanism.free_shape:
+        mechanism = replace(mechanism, shape=_between(values, "shape", SHAPE_MAX))
+    if "share" in values and mechanism.free_share:
+        mechanism = replace(mechanism, share=_between(values, "share", SHARE_MAX))
+    if "alpha" in values:
+        alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
+        return replace(mechanism, alpha=tuple(alpha.tolist()))
+    drivers, labelled, weight = engine.sample(theta, mechanism, _MECHANISM_ROWS)
+    w = np.ones(drivers.shape[1]) if weight is None else weight
+    rate = float(w[labelled:].sum() / w.sum())
+    mechanism = mechanism.starting(rate)
+    for _ in range(3):
+        mechanism = mechanism.scored(drivers, labelled, w)
+    return mechanism

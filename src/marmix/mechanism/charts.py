@@ -1,0 +1,166 @@
+"""Coordinates in which a mechanism is fitted, and the climb to the top in them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from marmix.arrays import Array
+from marmix.mechanism.links import eta_at, hazard, stretch
+
+Mechanism = Any  # the class of that name is in missingness.py, which imports this file
+
+# Beyond this shape the curve is its limit, q = 1 - exp(-max(0, eta / shape)), to within what any sample can tell.
+SHAPE_MAX = 100.0
+# A share that leaves no room for the rest of the mechanism is not a mechanism.
+SHARE_MAX = 0.999
+# Least information about a shape or share: a row of an unidentified one still counts as if its error were ten, so that steps in
+# it stay finite.
+_UNIDENTIFIED = 0.1
+
+
+class MechanismChart:
+    """Free coordinates of a mechanism around a reference, scaled by its information there.
+
+    alpha is carried by the hazard at the mean uncertainty and its relative slope there, ``b_0 = log n(ubar)`` and
+    ``b_1 = d log n / du`` (and likewise for covariates), whose meaning does not change with the shape; alpha itself grows
+    with it without limit. The shape is carried by ``shape / (1 + shape)``, so that infinity is near. Moving the shape or the
+    share takes b along such that the likelihood stays put to second order. Only the shape and the share are bounded,
+    each by its own coordinate.
+
+    Parameters
+    ----------
+    reference : Mechanism
+    drivers : array of shape (1 + L, n)
+        Uncertainty, and covariates below it.
+    weight : array of shape (n,) or None
+    """
+
+    def __init__(self, reference: Mechanism, drivers: Array, weight: Array | None):
+        w = np.ones(drivers.shape[1]) if weight is None else weight
+        self.reference = reference
+        information, self.centre = reference.information(drivers, w)
+        self.n_slopes = len(drivers)
+        level = 1 + self.n_slopes  # how many coordinates carry alpha; then come shape and share
+        free = ((level, reference.free_shape), (level + 1, reference.free_share))
+        self._free = [i for i, is_free in free if is_free]
+        self.size = level + len(self._free)
+        with np.errstate(all="ignore"):
+            h = hazard(reference.eta(self.centre[:, None]), reference.shape)
+        n, slope = np.clip(float(h.n[0]), 1e-300, 1e300), float(h.slope[0])
+        slopes = np.array(reference.alpha[1:]) * slope / n
+        self.place = np.array([np.log(n), *slopes, reference.shape / (1.0 + reference.shape), reference.share])
+        jacobian = self.jacobian_at(self.place)
+        information = jacobian.T @ (information / w.sum()) @ jacobian
+        values, vectors = np.linalg.eigh(information[:level, :level])
+        self._to_level = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1] + 1e-12))
+        across = information[:level, self._free]
+        self._shear = self._to_level @ (self._to_level.T @ across)
+        left = np.diag(information)[self._free] - np.einsum("ij,ij->j", across, self._shear)
+        self._scale = 1.0 / np.sqrt(np.maximum(left, _UNIDENTIFIED**2))
+
+    @property
+    def scale_of_shape(self) -> float:
+        """How much shape / (1 + shape) moves with its coordinate, where the shape is free."""
+        return float(self._scale[0])
+
+    @property
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """Bounds of the coordinates, for scipy."""
+        level = 1 + self.n_slopes
+        upper = np.array([SHAPE_MAX / (1.0 + SHAPE_MAX), SHARE_MAX])[np.array(self._free, dtype=int) - level]
+        at = self.place[self._free]
+        low, high = -at / self._scale, np.maximum(upper - at, 0.0) / self._scale
+        return [(None, None)] * level + list(zip(low.tolist(), high.tolist(), strict=True))
+
+    def _place(self, vector: Array) -> Array:
+        """(b, shape / (1 + shape), share) at these coordinates."""
+        level = 1 + self.n_slopes
+        place = self.place.copy()
+        moved = self._scale * vector[level:]
+        place[self._free] += moved
+        place[:level] += self._to_level @ vector[:level] - self._shear @ moved
+        place[level] = 0.0 if place[level] < 1e-15 else place[level]  # the bound, up to rounding
+        place[level + 1] = max(place[level + 1], 0.0)
+        return place
+
+    def mechanism(self, vector: Array) -> Mechanism:
+        """The mechanism at these coordinates."""
+        return self.mechanism_at(self._place(vector))
+
+    def with_shape(self, shape: float) -> Mechanism:
+        """The reference with another shape, the hazard at the centre and its slope kept."""
+        place = self.place.copy()
+        place[1 + self.n_slopes] = shape / (1.0 + shape)
+        return self.mechanism_at(place)
+
+    def mechanism_at(self, place: Array) -> Mechanism:
+        """The mechanism at ``place = (b, shape / (1 + shape), share)``."""
+        b_0, *b, rho, share = place
+        shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
+        n = np.exp(np.clip(b_0, -690.0, 690.0))
+        slopes = np.array(b) * stretch(shape * n)[0]
+        alpha = (float(eta_at(n, shape) - slopes @ self.centre), *slopes.tolist())
+        return replace(self.reference, alpha=alpha, shape=shape, share=float(share))
+
+    def jacobian_at(self, place: Array) -> Array:
+        """d(alpha, shape, share) / d(place)."""
+        k = self.n_slopes
+        b_0, b, rho = place[0], place[1 : 1 + k], place[1 + k]
+        shape = rho / (1.0 - rho)
+        n = np.exp(np.clip(b_0, -690.0, 690.0))
+        ratio, growth = stretch(shape * n)
+        eta_by_shape = 0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape  # d eta / d shape at fixed hazard
+        jacobian = np.zeros((k + 3, k + 3))
+        jacobian[1 : 1 + k, 0] = b * growth * shape * n
+        jacobian[1 : 1 + k, 1 : 1 + k] = ratio * np.eye(k)
+        jacobian[1 : 1 + k, 1 + k] = b * growth * n
+        jacobian[0] = -self.centre @ jacobian[1 : 1 + k]
+        jacobian[0, 0] += ratio
+        jacobian[0, 1 + k] += eta_by_shape
+        jacobian[: 1 + k, 1 + k] *= (1.0 + shape) ** 2
+        jacobian[1 + k, 1 + k] = (1.0 + shape) ** 2
+        jacobian[2 + k, 2 + k] = 1.0
+        return jacobian
+
+    def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
+        """Chain rule from the score in (alpha, shape, share) to the coordinates."""
+        level = 1 + self.n_slopes
+        by_place = np.array([*alpha, shape, share]) @ self.jacobian_at(self._place(vector))
+        own = by_place[self._free] - self._shear.T @ by_place[:level]
+        return np.concatenate([self._to_level.T @ by_place[:level], self._scale * own])
+
+
+def climb(
+    mechanism: Mechanism,
+    chart_of: Callable[[Mechanism], MechanismChart],
+    evaluate: Callable[[Mechanism], tuple[float, Array, float, float]],
+    total: float,
+) -> tuple[Mechanism, float]:
+    """The nearest maximum of L_miss, by quasi-Newton in a chart that is renewed until the maximum stays put.
+
+    `evaluate` gives L_miss and its score in alpha, shape and share; `total` is the weight of all rows.
+    """
+    reached = evaluate(mechanism)[0]
+    for _ in range(10):
+        chart = chart_of(mechanism)
+
+        def negative(vector: Array, chart: MechanismChart = chart, base: float = reached) -> tuple[float, Array]:
+            loglik, *score = evaluate(chart.mechanism(vector))
+            gradient = -chart.gradient(vector, *score) / total  # type: ignore[arg-type]
+            if not (np.isfinite(loglik) and np.isfinite(gradient).all()):
+                return 1e10, np.zeros_like(gradient)
+            return (base - loglik) / total, gradient
+
+        found = minimize(
+            negative, np.zeros(chart.size), jac=True, method="L-BFGS-B", bounds=chart.bounds,
+            options={"ftol": 1e-12, "gtol": 1e-8, "maxiter": 100},
+        )  # fmt: skip
+        if found.fun >= 0.0:
+            break
+        mechanism, reached = chart.mechanism(found.x), reached - found.fun * total
+        if found.fun > -1e-10:
+            break
+    return mechanism, reached

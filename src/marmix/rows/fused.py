@@ -1,0 +1,400 @@
+"""One value-and-gradient pass on a CUDA device in two Triton kernels; what they compute is `block_sums`.
+
+Array operations write and read dozens of numbers a row between x and the sums. Here x is read twice, and ``G`` written and read:
+
+    a row    x -> scores -> posteriors -> uncertainty -> hazard -> G and six sums   `_rows`, vector arithmetic
+    a class  ``sum_j G_jk [1; x_j] [1; x_j]'``                                      `_moments`, tensor cores
+
+A score is a polynomial, ``s_k = w_0 + sum_i x_i (w_i + sum_{j >= i} w_ij x_j)``, with all products, squares alone or neither. Its
+moments are a triangle of the second kernel's matrix, or its first row and diagonal, or its first row. For more than
+`_MOST_FEATURES` features the score model's own matrix products give scores and moments, and only what is between them is fused.
+
+All is in double precision and as exact at both ends as `uncertainty` and `links`. Sums are made in one order, so the same
+device gives the same bits again. Nothing waits for the host.
+"""
+# Kernels are Triton, not quite Python: tuples grow by addition, and most arguments have no type.
+# ruff: noqa: RUF005
+# mypy: disable-error-code="no-untyped-def, assignment"
+
+from itertools import pairwise
+from math import factorial, log
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from marmix.arrays import ones_beside
+from marmix.likelihood import Sums
+from marmix.mechanism import Mechanism
+from marmix.scores.covariance import Moments
+from marmix.scores.gaussian import GaussianScores
+from marmix.scores.linear import LinearScores
+
+# How the kernels are cut: rows of a tile, warps that share it, tiles that a program walks over. ROWS by the number of classes: a
+# thread holds tile / (32 warps) rows; with more it reads coefficients less often, and needs more registers. MOMENTS by the
+# length that [1; x] is padded to.
+ROWS = {2: (128, 4, 16), 5: (256, 4, 8), 1000: (128, 4, 16)}
+MOMENTS = {16: (64, 1, 64), 32: (32, 1, 128), 64: (32, 4, 128)}
+_MOST_FEATURES = max(MOMENTS) - 1
+
+# Entries of G in a block of rows, and of the whitened rows where they are formed: 1/4 and 2 GiB, far more than fills a device.
+_BLOCK_G, _BLOCK_WIDE = 2**25, 2**28
+
+_LARGEST = tl.constexpr(torch.finfo(torch.float64).max)
+_EXPM1 = tl.constexpr(tuple(1.0 / factorial(i) for i in range(14)))
+_MOST_CLASSES = 32  # a row's scores are in registers
+_MEASURES = ("margin", "entropy", "gini")
+_FAR_UP, _SMALL_SHAPE, _NO_SHAPE = 690.0, 0.01, 1e-290  # as in `links`; 1 / shape overflows below the last
+
+
+# fmt: off
+# Functions of rows: 1-d tensors with an entry a row. Tuples have one for every class.
+
+@triton.jit
+def _log1p(x):
+    """``log(1 + x)`` for x >= 0, with Kahan's correction of the rounded sum."""
+    u = 1.0 + x
+    rounded = u - 1.0
+    return tl.where(rounded == 0.0, x, tl.log(u) * (x / rounded))
+
+@triton.jit
+def _expm1(x):
+    """``exp(x) - 1``, near 0 by Taylor's series: the remainder is below 0.35^13 / 14!."""
+    series = tl.zeros_like(x)
+    for i in tl.static_range(13, 0, -1):
+        series = series * x + _EXPM1[i]
+    return tl.where(tl.abs(x) < 0.35, series * x, tl.exp(x) - 1.0)
+
+@triton.jit
+def _posterior(s, K: tl.constexpr):
+    """The two largest scores, ``rest`` and ``tau``; see `uncertainty.posterior`."""
+    top, second = tl.maximum(s[0], s[1]), tl.minimum(s[0], s[1])
+    for k in tl.static_range(2, K):
+        second = tl.maximum(second, tl.minimum(top, s[k]))
+        top = tl.maximum(top, s[k])
+    if K == 2:
+        rest = tl.exp(second - top)
+        ratio = [tl.where(v == top, 1.0, rest) for v in s]
+    else:
+        ratio = [tl.exp(v - top) for v in s]
+        rest, ties = tl.zeros_like(top), tl.zeros_like(top) - 1.0  # other classes that tie with the leading one
+        for k in tl.static_range(K):
+            rest += tl.where(s[k] == top, 0.0, ratio[k])
+            ties += tl.where(s[k] == top, 1.0, 0.0)
+        rest += ties
+    inverse = 1.0 / (1.0 + rest)
+    return top, second, rest, [v * inverse for v in ratio]
+
+@triton.jit
+def _measured(s, top, second, rest, tau, log1p_rest, K: tl.constexpr, MEASURE: tl.constexpr):
+    """The uncertainty and its slopes in the scores; see `uncertainty`."""
+    u, slopes = tl.zeros_like(top), ()
+    inverse = 1.0 / (1.0 + rest)
+    if MEASURE == "margin":
+        delta = -_expm1(second - top) * inverse
+        short = (rest + (rest if K == 2 else tl.exp(second - top))) * inverse
+        u = delta * delta
+        followed = u < 0.0  # of classes that tie the first follows; where leading ones tie delta is zero
+        for k in tl.static_range(K):
+            follows = (s[k] == second) & (followed == 0)
+            followed = followed | follows
+            slope = tl.where(s[k] == top, short, tl.where(follows, -1.0, 0.0) - delta)
+            slopes = slopes + (slope * tau[k] * (2.0 * delta),)
+    elif MEASURE == "entropy":
+        surprise = [top - v + log1p_rest for v in s]  # -log tau
+        for k in tl.static_range(K):
+            u += tau[k] * surprise[k]
+        for k in tl.static_range(K):
+            slopes = slopes + (tau[k] * (surprise[k] - u),)
+    else:
+        complement = ()  # 1 - tau
+        for k in tl.static_range(K):
+            complement = complement + (tl.where(s[k] == top, rest * inverse, 1.0 - tau[k]),)
+            u += tau[k] * complement[k]
+        for k in tl.static_range(K):
+            slopes = slopes + (2.0 * tau[k] * (complement[k] - u),)
+    return u, slopes
+
+@triton.jit
+def _hazard(eta, shape, rate, far_up, SHAPE: tl.constexpr):
+    """``n``, ``dn/deta`` and ``dn/dshape``, with rate 1 / shape; see `links.hazard`."""
+    if SHAPE == "zero":
+        n = tl.exp(eta)
+        return n, tl.minimum(n, _LARGEST), tl.maximum(-0.5 * n * n, -_LARGEST)
+    near = tl.minimum(eta, far_up)  # from there on log1p(e^y) is y, and the slope 1 / shape
+    growth = tl.exp(near)
+    product = shape * growth
+    inverse = 1.0 / (1.0 + product)
+    log1p_product = _log1p(product) + (eta - near)
+    n = tl.where(eta < -345.0, growth, log1p_product * rate)  # where the product would underflow
+    shape_slope = (product * inverse - log1p_product) * rate * rate
+    if SHAPE == "small":
+        series = tl.zeros_like(eta)
+        for i in tl.static_range(13, -1, -1):
+            series = (i + 1) / (i + 2) - product * series
+        shape_slope = tl.where(product < 0.05, -series * growth * growth, shape_slope)
+        shape_slope = tl.maximum(shape_slope, -_LARGEST)
+    return n, growth * inverse, shape_slope
+
+@triton.jit
+def _middle(s, own, weight, numbers, K: tl.constexpr, LABELLED: tl.constexpr, JOINT: tl.constexpr, IGNORABLE: tl.constexpr,
+            MEASURE: tl.constexpr, SHAPE: tl.constexpr, FREE_SHAPE: tl.constexpr, SHARE: tl.constexpr):
+    """Terms of the six sums, and G, from the scores of rows of class `own`, or of unlabelled ones."""
+    alpha_0, alpha_1, shape, rate, far_up, extra, tempering = numbers
+    top, second, rest, tau = _posterior(s, K)
+    log1p_rest = _log1p(rest)
+    g = [tl.zeros_like(v) for v in s]
+    loglik, value, by_eta, by_u, by_shape, by_share = g[0], g[0], g[0], g[0], g[0], g[0]
+    if MEASURE != "none":
+        u, slopes = _measured(s, top, second, rest, tau, log1p_rest, K, MEASURE)
+        eta = alpha_1 * u + alpha_0
+        n, slope, shape_slope = _hazard(eta, shape, rate, far_up, SHAPE)
+        if SHARE:
+            n += extra
+        if LABELLED:
+            value, by_share, by_eta = -n, by_share - 1.0, -slope
+        else:
+            by_share = 1.0 / _expm1(n)  # the odds against a missing label, and d log q / dn
+            value, by_eta = -_log1p(by_share), by_share * slope
+            if not SHARE:  # far down log q is eta
+                value = tl.where(eta < -690.0, eta, value)
+                by_eta = tl.where(eta < -690.0, 1.0, by_eta)
+                by_share = tl.minimum(by_share, _LARGEST)
+        value, by_share, by_eta = value * weight, by_share * weight, by_eta * weight
+        by_u, pull = by_eta * u, by_eta * (tempering * alpha_1)
+        g = [pull * v for v in slopes]
+        if FREE_SHAPE:
+            by_shape = by_share * shape_slope
+    if IGNORABLE:
+        sign: tl.constexpr = 1.0 if JOINT else -1.0  # the normaliser counts for unlabelled rows, or against labelled ones
+        added = ()
+        for k in tl.static_range(K):
+            g_k = g[k]
+            if LABELLED:
+                loglik += tl.where(own == k, s[k], 0.0)
+                g_k += tl.where(own == k, weight, 0.0)
+            if LABELLED != JOINT:
+                g_k += sign * tau[k] * weight
+            added = added + (g_k,)
+        g = added
+        if LABELLED != JOINT:
+            loglik += sign * (top + log1p_rest)
+        loglik *= weight
+    return (loglik, value, by_eta, by_u, by_shape, by_share), g
+
+@triton.jit
+def _polynomial(x, stride, coefficients, rows, live, K: tl.constexpr, D: tl.constexpr, PRODUCTS: tl.constexpr):
+    """Scores from the coefficients (K, P) of ``[1, x, products of x]``."""
+    P: tl.constexpr = 1 + D + (D * (D + 1) // 2 if PRODUCTS == "all" else D if PRODUCTS == "squares" else 0)
+    zero = tl.zeros_like(rows).to(tl.float64)
+    s = ()
+    for k in tl.static_range(K):
+        s = s + (zero + tl.load(coefficients + k * P),)
+    left, pair = x, coefficients + 1 + D
+    for i in range(D):
+        x_i = tl.load(left + rows, mask=live, other=0.0)
+        right, inner, scored = left, (), ()
+        for k in tl.static_range(K):
+            inner = inner + (zero + tl.load(coefficients + 1 + i + k * P),)
+        for _ in range(i, D if PRODUCTS == "all" else i + 1 if PRODUCTS == "squares" else i):
+            x_j, longer = tl.load(right + rows, mask=live, other=0.0), ()
+            for k in tl.static_range(K):
+                longer = longer + (inner[k] + tl.load(pair + k * P) * x_j,)
+            inner, right, pair = longer, right + stride, pair + 1
+        for k in tl.static_range(K):
+            scored = scored + (s[k] + x_i * inner[k],)
+        s, left = scored, left + stride
+    return s
+
+# no alignment: threads then take neighbouring rows in turn, and loads need no vectors, which masks would break
+@triton.jit(do_not_specialize=["stride", "g_stride", "begin", "end", "own"], do_not_specialize_on_alignment=["x", "weights", "g"])
+def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int64, end: tl.int64, own: tl.int32,
+          alpha_0: tl.float64, alpha_1: tl.float64, shape: tl.float64, rate: tl.float64, far_up: tl.float64,
+          extra: tl.float64, tempering: tl.float64, K: tl.constexpr, D: tl.constexpr, PRODUCTS: tl.constexpr,
+          WEIGHTED: tl.constexpr, LABELLED: tl.constexpr, JOINT: tl.constexpr, IGNORABLE: tl.constexpr, MEASURE: tl.constexpr,
+          SHAPE: tl.constexpr, FREE_SHAPE: tl.constexpr, SHARE: tl.constexpr, TILE: tl.constexpr, STEPS: tl.constexpr):
+    """G of rows ``begin:end``, of class `own` or unlabelled, and their six sums; with PRODUCTS "given" `g` holds the scores."""
+    total = [tl.zeros((TILE,), tl.float64) for _ in (0, 1, 2, 3, 4, 5)]
+    for step in range(STEPS):
+        rows = (begin // TILE + tl.program_id(0).to(tl.int64) * STEPS + step) * TILE + tl.arange(0, TILE)
+        live = (rows >= begin) & (rows < end)
+        s = ()
+        if PRODUCTS == "given":
+            for k in tl.static_range(K):
+                s = s + (tl.load(g + k * g_stride + rows, mask=live, other=0.0),)
+        else:
+            s = _polynomial(x, stride, coefficients, rows, live, K, D, PRODUCTS)
+        weight = tl.load(weights + rows, mask=live, other=0.0) if WEIGHTED else tl.full((TILE,), 1.0, tl.float64)
+        numbers = (alpha_0, alpha_1, shape, rate, far_up, extra, tempering)
+        terms, gradient = _middle(s, own, weight, numbers, K, LABELLED, JOINT, IGNORABLE, MEASURE, SHAPE, FREE_SHAPE, SHARE)
+        total = [total[q] + tl.where(live, terms[q], 0.0) for q in (0, 1, 2, 3, 4, 5)]
+        for k in tl.static_range(K):
+            tl.store(g + k * g_stride + rows, gradient[k], mask=live)
+    for q in tl.static_range(6):
+        tl.store(partial + tl.program_id(0) * 6 + q, tl.sum(total[q], axis=0))
+
+@triton.jit(do_not_specialize=["end"])
+def _moments(x, stride, ones, g, g_stride, partial, end: tl.int64,
+             K: tl.constexpr, D: tl.constexpr, SIDE: tl.constexpr, TILE: tl.constexpr, STEPS: tl.constexpr):
+    """Sums of ``G_k [1; x] [1; x]'``, (SIDE, SIDE), over a run of tiles of the rows ``:end``, for one class."""
+    i, t = tl.arange(0, SIDE), tl.arange(0, TILE)
+    feature = x + (i - 1).to(tl.int64) * stride
+    weights = g + tl.program_id(0).to(tl.int64) * g_stride
+    run = tl.program_id(1).to(tl.int64)
+    total = tl.zeros((SIDE, SIDE), tl.float64)
+    for step in range(STEPS):
+        rows = (run * STEPS + step) * TILE + t
+        live = rows < end
+        # ones from memory: put in later, they would send x_1 through shared memory twice
+        place = tl.where(i[:, None] == 0, ones + t[None, :], feature[:, None] + rows[None, :])
+        x_1 = tl.load(place, mask=(i <= D)[:, None] & live[None, :], other=0.0)
+        g_k = tl.load(weights + rows, mask=live, other=0.0)
+        total += tl.dot(x_1 * g_k[None, :], tl.trans(x_1), out_dtype=tl.float64)
+    tl.store(partial + ((run * K + tl.program_id(0)) * SIDE + i[:, None]) * SIDE + i[None, :], total)
+
+
+# fmt: on
+# What the host does: cut the rows into blocks, launch, add.
+
+
+def _case(model: Any, mechanism: Mechanism | None, ignorable: bool, tempering: float) -> dict[str, Any]:
+    """A likelihood as `_rows` takes it: numbers, and switches that are compiled in."""
+    m = Mechanism() if mechanism is None else mechanism
+    shape = m.shape if m.shape > _NO_SHAPE else 0.0
+    rate, far_up = (1.0 / shape, _FAR_UP - max(log(shape), 0.0)) if shape else (0.0, _FAR_UP)
+    return {
+        "alpha_0": float(m.alpha[0]), "alpha_1": float(m.alpha[1]), "shape": float(shape), "rate": float(rate),
+        "far_up": far_up, "extra": m.extra, "tempering": float(tempering),
+        "K": model.n_classes, "JOINT": model.joint, "IGNORABLE": ignorable,
+        "MEASURE": "none" if mechanism is None else m.uncertainty,
+        "SHAPE": "zero" if not shape else "small" if m.free_shape and shape <= _SMALL_SHAPE else "plain",
+        "FREE_SHAPE": m.free_shape, "SHARE": m.share > 0.0,
+    }  # fmt: skip
+
+
+def _fill(g: Tensor, x: Tensor, weight: Tensor | None, cuts: list[int], coefficients: Tensor, case: Any) -> Tensor:
+    """Write G of a block of rows; their six sums."""
+    tile, warps, steps = next(cut for most, cut in ROWS.items() if g.shape[0] <= most)
+    sums = torch.zeros(6, dtype=x.dtype, device=x.device)
+    for own, (begin, end) in enumerate(pairwise([*cuts, g.shape[1]])):
+        if begin == end:
+            continue
+        programs = triton.cdiv(triton.cdiv(end, tile) - begin // tile, steps)
+        partial = torch.empty((programs, 6), dtype=x.dtype, device=x.device)
+        _rows[(programs,)](
+            x, x.stride(0), coefficients, x if weight is None else weight, g, g.stride(0), partial, begin, end, own,
+            D=x.shape[0], WEIGHTED=weight is not None, LABELLED=own < g.shape[0],
+            TILE=tile, STEPS=steps, num_warps=warps, **case,
+        )  # fmt: skip
+        sums += partial.sum(0)
+    return sums
+
+
+def _squares(g: Tensor, x: Tensor) -> Tensor:
+    """``sum_j G_jk [1; x_j] [1; x_j]'`` over a block of rows, (K, 1 + d, 1 + d)."""
+    (classes, n), d = g.shape, x.shape[0]
+    side, (tile, warps, steps) = next((most, cut) for most, cut in MOMENTS.items() if d < most)
+    runs = triton.cdiv(triton.cdiv(n, tile), steps)
+    partial = torch.empty((runs, classes, side, side), dtype=x.dtype, device=x.device)
+    _moments[(classes, runs)](
+        x, x.stride(0), torch.ones(tile, dtype=x.dtype, device=x.device), g, g.stride(0), partial, n,
+        K=classes, D=d, SIDE=side, TILE=tile, STEPS=steps, num_warps=warps,
+    )  # fmt: skip
+    return partial.sum(0)[:, : 1 + d, : 1 + d]
+
+
+def _products(model: Any) -> str:
+    """Products of features that the scores are made of; empty where no kernel knows the model."""
+    if isinstance(model, LinearScores):
+        return "all" if model.degree == 2 else "none"
+    if isinstance(model, GaussianScores) and model.single:
+        return model.structure.products
+    return ""
+
+
+def _coefficients(model: Any, prepared: Tensor) -> Tensor:
+    """Coefficients (K, P) of ``[1, x, products]`` in the scores, from what the model prepares."""
+    if isinstance(model, LinearScores) and model.vectors == 1:
+        return torch.cat([torch.zeros_like(prepared), prepared])
+    if prepared.ndim == 2:
+        return prepared.contiguous()
+    white = prepared[:, 1:, :]  # `WideFull` whitens rows by it and takes their squared length
+    row, column = torch.triu_indices(white.shape[2], white.shape[2], device=white.device)
+    coefficients = (white.mT @ white)[:, row, column] * (0.5 * (row == column) - 1.0)
+    coefficients[:, 0] += prepared[:, 0, 0]
+    return coefficients
+
+
+def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
+    """``sum_j G_jk [1; x_j] [1; x_j]'`` as the model's `block_moments` gives it."""
+    if isinstance(model, LinearScores):
+        squares = squares[-model.vectors :]
+    elif whitened:
+        return torch.cat([squares[:, 0, :1], squares[:, 1:].flatten(1)], dim=1)
+    if _products(model) == "all":
+        row, column = torch.triu_indices(squares.shape[2], squares.shape[2], device=squares.device)
+        return squares[:, row, column]
+    diagonal = squares.diagonal(dim1=1, dim2=2)[:, 1:]
+    return torch.cat([squares[:, 0], diagonal], dim=1) if _products(model) == "squares" else squares[:, 0]
+
+
+def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
+    """Whether `fused_sums` knows this likelihood and, where they are given, rows like `x`."""
+    if mechanism is not None and (mechanism.uncertainty not in _MEASURES or len(mechanism.alpha) != 2):
+        return False
+    there = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
+    known = bool(_products(model)) and model.n_classes <= _MOST_CLASSES
+    return there and known and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
+
+
+def fused_sums(
+    x: Tensor,
+    cuts: list[int],
+    weight: Tensor | None,
+    model: Any,
+    prepared: Tensor,
+    mechanism: Mechanism | None,
+    ignorable: bool = True,
+    tempering: float = 1.0,
+    wide: bool | None = None,
+) -> Sums:
+    """`block_sums` of rows on a device, with tensors there for arrays and numbers.
+
+    Parameters
+    ----------
+    x : tensor of shape (d, n)
+        Sorted rows as columns.
+    cuts, weight, model, mechanism, ignorable, tempering
+        As `block_sums` takes them.
+    prepared : tensor
+        The score model's parameters, from its `prepare`.
+    wide : bool or None
+        Whether scores and moments are the model's own matrix products; None where there are many features.
+    """
+    if not supports(model, mechanism, x):
+        raise ValueError("There is no kernel for these rows or this likelihood: use block_sums, as `supports` says.")
+    (d, n), classes, parts = x.shape, model.n_classes, []
+    wide = d > _MOST_FEATURES if wide is None else wide
+    coefficients = prepared if wide else _coefficients(model, prepared)
+    case = _case(model, mechanism, ignorable, tempering) | {"PRODUCTS": "given" if wide else _products(model)}
+    size = max((_BLOCK_WIDE // (1 + d) if wide else _BLOCK_G) // classes // 4096, 1) * 4096
+    for start in range(0, n, size):
+        rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
+        own = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in cuts]
+        if wide:
+            phi = ones_beside(rows, model.n_features())
+            phi[1 : 1 + d] = rows
+            model.fill(phi)
+            g = model.block_scores(prepared, phi)[0].contiguous()
+        else:
+            g = torch.empty((classes, rows.shape[1]), dtype=x.dtype, device=x.device)
+        total: Any = _fill(g, rows, w, own, coefficients, case)
+        moments: Any = (
+            model.block_moments(g, None, phi) if wide else _moments_of(model, _squares(g, rows), prepared.ndim == 3)
+        )
+        slopes, m = tempering * total[2:], mechanism
+        share = slopes[3] / (1.0 - m.share) if m is not None and m.free_share else 0.0
+        parts.append(Sums(total[0], total[1], Moments(moments), slopes[: 0 if m is None else 2], slopes[2], share))
+    return sum(parts[1:], parts[0])

@@ -1,0 +1,197 @@
+"""Score models: from a row to its scores ``s_jk``, and from moments of ``G = d loglik / d s`` back to the parameters.
+
+The Gaussian mixture's score of class k is ``s_jk = log sum_{c in k} pi_c N(x_j; mu_c, Sigma_c)``: a class may own several
+components, its score is the logsumexp of theirs, and ``G`` reaches a component in proportion to its responsibility
+within the class. Its scores are log densities, so the likelihood is *joint*: it has the features in it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from marmix.arrays import Array, along_rows, like, namespace
+from marmix.scores.covariance import Moments, Structure
+
+
+class Gaussians(NamedTuple):
+    """Parameters of the mixture, in the axes of the fit; `chol` is in the shape of its covariance structure."""
+
+    log_pi: Array
+    mu: Array
+    chol: Array
+
+
+class GaussianScores:
+    """The Gaussian mixture as a score model.
+
+    Parameters
+    ----------
+    structure : Structure
+        The covariance structure.
+    counts : sequence of int
+        Components of each class; components are ordered by class.
+    floor : float
+        Smallest residual variance of a component, in the axes of the fit.
+    """
+
+    joint = True
+
+    def __init__(self, structure: Structure, counts: list[int], floor: float):
+        self.structure = structure
+        self.counts = list(counts)
+        self.floor = floor
+        self.n_classes = len(counts)
+        self.owner: NDArray[Any] = np.repeat(np.arange(len(counts)), counts)
+        self.single = max(counts) == 1
+        ends = np.cumsum(counts)
+        self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+    def n_features(self) -> int:
+        """Rows of phi."""
+        return self.structure.n_features()
+
+    def values_per_row(self) -> int:
+        """Values of the largest array that a row needs in a pass."""
+        return self.structure.values_per_row(len(self.owner))
+
+    def fill(self, phi: Array) -> None:
+        """Complete phi, whose first 1 + d rows are [1, x]."""
+        self.structure.fill_quadratic(phi)
+
+    def prepare(self, theta: Gaussians) -> Array:
+        """What `block_scores` wants of the parameters, once a pass."""
+        return self.structure.prepare(*theta)
+
+    def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Array | None]:
+        """Class scores (K, n) of a block, and each component's share of its class where there are several."""
+        scores = self.structure.scores(prepared, phi)
+        if self.single:
+            return scores, None
+        xp = namespace(scores)
+        by_class, share = [], []
+        for own in self._slices:
+            top = xp.max(scores[own, :], axis=0)
+            part = xp.exp(scores[own, :] - top)
+            total = xp.sum(part, axis=0)
+            share.append(part / total)
+            by_class.append(top + xp.log(total))
+        return xp.stack(by_class), xp.concat(share)
+
+    def block_moments(self, g: Array, share: Array | None, phi: Array) -> Array:
+        """Moments of ``G`` of a block; the classes' G reaches the components by their shares."""
+        if share is not None:
+            g = namespace(g).concat([g[k : k + 1, :] * share[own, :] for k, own in enumerate(self._slices)])
+        return self.structure.moments(g, phi)
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (C, p) from the sum over blocks of what `block_moments` gave."""
+        return self.structure.gathered(moments)
+
+    def second_moment(self, x: Array, weight: Array | None) -> Array | None:
+        """Moments of the quadratic term that all components share, if they share one."""
+        if not self.structure.shared_quadratic:
+            return None
+        return along_rows(x if weight is None else x * weight, x)
+
+    def shared_term(self, theta: Gaussians, second: Array) -> float:
+        """The sum over rows of that term."""
+        return self.structure.shared_term(theta.chol, second)
+
+    def scores(self, theta: Gaussians, x: Array) -> Array:
+        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
+        phi = self.structure.features(x)
+        return self.block_scores(like(self.prepare(theta), phi), phi)[0]
+
+    def detailed_features(self, x: Array) -> Array:
+        """Features (p, n) in which the score of each component is linear; they begin with those of phi."""
+        return self.structure.detailed().features(x)
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments (C, p) of these features, as the chart's gradient takes them."""
+        return self.structure.pooled(by_component)
+
+    def penalty(self, theta: Gaussians) -> float:
+        """What is subtracted from the log-likelihood: nothing."""
+        return 0.0
+
+    def complete_loglik(self, theta: Gaussians, moments: Moments) -> float:
+        """``sum_j sum_c G_jc log{pi_c N(x_j; c)}`` from the moments of G: linear in them."""
+        value = float(np.sum(self.structure.coefficients(*theta) * moments.by_component))
+        if moments.second is not None:
+            value += self.shared_term(theta, moments.second)
+        return value
+
+    def m_step(self, moments: Moments) -> Gaussians:
+        """The parameters that maximise `complete_loglik` for moments of responsibilities."""
+        g0 = moments.by_component[:, 0]
+        mu, chol = self.structure.m_step(moments, self.floor)
+        return Gaussians(np.log(g0) - np.log(g0.sum()), mu, chol)
+
+    def chart(self, theta: Gaussians) -> "GaussianChart":
+        """Free coordinates around these parameters."""
+        return GaussianChart(self, theta)
+
+
+class GaussianChart:
+    """Free coordinates of the mixture around a reference, in which a row of complete data carries unit information.
+
+    Means move in units of the reference's standard deviations and factors relative to the reference's, both
+    divided by the root of the component's weight. A quasi-Newton method started at the reference (coordinates 0) sees a
+    Hessian near the identity, and the path it takes does not depend on the units or axes of the features. Only the
+    log pivots are bounded, by the floor on residual variances.
+    """
+
+    def __init__(self, model: GaussianScores, reference: Gaussians):
+        self.model, self.reference = model, reference
+        self._pi = np.exp(reference.log_pi)
+        self._components, self._d = reference.mu.shape
+        spread = model.structure.spread(reference.chol, self._components)
+        self._spread = spread / np.sqrt(self._pi)[:, None, None]
+        self._step_shape = model.structure.step_shape(self._components)
+        self._cuts = np.cumsum([self._components, self._components * self._d])
+        self.size = int(self._cuts[1] + np.prod(self._step_shape))
+
+    @property
+    def directions(self) -> Array:
+        """Orthonormal directions (size, free) that change the model: weights are free up to a common factor."""
+        across = np.linalg.svd(np.sqrt(self._pi)[None, :])[2][1:].T
+        return block_diag(across, np.eye(self.size - self._components))
+
+    @property
+    def upper(self) -> Array:
+        """Upper bounds of the coordinates (there are no lower ones)."""
+        upper = np.full(self.size, np.inf)
+        limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.model.floor)
+        upper[self._cuts[1] :] = limits.ravel()
+        return upper
+
+    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Coordinates at a limit, and those that lose their meaning with them."""
+        out, b = at_limit.copy(), self._cuts[1]
+        out[b:] = self.model.structure.limited_steps(at_limit[b:].reshape(self._step_shape)).ravel()
+        return out
+
+    def _parts(self, vector: Array) -> tuple[Array, Array, Array]:
+        a, b = self._cuts
+        return vector[:a], vector[a:b].reshape(self._components, self._d), vector[b:].reshape(self._step_shape)
+
+    def theta(self, vector: Array) -> Gaussians:
+        """The parameters at these coordinates."""
+        logits, means, steps = self._parts(vector)
+        log_pi = self.reference.log_pi + logits / np.sqrt(self._pi)
+        log_pi = log_pi - log_pi.max()
+        log_pi = log_pi - np.log(np.exp(log_pi).sum())
+        mu = self.reference.mu + np.einsum("cij,cj->ci", self._spread, means)
+        return Gaussians(log_pi, mu, self.model.structure.move(self.reference.chol, steps, self._pi))
+
+    def gradient(self, vector: Array, theta: Gaussians, moments: Moments) -> Array:
+        """Gradient in the coordinates from the moments of G."""
+        steps = self._parts(vector)[2]
+        g0 = moments.by_component[:, 0]
+        by_mu, by_chol = self.model.structure.gradient(theta.mu, theta.chol, moments)
+        by_steps = self.model.structure.pull(self.reference.chol, steps, self._pi, by_chol)
+        by_logits = (g0 - np.exp(theta.log_pi) * g0.sum()) / np.sqrt(self._pi)
+        by_means = np.einsum("cij,ci->cj", self._spread, by_mu)
+        return np.concatenate([by_logits, by_means.ravel(), by_steps.ravel()])

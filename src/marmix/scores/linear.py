@@ -1,0 +1,190 @@
+"""The logistic score model: ``s_jk = b_k + w_k . phi(x_j)``, scores that are linear in features, without a density.
+
+Its likelihood is *conditional* on the features: a labelled row counts ``s_jz - logsumexp(s_j)``, an unlabelled one only by
+its missingness. Two classes need one vector (``s_j1 = 0``); more have one each, as in scikit-learn's multinomial model, and
+the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
+from marmix.mechanism.measures import posterior
+from marmix.scores.covariance import Moments
+
+
+class LinearScores:
+    """Logistic regression as a score model; its parameters are coefficients (V, p) of phi, V = 1 for two classes.
+
+    Parameters
+    ----------
+    d : int
+        Features of the user.
+    n_classes : int
+    degree : {1, 2}
+        2 adds squares and products.
+    C : float
+        Inverse strength of the penalty; infinity for none.
+    centre, scale : arrays of shape (d,)
+        The axes of the fit are ``(x - centre) / scale``.
+    """
+
+    joint = False
+
+    def __init__(self, d: int, n_classes: int, degree: int, C: float, centre: Array, scale: Array):
+        self.d, self.n_classes, self.degree, self.C = d, n_classes, degree, C
+        self.centre, self.scale = centre, scale
+        self.vectors = 1 if n_classes == 2 else n_classes
+        self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
+        self._rows, self._cols = np.triu_indices(d)
+        self._from_user = self._features_of_user(centre, scale)
+        self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
+
+    def n_features(self) -> int:
+        """Rows of phi."""
+        return 1 + self.d + (len(self._rows) if self.degree == 2 else 0)
+
+    def values_per_row(self) -> int:
+        """Values of the largest array that a row needs in a pass: phi."""
+        return self.n_features()
+
+    def fill(self, phi: Array) -> None:
+        """Complete phi, whose first 1 + d rows are [1, x], with squares and products."""
+        if self.degree == 2:
+            d, row = self.d, 1 + self.d
+            for i in range(d):
+                multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
+                row += d - i
+
+    def features(self, x: Array) -> Array:
+        """phi (p, n) of columns x (d, n) in the axes of the fit."""
+        phi = ones_beside(x, self.n_features())
+        phi[1 : 1 + self.d, :] = x
+        self.fill(phi)
+        return phi
+
+    def _features_of_user(self, centre: Array, scale: Array) -> Array:
+        """R with ``phi(user's x) = R phi(x of the fit)``: both are polynomials of the same degree."""
+        p, d = self.n_features(), self.d
+        R = np.zeros((p, p))
+        R[0, 0] = 1.0
+        R[1 : 1 + d, 0] = centre
+        R[1 : 1 + d, 1 : 1 + d] = np.diag(scale)
+        if self.degree == 2:
+            for row, (i, j) in enumerate(zip(self._rows, self._cols, strict=True), start=1 + d):
+                R[row, 0] = centre[i] * centre[j]
+                R[row, 1 + i] += centre[j] * scale[i]
+                R[row, 1 + j] += centre[i] * scale[j]
+                R[row, row] = scale[i] * scale[j]
+        return R
+
+    def to_user(self, theta: Array) -> Array:
+        """Coefficients (V, p) of the user's features, the intercept first."""
+        return theta @ self._to_user
+
+    def from_user(self, coefficients: Array) -> Array:
+        """Coefficients in the axes of the fit from those of the user's features."""
+        return coefficients @ self._from_user
+
+    def prepare(self, theta: Array) -> Array:
+        """What `block_scores` wants of the parameters: themselves."""
+        return theta
+
+    def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, None]:
+        """Class scores (K, n) of a block."""
+        scores, xp = prepared @ phi, namespace(phi)
+        return (xp.concat([xp.zeros_like(scores), scores]) if self.vectors == 1 else scores), None
+
+    def block_moments(self, g: Array, share: None, phi: Array) -> Array:
+        """Moments (V, p) of ``G`` of a block."""
+        return along_rows(g[-self.vectors :, :], phi)
+
+    def gathered(self, moments: Array) -> Array:
+        """Moments (V, p): the sums over blocks as they are."""
+        return moments
+
+    def second_moment(self, x: Array, weight: Array | None) -> None:
+        """No term is shared by the classes."""
+        return
+
+    def shared_term(self, theta: Array, second: Array) -> float:
+        """No term is shared by the classes."""
+        return 0.0
+
+    def scores(self, theta: Array, x: Array) -> Array:
+        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
+        phi = self.features(x)
+        return self.block_scores(like(theta, phi), phi)[0]
+
+    def detailed_features(self, x: Array) -> Array:
+        """The features phi: each score is linear in them."""
+        return self.features(x)
+
+    def pooled(self, by_component: Array) -> Moments:
+        """Moments (V, p) of these features, as the chart's gradient takes them."""
+        return Moments(by_component)
+
+    def penalty(self, theta: Array) -> float:
+        """``|w|^2 / (2 C)`` of the user's coefficients."""
+        return float(0.5 / self.C * np.sum(self.to_user(theta)[:, 1:] ** 2))
+
+    def hessian(self, theta: Array, phi: Array, weight: Array | None) -> Array:
+        """Minus the second derivative of the labelled rows' log-likelihood: ``sum_j (diag(tau) - tau tau') x phi phi'``."""
+        xp = namespace(phi)
+        tau = posterior(self.block_scores(theta, phi)[0]).tau[-self.vectors :, :]
+        w = 1.0 if weight is None else weight
+
+        def block(k: int, m: int) -> Array:
+            return along_rows(phi * (w * tau[k, :] * (float(k == m) - tau[m, :])), phi)
+
+        return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
+
+    def penalty_matrix(self) -> Array:
+        """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
+        penalised = self._to_user[:, 1:]
+        return penalised @ penalised.T / self.C
+
+    def calibrate(self, products: Array, total: float) -> None:
+        """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
+        self.information = 0.25 * products + self.penalty_matrix() / total
+
+    def chart(self, theta: Array) -> "LinearChart":
+        """Free coordinates around these parameters; `calibrate` comes first."""
+        return LinearChart(self, theta, self.information)
+
+
+class LinearChart:
+    """Free coordinates of the coefficients around a reference, scaled by an information matrix (p, p) of one vector."""
+
+    def __init__(self, model: LinearScores, reference: Array, information: Array):
+        self.model, self.reference = model, reference
+        values, vectors = np.linalg.eigh(information)
+        self._root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+        self.size = reference.size
+
+    @property
+    def directions(self) -> Array:
+        """Orthonormal directions (size, free) that change the model: one vector may be added to all if there are several."""
+        vectors, p = self.reference.shape
+        across = np.linalg.svd(np.ones((1, vectors)))[2][1:].T if vectors > 1 else np.eye(1)
+        return np.kron(across, np.eye(p))
+
+    @property
+    def upper(self) -> Array:
+        """Upper bounds of the coordinates: none."""
+        return np.full(self.size, np.inf)
+
+    def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Coordinates at a limit: none."""
+        return at_limit
+
+    def theta(self, vector: Array) -> Array:
+        """The coefficients at these coordinates."""
+        return self.reference + vector.reshape(self.reference.shape) @ self._root.T
+
+    def gradient(self, vector: Array, theta: Array, moments: Moments) -> Array:
+        """Gradient in the coordinates of the log-likelihood less the penalty."""
+        by_theta = moments.by_component - theta @ self.model.penalty_matrix()
+        return (by_theta @ self._root).ravel()
