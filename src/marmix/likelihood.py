@@ -33,6 +33,13 @@ class ScoreModel(Protocol):
     n_classes: int
     owner: NDArray[Any]  # the class of each component
 
+    @property
+    def words(self) -> str:
+        """The model in words."""
+
+    def user_values(self, theta: Any, frame: Any) -> dict[str, Any]:
+        """The parameters in the user's axes, by name."""
+
     def n_features(self) -> int:
         """Rows of phi."""
 

@@ -34,6 +34,17 @@ class GroupMoments(NamedTuple):
         """Those of the classes alone."""
         return GroupMoments(*(part[:-1] for part in self))
 
+    def same(self, other: "GroupMoments") -> bool:
+        """Whether both are of the same rows, up to rounding; the order of the rows does not matter."""
+        if self.mean.shape != other.mean.shape:
+            return False
+        size = np.sqrt(np.einsum("gii->gi", self.scatter))  # of a column, about its mean
+        weight = np.abs(self.weight - other.weight) <= 1e-9 * self.weight
+        largest = np.sqrt(self.weight)[:, None] * np.abs(self.mean) + size
+        mean = np.sqrt(self.weight)[:, None] * np.abs(self.mean - other.mean) <= 1e-9 * largest
+        scatter = np.abs(self.scatter - other.scatter) <= 1e-9 * largest[:, :, None] * largest[:, None, :]
+        return bool(weight.all() and mean.all() and scatter.all())
+
     def overall(self) -> tuple[Array, Array]:
         """Mean and covariance of all rows."""
         one = reduce(

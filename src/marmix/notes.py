@@ -1,10 +1,12 @@
-"""What a user should be told of a fit, in words."""
+"""What a fit has to say about itself: notes as records, and their wording for users of the estimators."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.arrays import Array
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 
@@ -13,59 +15,81 @@ class BoundaryWarning(UserWarning):
     """The likelihood has its maximum at a limit: a shape of 0 or infinity, an endless slope, a collapsed covariance."""
 
 
-def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Iterator[str]:
+class Note(NamedTuple):
+    """A fact that users should know: a code, and its values. Classes and columns are given by number."""
+
+    code: str
+    values: dict[str, Any] = {}  # noqa: RUF012  # read, never changed
+
+
+def listed(names: Sequence[Any]) -> str:
+    """The first five names, quoted, and the number of the others."""
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
+    """The note as users of the estimators read it."""
+    values = dict(note.values)
+    if "classes" in values:
+        names = classes.tolist()
+        values["classes"] = ", ".join(repr(names[k]) for k in values["classes"])
+    if "columns" in values:
+        values["columns"] = listed([columns[i] for i in values["columns"]])
+    return SENTENCES[note.code].format(**values)
+
+
+SENTENCES = {
+    "text": "{text}",
+    "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is the one of all labels.",
+    "shape-zero": "The shape ran to 0, its lower limit (link='cloglog'): these data do not tell how the missing probability "
+    "bends. Posteriors are hardly affected; fix the shape or the link to avoid this warning.",
+    "shape-infinite": "The shape ran to its upper limit, {limit:g}, which stands for infinity: these data do not tell how the "
+    "missing probability bends. Posteriors are hardly affected; link='logit' is the simpler choice.",
+    "separated": "The uncertainty separates missing from given labels perfectly, so the slope of the mechanism has no finite "
+    "maximum: alpha_ is where the solver stopped.",
+    "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than features: no covariance is regular, "
+    "reg_covar decides where the data do not, and log-likelihoods mean little. Drop a column, reduce the features first "
+    "(sklearn.decomposition.PCA in a pipeline), or use covariance_type='diag'.",
+    "collapsed": "The covariance of class {classes} collapsed to the limit set by reg_covar={floor:g}: too few rows, or "
+    "duplicates, in some direction. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
+    "left-out": "Left out {candidate!r}: {error}",
+    "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
+    "single-label": "A class has a single labelled row: candidates could not be compared, and weigh the same.",
+}
+
+
+def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Iterator[Note]:
     """Limits that the mechanism ran to; `loglik_per_row` is that of the missingness."""
     if mechanism is None:
         return
     if not np.isfinite(mechanism.alpha[0]):
-        yield "Every row has a label: there is no mechanism to estimate, and the fit is the one of all labels."
+        yield Note("all-labelled")
         return
     if mechanism.free_shape and mechanism.shape == 0.0:
-        yield (
-            "The shape ran to 0, its lower limit (link='cloglog'): these data do not tell how the missing probability "
-            "bends. Posteriors are hardly affected; fix the shape or the link to be rid of this."
-        )
+        yield Note("shape-zero")
     if mechanism.free_shape and mechanism.shape > 0.999 * SHAPE_MAX:
-        yield (
-            f"The shape ran to its upper limit, {SHAPE_MAX:g}, which stands for infinity: these data do not tell how the "
-            "missing probability bends. Posteriors are hardly affected; link='logit' is the simpler choice."
-        )
+        yield Note("shape-infinite", {"limit": SHAPE_MAX})
     if loglik_per_row > -1e-3:
-        yield (
-            "The uncertainty tells missing from given labels without error, so the slope of the mechanism has no finite "
-            "maximum: alpha_ is where the climb stopped."
-        )
+        yield Note("separated")
 
 
-def covariance_notes(
-    dependent: str | None, pivots: NDArray[np.float64], owners: list[object], floor: float
-) -> Iterator[str]:
+def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:
     """Covariances that the data leave singular.
 
     Parameters
     ----------
-    dependent : str or None
-        Columns that depend on each other, as a list to print.
+    dependent : list of int
+        Columns that depend on each other.
     pivots : array
         Residual variances of each component, a single row where they share them.
-    owners : list
+    owner : array
         The class of each component.
     """
-    if dependent is not None:
-        yield (
-            f"Columns {dependent} are linearly dependent, or there are fewer rows than features: no covariance is regular, "
-            "reg_covar decides where the data do not, and log-likelihoods mean little. Drop a column, reduce the features "
-            "first (sklearn.decomposition.PCA in a pipeline), or use covariance_type='diag'."
-        )
+    if dependent:
+        yield Note("dependent", {"columns": dependent})
         return
-    collapsed = np.any(pivots < 1.01 * floor, axis=1).tolist()
-    if any(collapsed):
-        whose = (
-            owners if len(collapsed) == 1 else [owner for owner, is_so in zip(owners, collapsed, strict=True) if is_so]
-        )
-        named = ", ".join(dict.fromkeys(repr(name) for name in whose))
-        yield (
-            f"The covariance of class {named} collapsed to the limit set by reg_covar={floor:g}: too few rows, or "
-            "duplicates, in some direction. Use covariance_type='tied' or 'diag', fewer n_components, or a larger "
-            "reg_covar."
-        )
+    collapsed = np.any(pivots < 1.01 * floor, axis=1)
+    if collapsed.any():
+        classes = owner if len(collapsed) == 1 else owner[collapsed]
+        yield Note("collapsed", {"classes": np.unique(classes).tolist(), "floor": float(floor)})

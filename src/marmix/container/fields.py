@@ -39,6 +39,10 @@ class Fields:
             raise ContainerError(f"{self.where}: the file lacks the field {name!r}.")
         return self._values.pop(name)
 
+    def drop(self, name: str) -> None:
+        """Leave a field out, where there is one."""
+        self._values.pop(name, None)
+
     def finish(self) -> None:
         """Refuse what is left."""
         if self._values:

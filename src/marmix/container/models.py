@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix.container.fields import Fields
-from marmix.container.fits import plain_part, restore_features, restore_logistic, restore_mixture
+from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, restore_fit, state_of_fit
 from marmix.container.format import ContainerError
 from marmix.container.plain import Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
@@ -32,10 +32,11 @@ _ENDS = (MARGaussianMixture, MARLogisticRegression, MARClassifierCV)
 
 
 class Kind(NamedTuple):
-    """A class whose objects can be saved: itself, and what gives a new object the fitted attributes of a file."""
+    """A class whose objects can be saved, what restores its fitted attributes, and the format of its score model if any."""
 
     type: Any
     restore: Callable[[Any, Fields], None]
+    scores: ScoreFormat | None = None
 
 
 def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
@@ -52,20 +53,24 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             f"the uncertainty of this {name} is a function of your own, and code cannot be saved: fit with one of the "
             "measures that have a name, or keep the code and fit again."
         )
+    scores = None if _is_preparation(estimator) else KINDS[name].scores
+    state: dict[str, Any] = {"class": name, "parameters": parameters}
+    if scores is not None:
+        return state | {"fitted": state_of_fit(estimator.model_, scores)} if fitted else state
     own = {key: value for key, value in sorted(vars(estimator).items()) if key not in {*parameters, *OF_ROWS}}
     if isinstance(parameters.get("estimators"), Mapping):
         parameters["estimators"] = {key: state_of(est, False) for key, est in parameters["estimators"].items()}
     if not fitted:
-        return {"class": name, "parameters": parameters}
+        return state
     if "estimators_" in own:
         own["estimators_"] = {key: state_of(est) for key, est in own["estimators_"].items()}
-    return {"class": name, "parameters": parameters, "fitted": {key: _plain(value) for key, value in own.items()}}
+    return state | {"fitted": {key: _plain(value) for key, value in own.items()}}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Score):
         return asdict(value)
-    return value._asdict() if isinstance(value, Gain) else plain_part(value)
+    return value._asdict() if isinstance(value, Gain) else value
 
 
 def _steps(pipeline: Pipeline, fitted: bool) -> list[Any]:
@@ -153,8 +158,20 @@ def _pipeline(about: Fields, fitted: bool, depth: int) -> Pipeline:
     return pipeline
 
 
+def _restore_features(estimator: Any, fitted: Fields) -> int:
+    """Set the number of features, and their names if they have any."""
+    estimator.n_features_in_, names = read_features(fitted)
+    if names is not None:
+        estimator.feature_names_in_ = names
+    return int(estimator.n_features_in_)
+
+
+def _fit_reader(scores: ScoreFormat) -> Callable[[Any, Fields], None]:
+    return lambda estimator, fitted: restore_fit(estimator, fitted, scores)
+
+
 def _restore_scaler(scaler: StandardScaler, fitted: Fields) -> None:
-    d = restore_features(scaler, fitted)
+    d = _restore_features(scaler, fitted)
     kept = {"mean_": scaler.with_mean or scaler.with_std, "var_": scaler.with_std, "scale_": scaler.with_std}
     for name, there in kept.items():
         value = fitted.floats(name, d) if there else fitted.anything(name)
@@ -176,7 +193,7 @@ def _restore_scaler(scaler: StandardScaler, fitted: Fields) -> None:
 def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
     if estimator.method not in ("average", "pick"):
         raise fitted.refuse("method", "'average' or 'pick'")
-    d = restore_features(estimator, fitted)
+    d = _restore_features(estimator, fitted)
     estimator.classes_ = fitted.labels("classes_")
     candidates, weights = fitted.anything("estimators_"), fitted.anything("weights_")
     if not isinstance(candidates, dict) or not isinstance(weights, dict) or list(candidates) != list(weights):
@@ -243,8 +260,8 @@ def _preparation() -> Kind:
 
 
 KINDS = {
-    "MARGaussianMixture": Kind(MARGaussianMixture, restore_mixture),
-    "MARLogisticRegression": Kind(MARLogisticRegression, restore_logistic),
+    "MARGaussianMixture": Kind(MARGaussianMixture, _fit_reader(GAUSSIAN), GAUSSIAN),
+    "MARLogisticRegression": Kind(MARLogisticRegression, _fit_reader(LINEAR), LINEAR),
     "MARClassifierCV": Kind(MARClassifierCV, _restore_cv),
     "StandardScaler": Kind(StandardScaler, _restore_scaler),
 }

@@ -65,7 +65,10 @@ def feature_names(estimator: Any) -> list[str]:
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
         except (AttributeError, ValueError):  # a step that does not say
             pass
-    return list(model._column_names())
+    if hasattr(model, "model_"):
+        return list(model.model_.column_names)
+    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
+    return [name if isinstance(name, str) else f"x{name}" for name in names]
 
 
 def missing_proba(estimator: Any, X: Any) -> Array | None:

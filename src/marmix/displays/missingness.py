@@ -160,7 +160,7 @@ def _curve(
     """q along the grid, and its band; where there is none, why."""
     if not np.isfinite(model.alpha_[0]):
         return np.zeros_like(grid), None, "Every row of the fit was labelled: there is no missingness to fit."
-    means = [float(np.asarray(X)[:, i].mean()) for i in model._columns]
+    means = [float(np.asarray(X)[:, i].mean()) for i in model.model_.columns]
     covariates = np.repeat(np.array(means)[:, None], len(grid), axis=1) if means else None
     q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates)))
     if inference is None and len(X) > MANY_ROWS:

@@ -133,8 +133,8 @@ class MixtureDisplay(Display):
         rows = transformed(estimator, rows_at(X, places))
         imputed = np.asarray(model.predict_log_proba(rows)).argmax(axis=1)
         rows, given = np.asarray(rows, dtype=float), z[places] >= 0
-        plane = chosen_plane(model, feature_names(estimator), features, rows)
-        scores_at, seen = scores_on(model, plane, rows)
+        plane = chosen_plane(model.model_, feature_names(estimator), features, rows)
+        scores_at, seen = scores_on(model.model_, plane, rows)
         points = plane.points(rows)
         grid = [_axis(points[:, i]) for i in range(points.shape[1])]
         nodes = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from marmix.arrays import Array
 from marmix.displays.drawing import plain
+from marmix.model import FittedModel
 
 Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
 
@@ -31,11 +32,12 @@ class Components(NamedTuple):
     owner: NDArray[np.integer]
 
     @classmethod
-    def of(cls, model: Any) -> "Components":
+    def of(cls, model: FittedModel) -> "Components":
         """Those of a fitted mixture, in the user's axes."""
-        theta, kind, frame = model._theta, model._model.structure, model._frame
-        spread = frame.unwhitener @ kind.spread(theta.chol, len(theta.mu))
-        return cls(model.weights_, model.means_, spread @ np.swapaxes(spread, 1, 2), model._model.owner)
+        scores: Any = model.score_model
+        roots = scores.roots(model.theta, model.frame)
+        covariances = roots @ np.swapaxes(roots, 1, 2)
+        return cls(model.values["weights"], model.values["means"], covariances, scores.owner)
 
     def seen(self, plane: "Plane") -> "Components":
         """Their projections: Gaussians again."""
@@ -75,13 +77,13 @@ class Plane(NamedTuple):
         return (rows - self.origin) @ self.matrix.T
 
 
-def chosen_plane(model: Any, names: list[str], features: Any, rows: Array) -> Plane:
+def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Array) -> Plane:
     """The features asked for; all of them where there are one or two; else two discriminant directions."""
     d = len(names)
     if features is not None or d <= 2:
         columns = list(range(d)) if features is None else _columns(features, names)
         return Plane(np.eye(d)[columns], np.zeros(d), [plain(names[i]) for i in columns])
-    return _of_mixture(model, names) if model._model.joint else _of_scores(model, names, rows)
+    return _of_mixture(model, names) if model.score_model.joint else _of_scores(model, names, rows)
 
 
 def _columns(features: Any, names: list[str]) -> list[int]:
@@ -96,13 +98,13 @@ def _columns(features: Any, names: list[str]) -> list[int]:
     return [places[feature] for feature in asked]
 
 
-def scores_on(model: Any, plane: Plane, rows: Array) -> tuple[Scores, Components | None]:
+def scores_on(model: FittedModel, plane: Plane, rows: Array) -> tuple[Scores, Components | None]:
     """Scores at points of the plane, and the components as they are seen there.
 
     A mixture knows what the coordinates alone say of the class. For a logistic regression the other coordinates are where they
     are on average in these rows, given the ones drawn.
     """
-    if model._model.joint:
+    if model.score_model.joint:
         seen = Components.of(model).seen(plane)
         return seen.scores, seen
     centre = rows.mean(axis=0)
@@ -111,12 +113,12 @@ def scores_on(model: Any, plane: Plane, rows: Array) -> tuple[Scores, Components
     through = plane.points(centre[None, :])
 
     def scores(points: Array) -> Array:
-        return np.asarray(model._scores(centre + (points - through) @ lift.T))
+        return np.asarray(model.scores(centre + (points - through) @ lift.T))
 
     return scores, None
 
 
-def _of_mixture(model: Any, names: list[str]) -> Plane:
+def _of_mixture(model: FittedModel, names: list[str]) -> Plane:
     prior, means, covariances = Components.of(model).by_class()
     within = np.einsum("k,kij->ij", prior, covariances)
     centre = prior @ means
@@ -134,17 +136,17 @@ def _of_mixture(model: Any, names: list[str]) -> Plane:
     )
 
 
-def _of_scores(model: Any, names: list[str], rows: Array) -> Plane:
+def _of_scores(model: FittedModel, names: list[str], rows: Array) -> Plane:
     covariance = _covariance(rows)
     root, inverse = _roots(covariance)
     few = rows[np.unique(np.linspace(0, len(rows) - 1, SLOPES_OF).astype(int))]
     steps = 1e-3 * np.sqrt(np.diag(covariance))
-    slopes = np.zeros((len(model.classes_), len(few), len(names)))
+    slopes = np.zeros((len(model.classes), len(few), len(names)))
     for i in np.flatnonzero(steps):
         up, down = few.copy(), few.copy()
         up[:, i] += steps[i]
         down[:, i] -= steps[i]
-        slopes[:, :, i] = (model._scores(up) - model._scores(down)) / (2.0 * steps[i])
+        slopes[:, :, i] = (model.scores(up) - model.scores(down)) / (2.0 * steps[i])
     slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row says nothing
     turned = slopes @ root
     outer = np.einsum("kni,knj->ij", turned, turned) / len(few)

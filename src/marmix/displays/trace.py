@@ -43,7 +43,7 @@ class TraceDisplay(Display):
         """Draw the trace of a fitted MARGaussianMixture or MARLogisticRegression, or of a pipeline that ends in one."""
         model = own_model(estimator, cls.__name__)
         changes = []
-        if model.mechanism_ is not None and model._tempering != 1.0:
+        if model.mechanism_ is not None and model.model_.tempering != 1.0:
             changes.append("tempered")
         if np.isfinite(model.get_params().get("C", np.inf)):
             changes.append("penalised")

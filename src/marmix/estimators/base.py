@@ -2,9 +2,11 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
@@ -12,12 +14,12 @@ from marmix.arrays import Array, brought_here, detached, in_double, like, namesp
 from marmix.estimators.prediction import Predictor
 from marmix.estimators.validation import check_width, feature_columns
 from marmix.fitting import Fit
-from marmix.inference import Fingerprint
 from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
-from marmix.notes import BoundaryWarning, mechanism_notes
+from marmix.model import FittedModel
+from marmix.notes import BoundaryWarning, Note, mechanism_notes
 from marmix.rows import Covariates, Engine, Frame, Setting
 from marmix.rows.checks import (
     check_lengths,
@@ -37,7 +39,9 @@ class Training(NamedTuple):
     """Validated rows, and what a first look at them has shown."""
 
     rows: Any  # HostRows, DeviceRows or ClusterRows
-    names: list[str]
+    classes: NDArray[Any]
+    features: NDArray[Any] | None  # names of the features, where they have names
+    names: list[str]  # the same, or x0, x1, ...
     mean: Array
     covariance: Array
     covariates: Covariates | None
@@ -76,20 +80,33 @@ class MARClassifier(Predictor):
 
     # Into the fit.
 
+    def _blank(self) -> Any:
+        """An estimator with the same parameters and no fit.
+
+        Validation writes to it, so that a fit that is refused leaves this estimator as it was.
+        """
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.get_params(deep=False))
+        return other
+
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
-        """The rows, checked; `reset` is False where they are those of the previous fit."""
-        rows = self._rows(X, y, sample_weight, reset)
-        check_width(self.n_features_in_, self.get_params().get("covariance_type", "diag"))
-        names = self._column_names()
+        """The rows, checked; `reset` is False where they are compared with those of the fit."""
+        checked = self._blank() if reset else self
+        rows = checked._rows(X, y, sample_weight, reset)
+        check_width(checked.n_features_in_, self.get_params().get("covariance_type", "diag"))
+        features = getattr(checked, "feature_names_in_", None)
+        names = (
+            [f"x{i}" for i in range(checked.n_features_in_)] if features is None else [str(name) for name in features]
+        )
         mean, covariance = rows.moments.overall()
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             rows.check_finite(names)
-        columns = feature_columns(self.mechanism_features, names) if reset else self._columns
+        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = None
         if columns and self.link is not None:
             sd = np.sqrt(np.diag(covariance))[columns]
             covariates = Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))), columns
-        return Training(rows, names, mean, covariance, covariates)
+        return Training(rows, checked.classes_, features, names, mean, covariance, covariates)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
         """The rows where they are: on the host, on a device or on a cluster."""
@@ -160,7 +177,7 @@ class MARClassifier(Predictor):
 
     def _previous_mechanism(self) -> dict[str, Any]:
         """Starting values of the mechanism from the previous fit."""
-        if self.link is None or self.alpha_ is None or not np.isfinite(self.alpha_).all():
+        if self.link is None or not self.model_.has_mechanism:
             return {}
         options = Mechanism.from_link(self.link, self.shape)
         if not options.free_shape and options.shape != self.shape_:
@@ -169,40 +186,36 @@ class MARClassifier(Predictor):
 
     # Out of the fit.
 
-    def _set_fitted(self, fit: Fit, engine: Engine, training: Training, offset: float) -> None:
-        """Attributes that all estimators have; `offset` brings log-likelihoods to the user's axes."""
-        self._model, self._frame, self._theta = engine.model, engine.frame, fit.theta
+    def _finish(self, fit: Fit, engine: Engine, training: Training, offset: float, notes: list[Note]) -> None:
+        """Hold the fitted model and the imputed labels, and warn; `offset` brings log-likelihoods to the user's axes."""
         sums = engine.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
-        self._measure = vars(self)["uncertainty"]
-        self._columns = [] if training.covariates is None else training.covariates[1]
-        self.mechanism_ = fit.mechanism
-        if fit.mechanism is not None and training.covariates is not None:
-            alpha, frame = np.array(fit.mechanism.alpha), training.covariates[0]
-            alpha[2:] = alpha[2:] @ frame.whitener
-            alpha[0] -= alpha[2:] @ frame.centre
-            self.mechanism_ = fit.mechanism.moved(alpha)
-        if fit.mechanism is None and self.link is not None:
-            # every row labelled: the maximum of the mechanism is that no label is ever missing
-            none_lost = (-np.inf,) + (0.0,) * (1 + len(self._columns))
-            options = Mechanism.from_link(self.link, self.shape, self._measure)
-            shape = np.nan if options.free_shape else options.shape
-            self.mechanism_ = Mechanism(uncertainty=self._measure, alpha=none_lost, shape=shape)
-        known = self.mechanism_
-        self.alpha_ = None if known is None else np.array(known.alpha)
-        self.shape_ = None if known is None else known.shape
-        self.share_ = None if known is None else known.share
-        self.loglik_ignorable_ = sums.ignorable + offset
-        self.loglik_missing_ = sums.missing
-        self.loglik_ = self.loglik_ignorable_ + self.loglik_missing_
-        self.trace_ = np.array(fit.trace) + offset
-        self.converged_ = fit.converged
-        self.n_iter_ = max(len(fit.trace) - 1, 1)
-        self.n_passes_ = engine.passes[0]
-        self._fingerprint = Fingerprint(training.rows.moments)
-        self._total_weight = engine.total_weight
-        self._tempering = engine.tempering
-
-    def _warn(self, fit: Fit, notes: list[str]) -> None:
+        mechanism = self._mechanism_of_user(fit.mechanism, training)
+        mechanism_notes_ = mechanism_notes(mechanism, sums.missing / engine.total_weight)
+        model = FittedModel(
+            score_model=engine.model,
+            theta=fit.theta,
+            frame=engine.frame,
+            uncertainty=vars(self)["uncertainty"],
+            mechanism=mechanism,
+            columns=[] if training.covariates is None else training.covariates[1],
+            tempering=engine.tempering,
+            classes=training.classes,
+            n_features=len(training.names),
+            features=training.features,
+            moments=training.rows.moments,
+            loglik_ignorable=sums.ignorable + offset,
+            loglik_missing=sums.missing,
+            trace=np.array(fit.trace) + offset,
+            converged=fit.converged,
+            n_iter=max(len(fit.trace) - 1, 1),
+            n_passes=engine.passes[0],
+            notes=[*mechanism_notes_, *notes],
+        )
+        del engine
+        fitted = self._blank()
+        fitted.model_ = model
+        labels, entropy = training.rows.imputed(fitted)
+        self._hold(replace(model, entropy=entropy), labels)
         if not fit.converged:
             warnings.warn(
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "
@@ -210,14 +223,30 @@ class MARClassifier(Predictor):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.notes_ = [*mechanism_notes(self.mechanism_, self.loglik_missing_ / self._total_weight), *notes]
-        if self.notes_:
-            warnings.warn(" ".join(self.notes_), BoundaryWarning, stacklevel=3)
+        if model.notes:
+            warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=3)
 
-    def _set_transduction(self, training: Training) -> None:
-        """Impute the labels, and sum the entropy of what is imputed."""
-        imputed, self._entropy = training.rows.imputed(self)
-        self._missing_weight = float(training.rows.moments.weight[-1])
+    def _hold(self, model: FittedModel, labels: Any = None) -> None:
+        """Make this the fitted model, and these the labels of its rows where they are kept."""
+        self.model_ = model
         self.__dict__.pop("transduction_", None)
-        if imputed is not None:
-            self.transduction_ = imputed
+        if labels is not None:
+            self.transduction_ = labels
+
+    def _mechanism_of_user(self, mechanism: Mechanism | None, training: Training) -> Mechanism | None:
+        """The fitted mechanism in the user's axes."""
+        if self.link is None:
+            return None
+        covariates = training.covariates
+        if mechanism is None:
+            # every row labelled: the maximum of the mechanism is that no label is ever missing
+            measure = vars(self)["uncertainty"]
+            options = Mechanism.from_link(self.link, self.shape, measure)
+            alpha = (-np.inf,) + (0.0,) * (1 + (0 if covariates is None else len(covariates[1])))
+            return Mechanism(measure, alpha, np.nan if options.free_shape else options.shape)
+        if covariates is None:
+            return mechanism
+        alpha_user, frame = np.array(mechanism.alpha), covariates[0]
+        alpha_user[2:] = alpha_user[2:] @ frame.whitener
+        alpha_user[0] -= alpha_user[2:] @ frame.centre
+        return mechanism.moved(alpha_user)

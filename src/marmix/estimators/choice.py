@@ -129,7 +129,6 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     reference_proba_: Any = NotKept("verdict_", _NOT_KEPT)
-    _last_fitted = "verdict_"
 
     def __init__(
         self,

@@ -11,7 +11,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
+from marmix.scores.linear import LinearScores
 
 
 def to_sklearn(model: Any) -> Any:
@@ -51,72 +53,85 @@ def to_sklearn(model: Any) -> Any:
         return _pipeline(model)
     if isinstance(getattr(model, "estimators_", None), dict):
         return _chosen(model)
-    if not hasattr(model, "_model") or not hasattr(model, "_theta"):
-        raise ValueError(f"{type(model).__name__} is no classifier of marmix: there is nothing to convert.")
-    return _mixture(model) if isinstance(model._model, GaussianScores) else _logistic(model)
+    fitted = getattr(model, "model_", None)
+    if not isinstance(fitted, FittedModel):
+        raise ValueError(f"{type(model).__name__} is not a classifier of marmix: there is nothing to convert.")
+    if isinstance(fitted.score_model, GaussianScores):
+        return _mixture(fitted, fitted.score_model)
+    if isinstance(fitted.score_model, LinearScores):
+        return _logistic(fitted, fitted.score_model)
+    raise ValueError(f"scikit-learn has no counterpart of this model ({fitted.score_model.words}): keep it as it is.")
 
 
-def _told(found: Any, model: Any, classes: bool = True) -> Any:
-    """Give a new estimator the features, and the classes, of the model."""
+def _described(converted: Any, model: Any, classes: bool = True) -> Any:
+    """Give a new estimator the features, and the classes, of a fitted model or estimator."""
+    fitted = isinstance(model, FittedModel)
     if classes:
-        found.classes_ = model.classes_
-    found.n_features_in_ = model.n_features_in_
-    if hasattr(model, "feature_names_in_"):
-        found.feature_names_in_ = model.feature_names_in_
-    return found
+        converted.classes_ = model.classes if fitted else model.classes_
+    converted.n_features_in_ = model.n_features if fitted else model.n_features_in_
+    names = model.features if fitted else getattr(model, "feature_names_in_", None)
+    if names is not None:
+        converted.feature_names_in_ = names
+    return converted
 
 
-def _mixture(model: Any) -> Any:
-    if not model._model.single:
+def _mixture(model: FittedModel, scores: GaussianScores) -> Any:
+    if not scores.single:
         raise ValueError(
             "a class of this mixture has several Gaussians, and no classifier of scikit-learn is that: fit with n_components=1, "
             "or keep the model as it is (marmix.save)."
         )
-    return {"tied": _linear, "full": _quadratic, "diag": _naive, "spherical": _naive}[model._covariance_type](model)
+    kinds = {"tied": _linear, "full": _quadratic, "diag": _naive, "spherical": _naive}
+    return kinds[scores.structure.name](model, scores)
 
 
-def _linear(model: Any) -> LinearDiscriminantAnalysis:
-    found = _told(LinearDiscriminantAnalysis(solver="lsqr"), model)
-    by_class = model._model.structure.coefficients(*model._theta)  # of [1, x] in the axes of the fit
-    coef = by_class[:, 1:] @ model._frame.whitener
-    intercept = by_class[:, 0] - coef @ model._frame.centre
-    two = len(model.classes_) == 2
-    found.coef_ = coef[1:] - coef[:1] if two else coef
-    found.intercept_ = intercept[1:] - intercept[:1] if two else intercept
-    found.priors_, found.means_, found.covariance_ = model.class_prior_, model.means_, model.covariances_
-    found._max_components = min(len(model.classes_) - 1, model.n_features_in_)
-    return found
-
-
-def _quadratic(model: Any) -> QuadraticDiscriminantAnalysis:
-    found = _told(QuadraticDiscriminantAnalysis(store_covariance=True), model)
-    roots = model._frame.unwhitener @ np.swapaxes(np.linalg.inv(model._theta.chol), 1, 2)
-    left, values, _ = np.linalg.svd(roots)  # roots root' = the covariance, and has twice the digits
-    found.priors_, found.means_ = model.class_prior_, model.means_
-    found.covariance_, found.rotations_, found.scalings_ = list(model.covariances_), list(left), list(values**2)
-    return found
-
-
-def _naive(model: Any) -> GaussianNB:
-    found = _told(GaussianNB(var_smoothing=0.0), model)
-    shape = model.means_.shape
-    found.theta_, found.class_prior_ = model.means_, model.class_prior_
-    found.var_ = np.broadcast_to(model.covariances_.reshape(len(model.classes_), -1), shape).copy()
-    found.epsilon_, found.class_count_ = 0.0, model._fingerprint.moments.weight[:-1]
-    return found
-
-
-def _logistic(model: Any) -> Any:
-    fitted, degree = LogisticRegression(C=model._model.C), model._model.degree
-    fitted.coef_, fitted.intercept_ = model.coef_, model.intercept_
-    fitted.n_iter_ = np.array([model.n_iter_], dtype=np.int32)
-    if degree == 1:
-        return _told(fitted, model)
-    fitted.classes_, fitted.n_features_in_ = model.classes_, model.coef_.shape[1]
-    products = _told(
-        PolynomialFeatures(degree, include_bias=False).fit(np.zeros((1, model.n_features_in_))), model, False
+def _linear(model: FittedModel, scores: GaussianScores) -> LinearDiscriminantAnalysis:
+    converted = _described(LinearDiscriminantAnalysis(solver="lsqr"), model)
+    by_class = scores.structure.coefficients(*model.theta)  # of [1, x] in the axes of the fit
+    coef = by_class[:, 1:] @ model.frame.whitener
+    intercept = by_class[:, 0] - coef @ model.frame.centre
+    two = len(model.classes) == 2
+    converted.coef_ = coef[1:] - coef[:1] if two else coef
+    converted.intercept_ = intercept[1:] - intercept[:1] if two else intercept
+    values = model.values
+    converted.priors_, converted.means_, converted.covariance_ = (
+        values["class_prior"],
+        values["means"],
+        values["covariances"],
     )
-    return Pipeline([("polynomialfeatures", products), ("logisticregression", fitted)])
+    converted._max_components = min(len(model.classes) - 1, model.n_features)
+    return converted
+
+
+def _quadratic(model: FittedModel, scores: GaussianScores) -> QuadraticDiscriminantAnalysis:
+    converted = _described(QuadraticDiscriminantAnalysis(store_covariance=True), model)
+    roots = model.frame.unwhitener @ np.swapaxes(np.linalg.inv(model.theta.chol), 1, 2)
+    left, singular, _ = np.linalg.svd(roots)  # roots root' = the covariance, and has twice the digits
+    converted.priors_, converted.means_ = model.values["class_prior"], model.values["means"]
+    converted.covariance_ = list(model.values["covariances"])
+    converted.rotations_, converted.scalings_ = list(left), list(singular**2)
+    return converted
+
+
+def _naive(model: FittedModel, scores: GaussianScores) -> GaussianNB:
+    converted = _described(GaussianNB(var_smoothing=0.0), model)
+    means, covariances = model.values["means"], model.values["covariances"]
+    converted.theta_, converted.class_prior_ = means, model.values["class_prior"]
+    converted.var_ = np.broadcast_to(covariances.reshape(len(model.classes), -1), means.shape).copy()
+    converted.epsilon_, converted.class_count_ = 0.0, model.moments.weight[:-1]
+    return converted
+
+
+def _logistic(model: FittedModel, scores: LinearScores) -> Any:
+    converted = LogisticRegression(C=scores.C)
+    converted.coef_, converted.intercept_ = model.values["coef"], model.values["intercept"]
+    converted.n_iter_ = np.array([model.n_iter], dtype=np.int32)
+    if scores.degree == 1:
+        return _described(converted, model)
+    converted.classes_, converted.n_features_in_ = model.classes, converted.coef_.shape[1]
+    products = PolynomialFeatures(scores.degree, include_bias=False).fit(np.zeros((1, model.n_features)))
+    steps = [("polynomialfeatures", _described(products, model, False)), ("logisticregression", converted)]
+    return Pipeline(steps)
 
 
 def _pipeline(model: Pipeline) -> Pipeline:
@@ -127,7 +142,7 @@ def _pipeline(model: Pipeline) -> Pipeline:
                 f"the step {type(step).__name__} is not converted, only StandardScaler is: convert the steps after it, "
                 f"pipeline[{i}:], and give them its output."
             )
-    return Pipeline([*((own, deepcopy(step)) for own, step in first), (name, to_sklearn(last))])
+    return Pipeline([*((other, deepcopy(step)) for other, step in first), (name, to_sklearn(last))])
 
 
 def _chosen(model: Any) -> Pipeline:
@@ -139,10 +154,10 @@ def _chosen(model: Any) -> Pipeline:
             f"this model averages {several} classifiers, and scikit-learn has no fitted average: fit with method='pick', or "
             "convert one of estimators_."
         )
-    found = to_sklearn(model.estimators_[used[0]])
-    _told(found[0], model, False)
-    end = found
+    converted = to_sklearn(model.estimators_[used[0]])
+    _described(converted[0], model, False)
+    end = converted
     while isinstance(end, Pipeline):
         end = end[-1]
     end.classes_ = model.classes_
-    return found
+    return converted

@@ -1,6 +1,5 @@
 """What can be asked of a fit besides predictions: inference, imputations, criteria."""
 
-from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -11,7 +10,7 @@ from marmix.arrays import brought_here, total
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
-from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
+from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, posterior
@@ -24,9 +23,6 @@ from marmix.workers import one_thread
 
 class InferentialClassifier(Described, MARClassifier):
     """An estimator that knows how sure it is of its parameters. Not for direct use."""
-
-    _last_fitted = "_missing_weight"
-    _parameters: Callable[[list[str], Parameters], Parameters]
 
     def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
         """Standard errors, intervals and tests of this fit.
@@ -50,22 +46,15 @@ class InferentialClassifier(Described, MARClassifier):
         rows: HostRows = training.rows
         if in_file(rows.X) and rows.weight is not None and not np.all(rows.weight):
             raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
-        engine, mechanism = self._engine(training), self._mechanism_of_fit(training)
-        own = Fingerprint(rows.moments)
-        if not own.same(self._fingerprint):
+        engine = self._engine(training)
+        if not rows.moments.same(self.model_.moments):
             raise ValueError(
                 "X, y and sample_weight are not the rows that this estimator was fitted to: inference is about those."
             )
-        features = self._column_names()
-        about = mechanism_parameters(mechanism, training.covariates, features)
         fitted = Fitted(
+            model=self.model_,
             engine=engine,
-            theta=self._theta,
-            mechanism=mechanism,
-            parameters=self._parameters(features, about),
-            classes=self.classes_,
-            features=features,
-            features_named=hasattr(self, "feature_names_in_"),
+            mechanism=self._mechanism_of_fit(training),
             covariates=training.covariates,
             estimator=self._numbered(),
             X=rows.counted,
@@ -73,7 +62,6 @@ class InferentialClassifier(Described, MARClassifier):
             weight=rows.weight,
             kept=np.arange(len(rows.X)) if rows.kept is None else rows.kept,
             n_rows=len(rows.X),
-            loglik=self.loglik_,
             checked=self._checked_values,
         )
         with one_thread():
@@ -82,7 +70,7 @@ class InferentialClassifier(Described, MARClassifier):
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, their values looked at."""
         X = self._checked(X)
-        check_finite(X, self._column_names())
+        check_finite(X, self.model_.column_names)
         return X
 
     def to_sklearn(self) -> Any:
@@ -98,7 +86,7 @@ class InferentialClassifier(Described, MARClassifier):
         """Whether these are the rows of the fit, by their sums: the estimator does not keep the rows."""
         check_is_fitted(self)
         X, y, sample_weight = brought_here("fitted_to", X, y, sample_weight)
-        return Fingerprint(self._validated(X, y, sample_weight, reset=False).rows.moments).same(self._fingerprint)
+        return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(
         self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
@@ -112,64 +100,55 @@ class InferentialClassifier(Described, MARClassifier):
 
     def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
         """Akaike's information criterion, the smaller the better; of the fit, or of other rows. See `marmix.compare`."""
-        return self._counts(X, y, sample_weight).aic()
+        return self._criteria(X, y, sample_weight).aic()
 
     def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
         """Schwarz's (Bayesian) information criterion, the smaller the better; of the fit, or of other rows."""
-        return self._counts(X, y, sample_weight).bic()
+        return self._criteria(X, y, sample_weight).bic()
 
     def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
         """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels, the smaller the better."""
-        return self._counts(X, y, sample_weight).icl()
+        return self._criteria(X, y, sample_weight).icl()
 
-    def _counts(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Counts:
-        """What the criteria need: of the fit, or of its parameters and other rows."""
+    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Criteria:
+        """The information criteria of the fit, or of its parameters and other rows."""
         check_is_fitted(self)
         if (X is None) != (y is None):
             raise ValueError("give both X and y, or neither for the rows of the fit.")
-        known = self.mechanism_
-        own = 0
-        if known is not None and np.isfinite(known.alpha[0]):
-            own = len(known.alpha) + known.free_shape + known.free_share
-        size = self._model.chart(self._theta).directions.shape[1]
-        # the likelihood of a logistic regression without mechanism has only the labelled rows in it
-        labelled_only = known is None and not self._model.joint
+        model = self.model_
         if X is None:
-            n = self._total_weight - (self._missing_weight if labelled_only else 0.0)
-            return Counts(self.loglik_, size + own, n, np.nan if self._entropy is None else self._entropy)
+            return Criteria.of(model)
         training = self._validated(X, y, sample_weight, reset=False)
         engine = self._engine(training)
-        sums = engine.sums(self._theta, self._mechanism_of_fit(training))
-        offset = engine.total_weight * self._frame.log_det if self._model.joint else 0.0
-        entropy_sum = float(np.sum(engine.mapped(_entropy, self._model, self._theta)))
-        n = float(engine.group_weight[:-1].sum()) if labelled_only else engine.total_weight
+        sums = engine.sums(model.theta, self._mechanism_of_fit(training))
+        offset = engine.total_weight * model.frame.log_det if model.score_model.joint else 0.0
+        entropy_sum = float(np.sum(engine.mapped(_entropy, model.score_model, model.theta)))
         loglik = sums.ignorable + sums.missing + offset
-        if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.n_rows:
+        if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
             loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
-        return Counts(loglik, size + own, n, entropy_sum)
+        return Criteria(loglik, model.n_parameters, counted_weight(model, engine.group_weight), entropy_sum)
 
     def _engine(self, training: Training) -> Engine:
         """Rows in the axes of the fit."""
-        engine: Engine = training.rows.engine(training.setting(self._frame, self._model, self._tempering))
+        model = self.model_
+        engine: Engine = training.rows.engine(training.setting(model.frame, model.score_model, model.tempering))
         return engine
 
-    def _numbered(self) -> "MARClassifier":
+    def _numbered(self) -> Any:
         """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
         other = copy(self)
-        other.classes_ = np.arange(len(self.classes_))
-        if self._columns:
-            other.mechanism_features = self._columns
+        other.model_ = self.model_.renamed()
         other.classes = None
-        if hasattr(other, "feature_names_in_"):
-            del other.feature_names_in_
+        if self.model_.columns:
+            other.mechanism_features = self.model_.columns
         return other
 
     def _mechanism_of_fit(self, training: Training) -> Mechanism | None:
         """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
-        known = self.mechanism_
-        if known is None or not np.isfinite(known.alpha[0]):
+        mechanism = self.model_.mechanism
+        if mechanism is None or not self.model_.has_mechanism:
             return None
-        return known.moved(np.array(self._starting_values(training, {"alpha": known.alpha})["alpha"]))
+        return mechanism.moved(np.array(self._starting_values(training, {"alpha": mechanism.alpha})["alpha"]))
 
 
 def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:

@@ -9,9 +9,9 @@ from sklearn.utils import check_random_state
 
 from marmix.estimators.base import silent
 from marmix.estimators.inferential import InferentialClassifier
+from marmix.estimators.prediction import FromModel
 from marmix.estimators.validation import check_parameters
 from marmix.fitting.restarts import fit_logistic
-from marmix.inference import Parameters, logistic_parameters
 from marmix.rows import Frame
 from marmix.scores.linear import LinearScores
 
@@ -108,6 +108,9 @@ class MARLogisticRegression(InferentialClassifier):
     True
     """
 
+    coef_: Any = FromModel(lambda model: model.values["coef"])
+    intercept_: Any = FromModel(lambda model: model.values["intercept"])
+
     def __init__(
         self,
         *,
@@ -166,7 +169,7 @@ class MARLogisticRegression(InferentialClassifier):
         training = self._validated(X, y, sample_weight)
         sd = np.sqrt(np.diag(training.covariance))
         scale = np.where(sd > 0.0, sd, 1.0)
-        model = LinearScores(len(sd), len(self.classes_), self.degree, float(self.C), training.mean, scale)
+        model = LinearScores(len(sd), len(training.classes), self.degree, float(self.C), training.mean, scale)
         frame = Frame(training.mean, np.diag(1.0 / scale))
         engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
         fit = fit_logistic(
@@ -181,24 +184,13 @@ class MARLogisticRegression(InferentialClassifier):
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
-        self._set_fitted(fit, engine, training, 0.0)
-        coefficients = model.to_user(fit.theta)
-        self.intercept_, self.coef_ = coefficients[:, 0], coefficients[:, 1:]
-        del engine
-        self._warn(fit, [])
-        self._set_transduction(training)
+        self._finish(fit, engine, training, 0.0, [])
         return self
 
     def _previous_fit(self, model: LinearScores) -> dict[str, Any]:
         """Starting values from the previous fit, where there is one."""
-        if not hasattr(self, "coef_"):
+        if not hasattr(self, "model_"):
             return {}
         if self.coef_.shape != (model.vectors, model.n_features() - 1):
             raise ValueError("warm_start=True: classes, degree and features must be those of the previous fit.")
-        values: dict[str, Any] = {"coefficients": np.column_stack([self.intercept_, self.coef_])}
-        return values | self._previous_mechanism()
-
-    def _parameters(self, features: list[str], mechanism: Parameters) -> Parameters:
-        """The coefficients, then the parameters of the mechanism."""
-        model: LinearScores = self._model  # type: ignore[assignment]
-        return logistic_parameters(model, self.classes_, features, mechanism)
+        return {"coefficients": np.column_stack([self.intercept_, self.coef_])} | self._previous_mechanism()

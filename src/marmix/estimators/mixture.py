@@ -1,20 +1,19 @@
 """The Gaussian mixture classifier."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import silent
+from marmix.estimators.base import Training, silent
 from marmix.estimators.inferential import InferentialClassifier
+from marmix.estimators.prediction import FromModel
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import fit_mixture
-from marmix.inference import Parameters, mixture_parameters
 from marmix.notes import covariance_notes
-from marmix.rows import Frame
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
 
@@ -136,6 +135,12 @@ class MARGaussianMixture(InferentialClassifier):
     1.0
     """
 
+    weights_: Any = FromModel(lambda model: model.values["weights"])
+    means_: Any = FromModel(lambda model: model.values["means"])
+    covariances_: Any = FromModel(lambda model: model.values["covariances"])
+    class_prior_: Any = FromModel(lambda model: model.values["class_prior"])
+    component_classes_: Any = FromModel(lambda model: model.classes[model.score_model.owner])
+
     def __init__(
         self,
         *,
@@ -198,17 +203,17 @@ class MARGaussianMixture(InferentialClassifier):
         """
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
-        counts = component_counts(self.n_components, self.classes_)
-        values = self._previous_fit(counts) if self.warm_start else {}
-        starts.check_columns(training.mean, training.covariance, training.names)
-        whole = self.covariance_type in ("full", "tied")
-        dependent = starts.dependent_columns(training.covariance, training.names) if whole else None
-        model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
-        labelled = training.rows.moments.labelled
-        frame = starts.frame_of(model, training.mean, training.covariance, labelled, dependent is not None)
-        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
+        counts = component_counts(self.n_components, training.classes)
+        values = self._previous_fit(training, counts) if self.warm_start else {}
         if not values and isinstance(self.init, Mapping):
             values = dict(self.init)
+        starts.check_columns(training.mean, training.covariance, training.names)
+        dense = self.covariance_type in ("full", "tied")
+        dependent = starts.dependent_columns(training.covariance) if dense else []
+        model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
+        labelled = training.rows.moments.labelled
+        frame = starts.frame_of(model, training.mean, training.covariance, labelled, bool(dependent))
+        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
         fit = fit_mixture(
             engine,
             labelled,
@@ -220,48 +225,28 @@ class MARGaussianMixture(InferentialClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
             rng=check_random_state(self.random_state),
-            names=self.classes_.tolist(),
+            names=training.classes.tolist(),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
-        self._set_fitted(fit, engine, training, engine.total_weight * frame.log_det)
-        self._set_mixture(model, frame)
-        del engine
-        pivots = model.structure.pivots(fit.theta.chol)
-        self._warn(fit, list(covariance_notes(dependent, pivots, self.component_classes_.tolist(), self.reg_covar)))
-        self._set_transduction(training)
+        notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
+        self._finish(fit, engine, training, engine.total_weight * frame.log_det, notes)
         return self
 
-    def _set_mixture(self, model: GaussianScores, frame: Frame) -> None:
-        theta = self._theta
-        self._covariance_type = self.covariance_type
-        self.weights_ = np.exp(theta.log_pi)
-        self.means_ = theta.mu @ frame.unwhitener.T + frame.centre
-        self.covariances_ = model.structure.covariances(theta.chol, frame.unwhitener)
-        self.component_classes_: NDArray[Any] = self.classes_[model.owner]
-        self.class_prior_ = np.bincount(model.owner, weights=self.weights_)
-
-    def _previous_fit(self, counts: list[int]) -> dict[str, Any]:
+    def _previous_fit(self, training: Training, counts: list[int]) -> dict[str, Any]:
         """Starting values from the previous fit, where there is one."""
-        if not hasattr(self, "component_classes_"):
+        if not hasattr(self, "model_"):
             return {}
-        same = np.array_equal(np.repeat(self.classes_, counts), self.component_classes_)
-        same = same and self.means_.shape[1] == self.n_features_in_ and self._covariance_type == self.covariance_type
-        if not same:
+        model, scores = self.model_, cast(GaussianScores, self.model_.score_model)
+        same = np.array_equal(np.repeat(training.classes, counts), self.component_classes_)
+        same = same and model.n_features == len(training.names)
+        if not (same and scores.structure.name == self.covariance_type):
             raise ValueError(
                 "warm_start=True: classes, n_components, covariance_type and features must be those of the previous fit."
             )
-        values: dict[str, Any] = {"weights": self.weights_, "means": self.means_, "covariances": self.covariances_}
-        return values | self._previous_mechanism()
-
-    def _parameters(self, features: list[str], mechanism: Parameters) -> Parameters:
-        """The parameters of the mixture, then those of the mechanism."""
-        model: GaussianScores = self._model  # type: ignore[assignment]
-        return mixture_parameters(model, self._frame, self.classes_, features, mechanism)
+        return {name: model.values[name] for name in ("weights", "means", "covariances")} | self._previous_mechanism()
 
     def _numbered(self) -> "MARGaussianMixture":
         other: MARGaussianMixture = super()._numbered()
-        model: GaussianScores = self._model  # type: ignore[assignment]
-        other.component_classes_ = model.owner
-        other.n_components = dict(enumerate(model.counts))
+        other.n_components = dict(enumerate(cast(GaussianScores, self.model_.score_model).counts))
         return other

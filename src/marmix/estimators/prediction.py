@@ -24,10 +24,9 @@ from marmix.arrays import (
     total,
 )
 from marmix.labels import known_labels, number_device_labels, number_labels
-from marmix.likelihood import ScoreModel
-from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import entropy, log_tau, measure_function, posterior
-from marmix.rows import Frame, block_rows
+from marmix.mechanism.measures import entropy, log_tau
+from marmix.model import FittedModel
+from marmix.rows import block_rows
 from marmix.rows.checks import check_finite, check_table, refuse_sparse
 from marmix.rows.device import device_blocks
 from marmix.rows.host import MANY_ROWS
@@ -105,22 +104,51 @@ class NotKept:
         raise AttributeError(f"{message}: {self.reason}" if self.sign in vars(estimator) else message)
 
 
+class FromModel:
+    """A fitted attribute that is read from the estimator's `FittedModel`; `optional` where the model may have none."""
+
+    def __init__(self, read: Callable[[FittedModel], Any], optional: bool = False):
+        self.read, self.optional = read, optional
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self
+        model = vars(estimator).get("model_")
+        value = None if model is None else self.read(model)
+        if model is None or (self.optional and value is None):
+            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {self.name!r}")
+        return value
+
+
 class Predictor(ClassifierMixin, BaseEstimator):
     """What a fitted classifier says of rows. Not for direct use."""
 
     uncertainty: Any = SettingAndMethod()
     link: str | None
-    classes_: NDArray[Any]
+    model_: FittedModel
+    classes_: Any = FromModel(lambda model: model.classes)
+    n_features_in_: Any = FromModel(lambda model: model.n_features)
+    feature_names_in_: Any = FromModel(lambda model: model.features, optional=True)
+    mechanism_: Any = FromModel(lambda model: model.mechanism)
+    alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
+    shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
+    share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    loglik_: Any = FromModel(lambda model: model.loglik)
+    loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
+    loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)
+    trace_: Any = FromModel(lambda model: model.trace)
+    converged_: Any = FromModel(lambda model: model.converged)
+    n_iter_: Any = FromModel(lambda model: model.n_iter)
+    n_passes_: Any = FromModel(lambda model: model.n_passes)
+    notes_: Any = FromModel(lambda model: model.sentences)
     transduction_: Any = NotKept(
-        "n_passes_",
+        "model_",
         "it is not kept where labels come from a file, nor copied with the estimator where they are on a cluster, nor saved with "
         "the model. impute(X, y) gives it, impute(X, y, out='labels.npy') writes it to a file.",
     )
-    mechanism_: Mechanism | None
-    _model: ScoreModel
-    _theta: Any
-    _frame: Frame
-    _columns: list[int]
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied or pickled: all but labels on a cluster, which are a graph of all rows; those on a device as NumPy's."""
@@ -129,14 +157,6 @@ class Predictor(ClassifierMixin, BaseEstimator):
         if on_cluster(labels):
             state = {name: value for name, value in state.items() if name != "transduction_"}
         return state | {"transduction_": to_host(labels)} if on_device(labels) else state
-
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
-
-    def _scores(self, X: NDArray[np.floating[Any]]) -> Array:
-        """Class scores (K, n) of a block of rows."""
-        return self._model.scores(self._theta, self._frame.enter(X))
 
     def _checked(self, X: Any) -> Any:
         """Rows to predict, with the features of the fit; their values are looked at when they are used."""
@@ -170,7 +190,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
             from marmix.rows.cluster import predicted
 
             return predicted(X, lambda block: self._over(np.asarray(block), function, shape, None, dtype), shape, dtype)
-        names, size = self._column_names(), block_rows(self._model.values_per_row())
+        names, size = self.model_.column_names, block_rows(self.model_.score_model.values_per_row())
         blocks = [slice(a, min(a + size, len(X))) for a in range(0, len(X), size)]
         with output(out, (len(X), *shape), dtype) as written:
 
@@ -194,7 +214,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Logarithms of the posterior class probabilities, (n, K); finite however small. `out` as in `predict_proba`."""
         check_is_fitted(self)
-        return self._map(X, lambda x, _: log_tau(posterior(self._scores(x))).T, (len(self.classes_),), out)
+        return self._map(X, lambda x, _: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
 
     def predict_proba(self, X: Any, *, out: Any = None) -> Array:
         """Posterior class probabilities by Bayes' rule, (n, K), columns as in `classes_`.
@@ -207,14 +227,14 @@ class Predictor(ClassifierMixin, BaseEstimator):
             Where to write them, as they come: an array of that shape, or a new `.npy` file, which is returned as a memory map.
         """
         check_is_fitted(self)
-        return self._map(X, lambda x, _: _exp(log_tau(posterior(self._scores(x)))).T, (len(self.classes_),), out)
+        return self._map(X, lambda x, _: _exp(log_tau(self.model_.posterior(x))).T, (len(self.classes_),), out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row. `out` as in `predict_proba`."""
         check_is_fitted(self)
 
         def best(x: Any, _: slice) -> Any:
-            scores = self._scores(x)
+            scores = self.model_.scores(x)
             return self._named(namespace(scores).argmax(scores, axis=0))
 
         return self._map(X, best, (), out, self.classes_.dtype)
@@ -228,25 +248,14 @@ class Predictor(ClassifierMixin, BaseEstimator):
     def missing_proba(self, X: Any, *, out: Any = None) -> Array:
         """The probability q that the label of each row is missing, (n,). `out` as in `predict_proba`."""
         check_is_fitted(self)
-        known = self.mechanism_
-        if known is None:
+        if self.model_.mechanism is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        if not np.isfinite(known.alpha[0]):  # every row was labelled
-            return self._map(X, lambda x, _: 0.0 * x[:, 0], (), out)
-
-        def q(x: Any, _: slice) -> Any:
-            u = known.measured(posterior(self._scores(x))).value
-            xp = namespace(x)
-            columns = [x[:, i : i + 1].T for i in self._columns]
-            return known.missing_proba_of(drivers_of(u, xp.concat(columns) if columns else None))
-
-        return self._map(X, q, (), out)
+        return self._map(X, lambda x, _: self.model_.missing_proba(x), (), out)
 
     def _uncertainty_of(self, X: Any) -> Array:
         """The measure u of each row, (n,): what drives the mechanism."""
         check_is_fitted(self)
-        measure = measure_function(self._measure)
-        return self._map(X, lambda x, _: measure(posterior(self._scores(x))).value)
+        return self._map(X, lambda x, _: self.model_.measure(x))
 
     def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:
         """A label for every row: the given one, or the most probable class where it is missing.
@@ -279,7 +288,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
 
         def labels(x: Any, rows: slice) -> Any:
             xp, codes = namespace(x), z[rows]
-            p = posterior(self._scores(x))
+            p = self.model_.posterior(x)
             h = xp.where(codes < 0, entropy(p).value, 0.0)
             entropies[rows.start] = total(h if weight is None else h * like(weight[rows], h))
             return self._named(xp.where(codes < 0, xp.argmax(p.scores, axis=0), xp.astype(codes, xp.int64)))

@@ -8,7 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
 from marmix.inference.tables import Table, listed, number
+from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
+from marmix.scores.linear import LinearScores
 
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # that a table shows, and letters of a name
 _CLEAR = 0.99  # a posterior that is called clear
@@ -23,8 +25,6 @@ _STYLE = (
 class Described:
     """An estimator with a summary, which its HTML shows below scikit-learn's diagram. Not for direct use."""
 
-    _last_fitted = ""  # what a fit sets last: a fit that failed half-way has no summary
-
     def summary(self) -> Table:
         """What was fitted and found, as a table: print it, or see it in a notebook.
 
@@ -34,7 +34,7 @@ class Described:
             With `as_text`, `as_html`, `as_markdown` and `frame`.
         """
         check_is_fitted(self)
-        return _of_choice(self) if hasattr(self, "results_") else _of_fit(self)
+        return _of_choice(self) if hasattr(self, "results_") else _of_fit(type(self).__name__, self.model_)  # type: ignore[attr-defined]
 
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + self._html_below()  # type: ignore[misc]
@@ -46,30 +46,30 @@ class Described:
         return output
 
     def _html_below(self) -> str:
-        if self._last_fitted not in vars(self):
+        if "model_" not in vars(self) and "verdict_" not in vars(self):
             return ""
         return f"<style>{_STYLE}</style><div class='marmix-summary'>{self.summary().as_html()}</div>"
 
 
-# A mixture or a logistic regression
+# A fitted model
 
 
-def _of_fit(fit: Any) -> Table:
-    total, lost = fit._total_weight, fit._missing_weight
+def _of_fit(name: str, model: FittedModel) -> Table:
+    total, missing = model.total_weight, model.missing_weight
     facts = [
-        ("rows", f"{_count(total)}, of which {_count(total - lost)} have a label and {_count(lost)} do not"),
-        ("features", _features_of(fit)),
-        ("model", _model_of(fit)),
-        ("missingness", _mechanism_of(fit)),
-        ("log-likelihood", _loglik_of(fit)),
-        ("fit", f"{_ending(fit)}, {fit.n_iter_:,} iterations, {fit.n_passes_:,} passes over the rows"),
+        ("rows", f"{_count(total)}, of which {_count(total - missing)} have a label and {_count(missing)} do not"),
+        ("features", _features(model.features, model.n_features)),
+        ("model", model.score_model.words),
+        ("missingness", _mechanism_of(model)),
+        ("log-likelihood", _loglik_of(model)),
+        ("fit", f"{_ending(model)}, {model.n_iter:,} iterations, {model.n_passes:,} passes over the rows"),
     ]
-    names, values, notes = _means_of(fit) if isinstance(fit._model, GaussianScores) else _coefficients_of(fit)
-    if len(names) > _CLASSES:
-        notes.append(f"{_CLASSES} of {len(names)} columns are shown.")
-    title = f"{type(fit).__name__}, {len(fit.classes_)} classes"
-    index, rows = [name for name, _ in values], [row[:_CLASSES] for _, row in values]
-    return Table(title, names[:_CLASSES], index, rows, facts, [_in_words(fit), *notes, *fit.notes_])
+    columns, values, notes = _parameters_of(model)
+    if len(columns) > _CLASSES:
+        notes.append(f"{_CLASSES} of {len(columns)} columns are shown.")
+    title = f"{name}, {len(model.classes)} classes"
+    index, rows = [row for row, _ in values], [row[:_CLASSES] for _, row in values]
+    return Table(title, columns[:_CLASSES], index, rows, facts, [_in_words(model), *notes, *model.sentences])
 
 
 def _count(weight: float) -> str:
@@ -81,124 +81,118 @@ def _short(name: Any) -> str:
     return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
-def _features_of(fit: Any) -> str:
-    names = [_short(name) for name in getattr(fit, "feature_names_in_", [])]
-    if not names:
-        return f"{fit.n_features_in_:,}"
+def _features(features: NDArray[Any] | None, n: int) -> str:
+    if features is None:
+        return f"{n:,}"
+    names = [_short(name) for name in features]
     shown = listed(names) if len(names) <= 5 else f"{', '.join(names[:4])}, ..."
     return f"{len(names):,}: {shown}"
 
 
-def _model_of(fit: Any) -> str:
-    model = fit._model
-    if isinstance(model, GaussianScores):
-        counts = model.counts
-        several = "one Gaussian a class" if model.single else f"{sum(counts)} Gaussians for {len(counts)} classes"
-        return f"Gaussian mixture, {fit._covariance_type} covariance, {several}"
-    penalty = "no penalty" if np.isinf(model.C) else f"C = {model.C:g}"
-    return f"logistic regression, {'linear' if model.degree == 1 else 'with squares and products'}, {penalty}"
-
-
-def _mechanism_of(fit: Any) -> str:
-    known = fit.mechanism_
-    if known is None:
+def _mechanism_of(model: FittedModel) -> str:
+    mechanism = model.mechanism
+    if mechanism is None:
         return "ignored"
-    if not np.isfinite(known.alpha[0]):
+    if not model.has_mechanism:
         return "no label is missing"
     fixed = {0.0: "cloglog link", 1.0: "logit link"}
-    link = f"Aranda-Ordaz link of shape {number(known.shape)}" if known.free_shape else fixed.get(known.shape, "")
-    link = link or f"Aranda-Ordaz link, shape {number(known.shape)} given"
-    slopes = ", ".join(number(a) for a in known.alpha)
-    tempered = "" if fit._tempering == 1.0 else f", weight {number(fit._tempering)} in the fit"
-    return f"{known.uncertainty}, {link}, alpha {slopes}{tempered}"
+    link = f"Aranda-Ordaz link of shape {number(mechanism.shape)}"
+    if not mechanism.free_shape:
+        link = fixed.get(mechanism.shape, f"Aranda-Ordaz link, shape {number(mechanism.shape)} given")
+    slopes = ", ".join(number(a) for a in mechanism.alpha)
+    tempered = "" if model.tempering == 1.0 else f", weight {number(model.tempering)} in the fit"
+    return f"{mechanism.uncertainty}, {link}, alpha {slopes}{tempered}"
 
 
-def _loglik_of(fit: Any) -> str:
-    if fit.mechanism_ is None or not np.isfinite(fit.mechanism_.alpha[0]):
-        return f"{fit.loglik_:,.2f}"
-    first = "features and labels" if fit._model.joint else "labels"
-    return f"{fit.loglik_:,.2f} ({first} {fit.loglik_ignorable_:,.2f}, missingness {fit.loglik_missing_:,.2f})"
+def _loglik_of(model: FittedModel) -> str:
+    if not model.has_mechanism:
+        return f"{model.loglik:,.2f}"
+    first = "features and labels" if model.score_model.joint else "labels"
+    return f"{model.loglik:,.2f} ({first} {model.loglik_ignorable:,.2f}, missingness {model.loglik_missing:,.2f})"
 
 
-def _ending(fit: Any) -> str:
-    return "converged" if fit.converged_ else "DID NOT CONVERGE"
+def _ending(model: FittedModel) -> str:
+    return "converged" if model.converged else "DID NOT CONVERGE"
 
 
-def _in_words(fit: Any) -> str:
+def _in_words(model: FittedModel) -> str:
     """The mechanism as a sentence: how often a label is missing at a toss-up, and where the class is clear."""
-    known, K = fit.mechanism_, len(fit.classes_)
-    if known is None:
+    mechanism, K = model.mechanism, len(model.classes)
+    if mechanism is None:
         return "Why labels are missing was not modelled (link=None)."
-    if not np.isfinite(known.alpha[0]):
+    if not model.has_mechanism:
         return "No label was missing, so there is no mechanism."
     clear = np.full((K, K), np.log((1.0 - _CLEAR) / (K - 1)))
     np.fill_diagonal(clear, np.log(_CLEAR))
-    covariates = np.tile(fit._fingerprint.moments.overall()[0][fit._columns], (K + 1, 1))
-    q = known.missing_proba(np.vstack([np.zeros(K), clear]), covariates if fit._columns else None)
+    covariates = np.tile(model.moments.overall()[0][model.columns], (K + 1, 1))
+    q = mechanism.missing_proba(np.vstack([np.zeros(K), clear]), covariates if model.columns else None)
     sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
-    if known.uncertainty == "signed-margin":
+    if mechanism.uncertainty == "signed-margin":
         sure = " and ".join(
-            f"{q[1 + k]:.2f} where {_short(fit.classes_[k])} has probability {_CLEAR:g}" for k in (0, 1)
+            f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1)
         )
-    at = " (other features of the mechanism at their means)" if fit._columns else ""
+    at = " (other features of the mechanism at their means)" if model.columns else ""
     return f"A label is missing with probability {q[0]:.2f} at a toss-up between the classes, {sure}{at}."
 
 
 Columns = tuple[list[str], list[tuple[str, list[Any]]], list[str]]  # their names, rows with their names, and notes
 
 
-def _means_of(fit: Any) -> Columns:
+def _parameters_of(model: FittedModel) -> Columns:
+    """The labels of each class, and the parameters of a score model that has some to show."""
+    if isinstance(model.score_model, GaussianScores):
+        return _means_of(model, model.score_model)
+    if isinstance(model.score_model, LinearScores):
+        return _coefficients_of(model, model.score_model)
+    return [_short(name) for name in model.classes], [("labels", [_count(n) for n in model.moments.weight[:-1]])], []
+
+
+def _means_of(model: FittedModel, scores: GaussianScores) -> Columns:
     """Weights, labels and means of the components."""
-    features = [_short(name) for name in fit._column_names()]
-    sd = np.sqrt(np.diag(fit._fingerprint.moments.overall()[1]))
-    shown = _largest(np.ptp(fit.means_, axis=0) / np.where(sd > 0.0, sd, 1.0))
+    features = [_short(name) for name in model.column_names]
+    weights, means = model.values["weights"], model.values["means"]
+    sd = np.sqrt(np.diag(model.moments.overall()[1]))
+    shown = _largest(np.ptp(means, axis=0) / np.where(sd > 0.0, sd, 1.0))
     notes = []
     if len(shown) < len(features):
-        differ = f"Means of {len(shown)} of {len(features)} features are shown"
-        notes.append(f"{differ}, where the classes differ most; means_ has all.")
-    owners, labels = fit._model.owner, fit._fingerprint.moments.weight[:-1]
-    first = np.concatenate([[0], np.cumsum(fit._model.counts)])[owners]
+        notes.append(
+            f"Means of {len(shown)} of {len(features)} features are shown, where the classes differ most; means_ has all."
+        )
+    owners, labels = scores.owner, model.moments.weight[:-1]
+    first = np.concatenate([[0], np.cumsum(scores.counts)])[owners]
     places = 1 + np.arange(len(owners)) - first
-    numbered = [f" #{place}" * (not fit._model.single) for place in places]
-    names = [_short(fit.classes_[k]) + place for k, place in zip(owners, numbered, strict=True)]
+    numbered = [f" #{place}" * (not scores.single) for place in places]
+    names = [_short(model.classes[k]) + place for k, place in zip(owners, numbered, strict=True)]
     values: list[tuple[str, list[Any]]] = [
-        ("prior", [f"{weight:.3f}" for weight in fit.weights_]),
+        ("prior", [f"{weight:.3f}" for weight in weights]),
         ("labels", [_count(labels[k]) if place == 1 else None for k, place in zip(owners, places, strict=True)]),
     ]
-    return names, values + [(f"mean {features[i]}", fit.means_[:, i].tolist()) for i in shown], notes
+    return names, values + [(f"mean {features[i]}", means[:, i].tolist()) for i in shown], notes
 
 
-def _coefficients_of(fit: Any) -> Columns:
+def _coefficients_of(model: FittedModel, scores: LinearScores) -> Columns:
     """Labels of the classes, and the coefficients of their log-odds."""
-    features = [_short(name) for name in fit._column_names()]
-    terms, labels = _terms(features, fit._model.degree), fit._fingerprint.moments.weight[:-1]
-    shown = _largest(np.abs(fit._theta[:, 1:]).max(axis=0))
-    names, notes = [_short(name) for name in fit.classes_], []
+    terms = scores.terms([_short(name) for name in model.column_names])
+    intercept, coef = model.values["intercept"], model.values["coef"]
+    shown = _largest(np.abs(model.theta[:, 1:]).max(axis=0))
+    names, notes = [_short(name) for name in model.classes], []
     if len(shown) < len(terms):
-        largest = f"{len(shown)} of {len(terms)} coefficients are shown"
-        notes.append(f"{largest}, the largest for standardised features; coef_ has all.")
-    blank = [None] * (len(names) - len(fit.coef_))
+        notes.append(
+            f"{len(shown)} of {len(terms)} coefficients are shown, the largest for standardised features; coef_ has all."
+        )
+    blank = [None] * (len(names) - len(coef))
     if blank:
         notes.append(f"Coefficients are log-odds of {names[1]} against {names[0]}.")
     values: list[tuple[str, list[Any]]] = [
-        ("labels", [_count(label) for label in labels]),
-        ("intercept", [*blank, *fit.intercept_.tolist()]),
+        ("labels", [_count(label) for label in model.moments.weight[:-1]]),
+        ("intercept", [*blank, *intercept.tolist()]),
     ]
-    return names, values + [(terms[i], [*blank, *fit.coef_[:, i].tolist()]) for i in shown], notes
+    return names, values + [(terms[i], [*blank, *coef[:, i].tolist()]) for i in shown], notes
 
 
 def _largest(sizes: Array) -> NDArray[np.intp]:
     """Places of the few largest, in their order; all if they are few."""
     return np.sort(np.argsort(-sizes, kind="stable")[:_FEATURES])
-
-
-def _terms(features: list[str], degree: int) -> list[str]:
-    """Names of features, and of their squares and products."""
-    if degree == 1:
-        return features
-    return features + [
-        f"{a}^2" if i == j else f"{a} {features[j]}" for i, a in enumerate(features) for j in range(i, len(features))
-    ]
 
 
 # A choice among candidates
@@ -222,7 +216,7 @@ def _of_choice(choice: Any) -> Table:
     what = "one picked from" if choice.method == "pick" else "average of"
     facts = [
         ("classes", _shown(choice.classes_)),
-        ("features", _features_of(choice)),
+        ("features", _features(getattr(choice, "feature_names_in_", None), choice.n_features_in_)),
         ("candidates", f"{what} {len(order)}"),
     ]
     if score is not None:

@@ -14,6 +14,7 @@ from marmix.arrays import Array
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX
 from marmix.moments import GroupMoments
+from marmix.notes import listed
 from marmix.rows import Engine, Frame
 from marmix.scores.gaussian import Gaussians, GaussianScores
 
@@ -27,24 +28,16 @@ def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
     constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > 1e-13 * abs(m)]
     if constant:
         raise ValueError(
-            f"column {_listed(constant)} is constant: it tells the classes nothing and leaves its variance at zero. Drop it "
+            f"column {listed(constant)} is constant: it tells the classes nothing and leaves its variance at zero. Drop it "
             "(for instance with sklearn.feature_selection.VarianceThreshold in a pipeline)."
         )
 
 
-def dependent_columns(covariance: Array, names: Sequence[str]) -> str | None:
-    """The columns of a singular covariance matrix that depend on each other, listed; None where it is regular."""
+def dependent_columns(covariance: Array) -> list[int]:
+    """The columns of a singular covariance matrix that depend on each other; none where it is regular."""
     sd = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
-    if values[0] > 1e-13 * len(sd):
-        return None
-    involved = np.abs(vectors[:, 0]) > 1e-3
-    return _listed([name for name, is_in in zip(names, involved, strict=True) if is_in])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    return [] if values[0] > 1e-13 * len(sd) else np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3).tolist()
 
 
 def prior_rows(d: int) -> float:

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from marmix.inference.refits import refit
 from marmix.inference.simulation import seed_sequence, simulate
 from marmix.inference.tables import Table, listed
 from marmix.mechanism.charts import SHAPE_MAX
+from marmix.scores.gaussian import Gaussians
 from marmix.workers import one_thread
 
 Statistic = Callable[[Any], Any]
@@ -310,11 +311,7 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
 def named(fitted: Fitted, estimator: Any) -> Any:
     """The estimator with the user's names of classes and features."""
     other = copy(estimator)
-    other.classes_ = fitted.classes
-    if hasattr(other, "component_classes_"):
-        other.component_classes_ = fitted.classes[other._model.owner]
-    if fitted.features_named:
-        other.feature_names_in_ = np.array(fitted.features, dtype=object)
+    other.model_ = estimator.model_.renamed(fitted.model.classes, fitted.model.features)
     return other
 
 
@@ -328,32 +325,25 @@ def align(reference: Any, estimator: Any) -> None:
 
     where w, m, R are weight, mean and covariance of the reference, and v, a, S those of the estimator.
     """
-    model = reference._model
-    if not model.joint or model.single:
+    scores = reference.model_.score_model
+    if not scores.joint or scores.single:
         return
-    roots, others = _roots(reference), _roots(estimator)
-    order = np.arange(len(model.owner))
-    for k in range(model.n_classes):
-        own = np.flatnonzero(model.owner == k)
-        inverse = np.linalg.inv(roots[own])
-        A = inverse[:, None] @ others[own]
-        shift = np.einsum("aij,abj->abi", inverse, estimator.means_[own] - reference.means_[own][:, None])
+    first, second = reference.model_, estimator.model_
+    roots, others = (scores.roots(model.theta, model.frame) for model in (first, second))
+    order = np.arange(len(scores.owner))
+    for k in range(scores.n_classes):
+        places = np.flatnonzero(scores.owner == k)
+        inverse = np.linalg.inv(roots[places])
+        A = inverse[:, None] @ others[places]
+        shift = np.einsum(
+            "aij,abj->abi", inverse, second.values["means"][places] - first.values["means"][places][:, None]
+        )
         apart = 0.5 * ((A**2).sum(axis=(2, 3)) - A.shape[-1] + (shift**2).sum(axis=2)) - np.linalg.slogdet(A)[1]
-        w, v = reference.weights_[own][:, None], np.maximum(estimator.weights_[own], 1e-300)
-        order[own] = own[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
-    theta, covariances = estimator._theta, estimator.covariances_
-    by_component = model.structure.by_component
-    estimator._theta = theta._replace(
-        log_pi=theta.log_pi[order], mu=theta.mu[order], chol=theta.chol[order] if by_component else theta.chol
-    )
-    estimator.weights_, estimator.means_ = estimator.weights_[order], estimator.means_[order]
-    estimator.covariances_ = covariances[order] if by_component else covariances
-
-
-def _roots(estimator: Any) -> Array:
-    """R with ``R R'`` the covariance of each component, in the user's axes."""
-    theta = estimator._theta
-    return estimator._frame.unwhitener @ estimator._model.structure.spread(theta.chol, len(theta.mu))
+        w, v = first.values["weights"][places][:, None], np.maximum(second.values["weights"][places], 1e-300)
+        order[places] = places[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
+    log_pi, mu, chol = second.theta
+    theta = Gaussians(log_pi[order], mu[order], chol[order] if scores.structure.by_component else chol)
+    estimator.model_ = replace(second, theta=theta)
 
 
 # What to say of them.

@@ -12,37 +12,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marmix.arrays import Array
 from marmix.inference.tables import Table
-from marmix.moments import GroupMoments
+from marmix.model import FittedModel
 
 CRITERIA = ("aic", "bic", "icl")
 
 
-class Fingerprint(NamedTuple):
-    """What tells one set of rows from another: weights, means and scatter of the unlabelled rows and of every class."""
-
-    moments: GroupMoments
-
-    def same(self, other: "Fingerprint") -> bool:
-        """Whether the rows are the same, up to rounding; their order does not matter."""
-        own, others = self.moments, other.moments
-        if own.mean.shape != others.mean.shape:
-            return False
-        size = np.sqrt(np.einsum("gii->gi", own.scatter))  # of a column, about its mean
-        weight = np.abs(own.weight - others.weight) <= 1e-9 * own.weight
-        largest = np.sqrt(own.weight)[:, None] * np.abs(own.mean) + size
-        mean = np.sqrt(own.weight)[:, None] * np.abs(own.mean - others.mean) <= 1e-9 * largest
-        scatter = np.abs(own.scatter - others.scatter) <= 1e-9 * largest[:, :, None] * largest[:, None, :]
-        return bool(weight.all() and mean.all() and scatter.all())
-
-
-class Counts(NamedTuple):
-    """What the criteria need of a fit."""
+class Criteria(NamedTuple):
+    """What the information criteria need of a fit, and the criteria."""
 
     loglik: float
     n_parameters: int
     n: float
     entropy: float
+
+    @classmethod
+    def of(cls, model: FittedModel) -> "Criteria":
+        """Those of a fitted model on its own rows."""
+        entropy = np.nan if model.entropy is None else model.entropy
+        return cls(model.loglik, model.n_parameters, counted_weight(model, model.moments.weight), entropy)
 
     def aic(self) -> float:
         """Akaike's criterion."""
@@ -55,6 +44,12 @@ class Counts(NamedTuple):
     def icl(self) -> float:
         """The integrated classification likelihood."""
         return self.bic() + 2.0 * self.entropy
+
+
+def counted_weight(model: FittedModel, group_weight: Array) -> float:
+    """The weight of the rows in the likelihood: of a logistic regression without mechanism, the labelled ones only."""
+    labelled_only = model.mechanism is None and not model.score_model.joint
+    return float(group_weight[:-1].sum() if labelled_only else group_weight.sum())
 
 
 def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored: str = "refuse") -> Table:
@@ -100,11 +95,12 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
     if len(fits) < 2:
         raise ValueError("compare needs at least two fitted estimators.")
     for fit in fits:
-        if not hasattr(fit, "loglik_") or not hasattr(fit, "_fingerprint"):
+        if not isinstance(getattr(fit, "model_", None), FittedModel):
             raise ValueError(f"compare takes fitted MARGaussianMixture or MARLogisticRegression, not {fit!r}.")
     _refuse_incomparable(fits, ignored)
-    mixed = len({fit.mechanism_ is None for fit in fits}) == 2
-    counts = [_with_constant(fit) if mixed and fit.mechanism_ is None else fit._counts() for fit in fits]
+    models = [fit.model_ for fit in fits]
+    mixed = len({model.mechanism is None for model in models}) == 2
+    counts = [_with_constant(model) if mixed and model.mechanism is None else Criteria.of(model) for model in models]
     values = np.array([[getattr(count, name)() for name in CRITERIA] for count in counts])
     main = values[:, CRITERIA.index(by)]
     weights = np.exp(-0.5 * (main - main.min()))
@@ -141,7 +137,7 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
 
 def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
     first = fits[0]
-    if any(fit._tempering != 1.0 and fit.mechanism_ is not None for fit in fits):
+    if any(fit.model_.tempering != 1.0 and fit.model_.mechanism is not None for fit in fits):
         raise ValueError("a fit with mechanism_weight below 1 does not maximise its likelihood: criteria do not apply.")
     for fit in fits[1:]:
         if type(fit) is not type(first):
@@ -149,7 +145,7 @@ def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
                 f"{type(first).__name__} and {type(fit).__name__} have likelihoods of different kinds (with the features in "
                 "them, and given the features): they cannot be compared. `MARClassifierCV` compares predictions instead."
             )
-        if not np.array_equal(fit.classes_, first.classes_) or not fit._fingerprint.same(first._fingerprint):
+        if not np.array_equal(fit.classes_, first.classes_) or not fit.model_.moments.same(first.model_.moments):
             raise ValueError("these fits are of different rows, features or labels: likelihoods cannot be compared.")
         if (fit.mechanism_ is None) != (first.mechanism_ is None) and ignored == "refuse":
             raise ValueError(
@@ -158,9 +154,9 @@ def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
             )
 
 
-def _with_constant(fit: Any) -> Counts:
+def _with_constant(model: FittedModel) -> Criteria:
     """An ignorable fit with labels missing completely at random."""
-    counts, lost, n = fit._counts(), fit._missing_weight, fit._total_weight
+    counts, lost, n = Criteria.of(model), model.missing_weight, model.total_weight
     if not lost:
         return counts
     loglik = sum(part * np.log(part / n) for part in (lost, n - lost) if part > 0.0)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
-from marmix.inference.parameters import Parameters
+from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
+from marmix.model import FittedModel
 from marmix.rows import Engine, Frame, NumpyEngine
 
 # Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
@@ -21,42 +22,30 @@ _FEW_ROWS, _FEW_LABELS = 10, 10
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit and its rows.
+    """A fitted model and its rows.
 
     Parameters
     ----------
+    model : FittedModel
     engine : Engine
         The rows, in the axes of the fit.
-    theta, mechanism
-        The fit; the mechanism in the axes of its covariates, None where there is none.
-    parameters : Parameters
-        The user's parameters.
-    classes : array
-        Names of the classes.
-    features : list of str
-        Names of the features: the user's if `features_named`, else x0, x1, ...
-    features_named : bool
+    mechanism : Mechanism or None
+        The mechanism in the axes of its covariates; None where there is none.
     covariates : Frame and list of columns, or None
-    estimator : MARClassifier
-        The fitted estimator, with classes named 0, 1, ...: to be fitted again to other rows.
+    estimator : estimator
+        The fitted estimator, with classes 0, 1, ... and features without names: to be fitted again to other rows.
     X, z, weight : arrays
         The rows of positive weight, labels -1 where missing.
     kept : array
         Their places among the user's rows, which are `n_rows`.
     n_rows : int
-    loglik : float
-        The maximised log-likelihood on the user's scale.
     checked : callable
         Turns rows to predict into an array, with the estimator's own checks.
     """
 
+    model: FittedModel
     engine: Engine
-    theta: Any
     mechanism: Mechanism | None
-    parameters: Parameters
-    classes: NDArray[Any]
-    features: list[str]
-    features_named: bool
     covariates: tuple[Frame, list[int]] | None
     estimator: Any
     X: NDArray[Any]
@@ -64,8 +53,32 @@ class Fitted:
     weight: Array | None
     kept: NDArray[np.integer[Any]]
     n_rows: int
-    loglik: float
     checked: Callable[[Any], NDArray[Any]]
+
+    @property
+    def theta(self) -> Any:
+        """The parameters of the score model, in the axes of the fit."""
+        return self.model.theta
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Names of the classes."""
+        return self.model.classes
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return self.model.column_names
+
+    @property
+    def loglik(self) -> float:
+        """The maximised log-likelihood."""
+        return self.model.loglik
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The user's parameters: names, kinds and values."""
+        return parameters_of(self.model, self.mechanism, self.covariates)
 
     @cached_property
     def information(self) -> Information:

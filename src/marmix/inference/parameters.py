@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from marmix.arrays import Array
 from marmix.mechanism import Mechanism
+from marmix.model import FittedModel
 from marmix.rows import Frame
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
@@ -34,56 +34,59 @@ class Parameters(NamedTuple):
     values: Callable[[Any, Mechanism | None], Array]
 
 
-def mixture_parameters(
-    model: GaussianScores, frame: Frame, classes: NDArray[Any], features: list[str], mechanism: Parameters
+def parameters_of(
+    model: FittedModel, mechanism: Mechanism | None, covariates: tuple[Frame, list[int]] | None
 ) -> Parameters:
+    """The parameters of the classes, then those of the mechanism; `mechanism` is in the axes of its `covariates`."""
+    missingness = _mechanism_parameters(mechanism, covariates, model.column_names)
+    if isinstance(model.score_model, GaussianScores):
+        return _mixture_parameters(model, model.score_model, missingness)
+    if isinstance(model.score_model, LinearScores):
+        return _logistic_parameters(model, model.score_model, missingness)
+    raise TypeError(f"{model.score_model.words}: its parameters have no standard errors.")
+
+
+def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: Parameters) -> Parameters:
     """Weights, means, covariances (each entry once), then the mechanism's."""
-    owners = [str(classes[k]) for k in model.owner]
-    if not model.single:
-        place = dict.fromkeys(range(len(model.counts)), 0)
-        for i, k in enumerate(model.owner.tolist()):
+    features = model.column_names
+    owners = [str(model.classes[k]) for k in scores.owner]
+    if not scores.single:
+        place = dict.fromkeys(range(len(scores.counts)), 0)
+        for i, k in enumerate(scores.owner.tolist()):
             place[k] += 1
             owners[i] += f"#{place[k]}"
     names = [f"weight[{owner}]" for owner in owners]
     names += [f"mean[{owner}, {feature}]" for owner in owners for feature in features]
     kinds = ["weight"] * len(owners) + ["mean"] * (len(names) - len(owners))
-    entries = model.structure.entries(features)
-    for owner in owners if model.structure.by_component else [""]:
+    entries = scores.structure.entries(features)
+    for owner in owners if scores.structure.by_component else [""]:
         for first, second in entries:
             place_of = ", ".join(name for name in (owner, first, second) if name)
             names.append(f"{'cov' if second else 'var'}[{place_of}]")
             kinds.append("covariance" if second else "variance")
 
-    def values(theta: Gaussians, known: Mechanism | None) -> Array:
-        means = theta.mu @ frame.unwhitener.T + frame.centre
-        covariances = model.structure.distinct(model.structure.covariances(theta.chol, frame.unwhitener))
+    def values(theta: Gaussians, fitted: Mechanism | None) -> Array:
+        user = scores.user_values(theta, model.frame)
+        covariances = scores.structure.distinct(user["covariances"])
         return np.concatenate(
-            [np.exp(theta.log_pi), means.ravel(), covariances.ravel(), mechanism.values(theta, known)]
+            [user["weights"], user["means"].ravel(), covariances.ravel(), mechanism.values(theta, fitted)]
         )
 
     return Parameters(names + mechanism.names, kinds + mechanism.kinds, values)
 
 
-def logistic_parameters(
-    model: LinearScores, classes: NDArray[Any], features: list[str], mechanism: Parameters
-) -> Parameters:
+def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Parameters) -> Parameters:
     """Intercepts and coefficients, then the mechanism's; more than two classes have a vector each, which sum to zero."""
-    terms = ["const", *features]
-    if model.degree == 2:
-        terms += [
-            f"{a}^2" if i == j else f"{a} {features[j]}"
-            for i, a in enumerate(features)
-            for j in range(i, len(features))
-        ]
-    names = terms if model.vectors == 1 else [f"{term}[{name}]" for name in classes for term in terms]
+    terms = ["const", *scores.terms(model.column_names)]
+    names = terms if scores.vectors == 1 else [f"{term}[{name}]" for name in model.classes for term in terms]
 
-    def values(theta: Array, known: Mechanism | None) -> Array:
-        return np.concatenate([model.to_user(theta).ravel(), mechanism.values(theta, known)])
+    def values(theta: Array, fitted: Mechanism | None) -> Array:
+        return np.concatenate([scores.to_user(theta).ravel(), mechanism.values(theta, fitted)])
 
     return Parameters(names + mechanism.names, ["coefficient"] * len(names) + mechanism.kinds, values)
 
 
-def mechanism_parameters(
+def _mechanism_parameters(
     mechanism: Mechanism | None, covariates: tuple[Frame, list[int]] | None, features: list[str]
 ) -> Parameters:
     """alpha, and shape and share where they were estimated."""

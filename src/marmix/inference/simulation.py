@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
+from marmix.model import FittedModel
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
@@ -40,8 +41,8 @@ def simulate(
         Probability that a label is missing, instead of the estimator's own mechanism.
     """
     rows = np.asarray(X, dtype=float)
-    if estimator._model.joint:
-        rows, z = _gaussian_rows(estimator, len(rows), rng)
+    if estimator.model_.score_model.joint:
+        rows, z = _gaussian_rows(estimator.model_, len(rows), rng)
     else:
         z = draw_labels(estimator.predict_proba(rows), rng)
     if missing is None:
@@ -49,13 +50,13 @@ def simulate(
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
 
 
-def _gaussian_rows(estimator: Any, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
+def _gaussian_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
     """Features of n rows of a mixture, and their classes."""
-    theta, model, frame = estimator._theta, estimator._model, estimator._frame
+    theta, scores, frame = model.theta, model.score_model, model.frame
     components, d = theta.mu.shape
     component = rng.choice(components, size=n, p=np.exp(theta.log_pi))
     x = rng.normal(size=(n, d))
-    for c, spread in enumerate(model.structure.spread(theta.chol, components)):
-        own = component == c
-        x[own] = theta.mu[c] + x[own] @ spread.T
-    return x @ frame.unwhitener.T + frame.centre, model.owner[component]
+    for c, spread in enumerate(scores.structure.spread(theta.chol, components)):  # type: ignore[attr-defined]
+        members = component == c
+        x[members] = theta.mu[c] + x[members] @ spread.T
+    return x @ frame.unwhitener.T + frame.centre, scores.owner[component]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from marmix.inference import Inference, mechanism_parameters
+from marmix.inference import Inference, parameters_of
 from marmix.journey.answers import BLOCK
 from marmix.journey.choosing import Choice
 from marmix.mechanism.measures import posterior
@@ -56,16 +56,14 @@ def standardised(X: Any) -> StandardScaler:
 def named(numbered: Any, classes: NDArray[Any]) -> Any:
     """A copy of an estimator fitted to numbers of classes that knows the classes by name."""
     other = copy(numbered)
-    other.classes_ = classes
-    if hasattr(numbered, "component_classes_"):
-        other.component_classes_ = classes[numbered.component_classes_]
+    other.model_ = numbered.model_.renamed(classes)
     vars(other).pop("transduction_", None)
     return other
 
 
 def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
     """Inference about the fit, or why there is none."""
-    if model.numbered._model.chart(model.numbered._theta).directions.shape[1] > _MOST_PARAMETERS:
+    if model.numbered.model_.n_parameters > _MOST_PARAMETERS:
         return f"The model has more than {_MOST_PARAMETERS} parameters: no intervals were computed."
     try:
         return model.numbered.inference(model.X, z)
@@ -75,14 +73,16 @@ def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
 
 def estimates(model: Model, result: Inference, features: list[str]) -> list[Estimate]:
     """Parameters with 95 % intervals, the mechanism's first."""
-    about = mechanism_parameters(result._fitted.mechanism, result._fitted.covariates, features)
-    names = model.named._parameters(features, about).names
+    fitted = result._fitted
+    renamed = fitted.model.renamed(model.named.classes_, np.array(features, dtype=object))
+    names = parameters_of(renamed, fitted.mechanism, fitted.covariates).names
+    of_classes = sum(kind not in ("alpha", "shape", "share") for kind in fitted.parameters.kinds)
     low, high = result.conf_int().T
     found = [
         Estimate(name, float(value), *(_number(x) for x in ends))
         for name, value, *ends in zip(names, result.params, result.bse, low, high, strict=True)
     ]
-    return found[len(found) - len(about.names) :] + found[: len(found) - len(about.names)]
+    return found[of_classes:] + found[:of_classes]
 
 
 def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts:

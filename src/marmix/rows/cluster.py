@@ -158,9 +158,10 @@ class ClusterRows:
     def imputed(self, classifier: Any) -> tuple[Any, float]:
         """Labels of all rows, a lazy Dask array, and the entropy of those that are imputed; the rows are then let go."""
         engine = self._engine
-        if engine is None or engine.frame is not classifier._frame:
-            engine = self.engine(Setting(classifier._frame, classifier._model))
-        uncertain = engine.mapped(_entropy, classifier._model, classifier._theta)
+        model = classifier.model_
+        if engine is None or engine.frame is not model.frame:
+            engine = self.engine(Setting(model.frame, model.score_model))
+        uncertain = engine.mapped(_entropy, model.score_model, model.theta)
         engine.release()
         self._engine = None
         return _labels(classifier, self._x, self._y, self._coded, self._lengths), float(np.sum(uncertain))

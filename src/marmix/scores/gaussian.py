@@ -48,6 +48,28 @@ class GaussianScores:
         ends = np.cumsum(counts)
         self._slices = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
+    @property
+    def words(self) -> str:
+        """The model in words."""
+        components = "one Gaussian a class"
+        if not self.single:
+            components = f"{len(self.owner)} Gaussians for {self.n_classes} classes"
+        return f"Gaussian mixture, {self.structure.name} covariance, {components}"
+
+    def user_values(self, theta: Gaussians, frame: Any) -> dict[str, Any]:
+        """Weights, means and covariances of the components, and class probabilities, in the user's axes."""
+        weights = np.exp(theta.log_pi)
+        return {
+            "weights": weights,
+            "means": theta.mu @ frame.unwhitener.T + frame.centre,
+            "covariances": self.structure.covariances(theta.chol, frame.unwhitener),
+            "class_prior": np.bincount(self.owner, weights=weights),
+        }
+
+    def roots(self, theta: Gaussians, frame: Any) -> Array:
+        """R with ``R R'`` the covariance of each component, in the user's axes, (C, d, d)."""
+        return frame.unwhitener @ self.structure.spread(theta.chol, len(theta.mu))
+
     def n_features(self) -> int:
         """Rows of phi."""
         return self.structure.n_features()

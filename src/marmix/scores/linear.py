@@ -42,6 +42,27 @@ class LinearScores:
         self._from_user = self._features_of_user(centre, scale)
         self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
 
+    @property
+    def words(self) -> str:
+        """The model in words."""
+        terms = "linear" if self.degree == 1 else "with squares and products"
+        return f"logistic regression, {terms}, {'no penalty' if np.isinf(self.C) else f'C = {self.C:g}'}"
+
+    def user_values(self, theta: Array, frame: Any) -> dict[str, Any]:
+        """Intercepts and coefficients of the user's features."""
+        coefficients = self.to_user(theta)
+        return {"intercept": coefficients[:, 0], "coef": coefficients[:, 1:]}
+
+    def terms(self, features: list[str]) -> list[str]:
+        """Names of the coefficients: features, then their squares and products."""
+        if self.degree == 1:
+            return features
+        return features + [
+            f"{a}^2" if i == j else f"{a} {features[j]}"
+            for i, a in enumerate(features)
+            for j in range(i, len(features))
+        ]
+
     def n_features(self) -> int:
         """Rows of phi."""
         return 1 + self.d + (len(self._rows) if self.degree == 2 else 0)

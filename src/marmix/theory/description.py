@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
 from marmix.mechanism import Mechanism
+from marmix.model import FittedModel
 from marmix.rows import Frame, NumpyEngine
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
@@ -160,12 +161,13 @@ def described(model: Any) -> Description:
         return _by_hand(model)
     if hasattr(model, "get_params"):
         check_is_fitted(model)
-    if not isinstance(getattr(model, "_model", None), GaussianScores):
+    fitted = getattr(model, "model_", None)
+    if not isinstance(fitted, FittedModel) or not isinstance(fitted.score_model, GaussianScores):
         raise ValueError(
             f"{type(model).__name__} has no model of the features, which the theory needs: pass a fitted MARGaussianMixture, or "
             "GaussianClasses."
         )
-    return Description(model._model, model._theta, model._frame, model._columns, model.mechanism_)
+    return Description(fitted.score_model, fitted.theta, fitted.frame, fitted.columns, fitted.mechanism)
 
 
 def _by_hand(classes: GaussianClasses) -> Description:

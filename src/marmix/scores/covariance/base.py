@@ -32,6 +32,7 @@ class Structure(ABC):
     `move`, `pull` and `step_limits` are about the coordinates of `GaussianChart`.
     """
 
+    name: str  # as in `covariance_type`
     shared_quadratic = False
     by_component = True  # whether every component has a covariance of its own
     products = ""  # of features in the scores, as the fused kernels know them: "all", "squares", "none"; empty where they do not

@@ -29,6 +29,7 @@ def _scatter(g0: Array, g1: Array, g2: Array, mu: Array) -> Array:
 class Full(Structure):
     """A covariance matrix of its own for every component."""
 
+    name = "full"
     products = "all"
 
     def __init__(self, d: int):
@@ -195,6 +196,7 @@ class WideFull(Full):
 class Tied(Full):
     """One covariance matrix for all components: the quadratic term cancels from the posteriors."""
 
+    name = "tied"
     shared_quadratic = True
     by_component = False
     products = "none"

@@ -9,6 +9,7 @@ from marmix.scores.covariance.base import LOG_2PI, Moments, Structure
 class Diag(Structure):
     """Independent features within a component; ``L`` is kept as its diagonal (C, d)."""
 
+    name = "diag"
     products = "squares"
 
     def n_features(self) -> int:
@@ -89,6 +90,7 @@ class Diag(Structure):
 class Spherical(Diag):
     """One variance a component, the same in all directions; ``L`` is kept as a number each (C,)."""
 
+    name = "spherical"
     products = ""
 
     def n_features(self) -> int:

@@ -1,0 +1,150 @@
+"""`FittedModel`: a fitted classifier as one immutable value. Estimators hold one; everything above takes one."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.arrays import Array, namespace
+from marmix.likelihood import ScoreModel
+from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism.measures import Posterior, measure_function, posterior
+from marmix.moments import GroupMoments
+from marmix.notes import Note, sentence
+from marmix.rows import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A score model with its parameters, the mechanism, and what the fit has to say about itself.
+
+    Parameters
+    ----------
+    score_model : ScoreModel
+        Turns rows into class scores.
+    theta : object
+        The parameters of the score model, in the axes of the fit.
+    frame : Frame
+        The axes of the fit.
+    uncertainty : str or callable
+        The measure of uncertainty, also where no mechanism was fitted.
+    mechanism : Mechanism or None
+        The mechanism in the user's axes; None where it was ignored. An intercept of minus infinity says that no label was
+        missing.
+    columns : list of int
+        Features that enter the mechanism beside the uncertainty.
+    tempering : float
+        The weight of the mechanism in the fit.
+    classes : array of shape (K,)
+    n_features : int
+    features : array of str, or None
+        Names of the features, where they have names.
+    moments : GroupMoments
+        Weights, means and scatter of the training rows by class: they identify the rows without keeping them.
+    loglik_ignorable, loglik_missing : float
+        The two parts of the log-likelihood.
+    trace : array
+        The objective after every iteration.
+    converged : bool
+    n_iter, n_passes : int
+    notes : list of Note
+    entropy : float or None
+        The summed entropy of the imputed labels; None where it was not computed.
+    """
+
+    score_model: ScoreModel
+    theta: Any
+    frame: Frame
+    uncertainty: Any
+    mechanism: Mechanism | None
+    columns: list[int]
+    tempering: float
+    classes: NDArray[Any]
+    n_features: int
+    features: NDArray[Any] | None
+    moments: GroupMoments
+    loglik_ignorable: float
+    loglik_missing: float
+    trace: Array
+    converged: bool
+    n_iter: int
+    n_passes: int
+    notes: list[Note]
+    entropy: float | None = None
+
+    # Answers for a block of rows (n, d) in the user's axes.
+
+    def scores(self, X: Any) -> Array:
+        """Class scores, (K, n)."""
+        return self.score_model.scores(self.theta, self.frame.enter(X))
+
+    def posterior(self, X: Any) -> Posterior:
+        """Posterior class probabilities."""
+        return posterior(self.scores(X))
+
+    def measure(self, X: Any) -> Array:
+        """The uncertainty u of each row, (n,)."""
+        return measure_function(self.uncertainty)(self.posterior(X)).value
+
+    def missing_proba(self, X: Any) -> Array:
+        """The probability q that the label of each row is missing, (n,)."""
+        if self.mechanism is None:
+            raise ValueError("this model was fitted with link=None: fit it again with a link.")
+        if not self.has_mechanism:
+            return 0.0 * X[:, 0]
+        covariates = [X[:, i : i + 1].T for i in self.columns]
+        drivers = drivers_of(self.measure(X), namespace(X).concat(covariates) if covariates else None)
+        return self.mechanism.missing_proba_of(drivers)
+
+    # Facts.
+
+    @property
+    def has_mechanism(self) -> bool:
+        """Whether a mechanism was fitted to labels of which some were missing."""
+        return self.mechanism is not None and bool(np.isfinite(self.mechanism.alpha[0]))
+
+    @property
+    def loglik(self) -> float:
+        """The log-likelihood."""
+        return self.loglik_ignorable + self.loglik_missing
+
+    @cached_property
+    def total_weight(self) -> float:
+        """The weight of all training rows."""
+        return float(self.moments.weight.sum())
+
+    @property
+    def missing_weight(self) -> float:
+        """The weight of the training rows without a label."""
+        return float(self.moments.weight[-1])
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of free parameters, those of the mechanism included."""
+        n = int(self.score_model.chart(self.theta).directions.shape[1])
+        if self.mechanism is not None and self.has_mechanism:
+            n += len(self.mechanism.alpha) + self.mechanism.free_shape + self.mechanism.free_share
+        return n
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the features; x0, x1, ... where they have none."""
+        if self.features is None:
+            return [f"x{i}" for i in range(self.n_features)]
+        return [str(name) for name in self.features]
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """The parameters of the score model in the user's axes, by name."""
+        return self.score_model.user_values(self.theta, self.frame)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The notes in words."""
+        return [sentence(note, self.classes, self.column_names) for note in self.notes]
+
+    def renamed(self, classes: NDArray[Any] | None = None, features: NDArray[Any] | None = None) -> "FittedModel":
+        """The same model with other names: classes 0, 1, ... and features without names where none are given."""
+        return replace(self, classes=np.arange(len(self.classes)) if classes is None else classes, features=features)
