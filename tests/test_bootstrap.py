@@ -1,6 +1,7 @@
 """The bootstrap: resampled fits, their spread, their failures, and the order of their components."""
 
 from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.inference import bootstrap as module
 from marmix.inference.bootstrap import NO_LABEL, NOT_CONVERGED, Bootstrap, align, bootstrap, values_of
 from marmix.inference.simulation import seed_sequence, simulate
+from marmix.scores.gaussian import Gaussians
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
@@ -265,11 +267,9 @@ def test_aligning_undoes_a_permutation_within_classes(covariance_type):
     clf = MARGaussianMixture(covariance_type=covariance_type, link="logit", n_components=2, random_state=0)
     fitted = fitted_of(clf, X, y)
     order, other = np.array([1, 0, 3, 2]), copy(fitted.estimator)
-    whole = covariance_type == "tied"
-    other.weights_, other.means_ = other.weights_[order], other.means_[order]
-    other.covariances_ = other.covariances_ if whole else other.covariances_[order]
-    log_pi, mu, chol = other._theta
-    other._theta = other._theta._replace(log_pi=log_pi[order], mu=mu[order], chol=chol if whole else chol[order])
+    log_pi, mu, chol = other.model_.theta
+    theta = Gaussians(log_pi[order], mu[order], chol if covariance_type == "tied" else chol[order])
+    other.model_ = replace(other.model_, theta=theta)
     assert not np.allclose(values_of(fitted, other), fitted.values)
     proba = other.predict_proba(X)
     align(fitted.estimator, other)
@@ -284,14 +284,13 @@ def test_components_that_differ_only_in_spread_are_told_apart():
     X = rng.normal(size=(600, 2)) * np.where(wide, 3.0, 0.5)[:, None] + 12.0 * truth[:, None]
     clf = MARGaussianMixture(covariance_type="spherical", link=None, n_components=2, random_state=0)
     fitted = fitted_of(clf, X, truth)
-    other = copy(fitted.estimator)
-    order = np.array([1, 0, 2, 3])
-    other.means_[:2] = other.means_[:2].mean(axis=0)
-    fitted.estimator.means_[:2] = other.means_[:2]
-    other.weights_, other.covariances_ = np.full(4, 0.25), other.covariances_[order]
-    other._theta = other._theta._replace(chol=other._theta.chol[order])
-    align(fitted.estimator, other)
-    np.testing.assert_array_equal(other.covariances_, fitted.estimator.covariances_)
+    first, other = fitted.estimator, copy(fitted.estimator)
+    theta = first.model_.theta
+    mu = np.vstack([np.tile(theta.mu[:2].mean(axis=0), (2, 1)), theta.mu[2:]])
+    first.model_ = replace(first.model_, theta=Gaussians(theta.log_pi, mu, theta.chol))
+    other.model_ = replace(first.model_, theta=Gaussians(np.full(4, np.log(0.25)), mu, theta.chol[[1, 0, 2, 3]]))
+    align(first, other)
+    np.testing.assert_array_equal(other.covariances_, first.covariances_)
 
 
 def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
 from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, restore_fit, state_of_fit
@@ -56,7 +57,13 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     scores = None if _is_preparation(estimator) else KINDS[name].scores
     state: dict[str, Any] = {"class": name, "parameters": parameters}
     if scores is not None:
-        return state | {"fitted": state_of_fit(estimator.model_, scores)} if fitted else state
+        if not fitted:
+            return state
+        check_is_fitted(estimator)
+        unknown = set(vars(estimator)) - {*parameters, *OF_ROWS, "model_"}
+        if unknown:
+            raise ValueError(f"this {name} cannot be saved: it has the attribute {min(unknown)!r}, which is not marmix's.")
+        return state | {"fitted": state_of_fit(estimator.model_, scores)}
     own = {key: value for key, value in sorted(vars(estimator).items()) if key not in {*parameters, *OF_ROWS}}
     if isinstance(parameters.get("estimators"), Mapping):
         parameters["estimators"] = {key: state_of(est, False) for key, est in parameters["estimators"].items()}
