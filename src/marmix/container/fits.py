@@ -30,14 +30,17 @@ _DERIVED = (
 
 
 class ScoreFormat(NamedTuple):
-    """How a score model and its parameters are written, and read for K classes and d features."""
+    """How a type of score model and its parameters are written, and read for K classes and d features."""
 
+    type: type[Any]
     write: Callable[[Any, Any], dict[str, Any]]
     read: Callable[[Fields, int, int], tuple[ScoreModel, Any]]
 
 
 def state_of_fit(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
     """A fitted model as plain values."""
+    if not isinstance(model.score_model, scores.type):
+        raise ValueError(f"a {model.score_model.words} cannot be saved.")
     state = {
         "n_features_in_": model.n_features,
         "classes_": model.classes,
@@ -54,7 +57,7 @@ def state_of_fit(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
         "converged_": model.converged,
         "n_iter_": model.n_iter,
         "n_passes_": model.n_passes,
-        "notes_": [{"code": note.code, "values": note.values} for note in model.notes],
+        "notes_": [note._asdict() for note in model.notes],
         **scores.write(model.score_model, model.theta),
         **{f"{name}_": value for name, value in model.values.items()},
     }
@@ -101,7 +104,7 @@ def restore_fit(estimator: Any, fitted: Fields, scores: ScoreFormat) -> None:
         converged=fitted.flag("converged_"),
         n_iter=fitted.whole("n_iter_"),
         n_passes=fitted.whole("n_passes_"),
-        notes=_notes(fitted, K, d),
+        notes=read_notes(fitted, K, d),
         entropy=entropy,
     )
     fitted.finish()
@@ -144,7 +147,7 @@ def _mechanism(fitted: Fields, measure: str, size: int) -> Mechanism | None:
     return mechanism
 
 
-def _notes(fitted: Fields, K: int, d: int) -> list[Note]:
+def read_notes(fitted: Fields, K: int, d: int) -> list[Note]:
     """The notes; version 0.1 wrote their sentences only."""
     notes, values = [], fitted.anything("notes_")
     if not isinstance(values, list):
@@ -227,5 +230,5 @@ def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
     return model, fitted.floats("_theta", V, p)
 
 
-GAUSSIAN = ScoreFormat(_gaussian_state, _gaussian_model)
-LINEAR = ScoreFormat(_linear_state, _linear_model)
+GAUSSIAN = ScoreFormat(GaussianScores, _gaussian_state, _gaussian_model)
+LINEAR = ScoreFormat(LinearScores, _linear_state, _linear_model)

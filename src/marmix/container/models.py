@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
-from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, restore_fit, state_of_fit
+from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, read_notes, restore_fit, state_of_fit
 from marmix.container.format import ContainerError
 from marmix.container.plain import Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
@@ -62,7 +62,9 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         check_is_fitted(estimator)
         unknown = set(vars(estimator)) - {*parameters, *OF_ROWS, "model_"}
         if unknown:
-            raise ValueError(f"this {name} cannot be saved: it has the attribute {min(unknown)!r}, which is not marmix's.")
+            raise ValueError(
+                f"this {name} cannot be saved: it has the attribute {min(unknown)!r}, which is not marmix's."
+            )
         return state | {"fitted": state_of_fit(estimator.model_, scores)}
     own = {key: value for key, value in sorted(vars(estimator).items()) if key not in {*parameters, *OF_ROWS}}
     if isinstance(parameters.get("estimators"), Mapping):
@@ -71,6 +73,7 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         return state
     if "estimators_" in own:
         own["estimators_"] = {key: state_of(est) for key, est in own["estimators_"].items()}
+        own["notes_"] = [note._asdict() for note in own.pop("note_records_")]
     return state | {"fitted": {key: _plain(value) for key, value in own.items()}}
 
 
@@ -216,7 +219,7 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
             raise fitted.refuse("estimators_", f"pipelines for {d} features")
         if not np.array_equal(pipeline[-1].classes_, numbers):
             raise fitted.refuse("estimators_", f"fitted to {len(numbers)} classes")
-    estimator.notes_, estimator.verdict_ = fitted.texts("notes_"), fitted.text("verdict_")
+    estimator.note_records_, estimator.verdict_ = read_notes(fitted, len(numbers), d), fitted.text("verdict_")
     score, comparison = _numbers(fitted, "score_", Score), _numbers(fitted, "comparison_", Gain)
     estimator.score_, estimator.comparison_ = score, comparison
     estimator.results_ = _results(fitted, len(weights))

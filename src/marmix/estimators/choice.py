@@ -30,6 +30,7 @@ from marmix.estimators.prediction import NotKept, score_labelled
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.labels import encode_labels
+from marmix.notes import Note, sentence
 from marmix.pseudo_labels import inverse_weights, pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
 from marmix.streams import opened
@@ -106,7 +107,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     transduction_ : array of shape (n,)
         A label for every training row: the given one, or the imputed one.
     notes_ : list of str
-        What should be known of the choice.
+        What should be known of the choice, in words.
+    note_records_ : list of (code, values)
+        The same for programs.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
 
@@ -124,6 +127,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     """
 
     score_: evaluation.Score | None
+    note_records_: list[Note]
     comparison_: Gain | None
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
@@ -191,11 +195,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if len(failed) == len(grid):
             raise ValueError(f"no candidate could be fitted: {next(iter(failed.values()))}")
         self.estimators_ = {name: found[name, -1].estimator for name in grid if name not in failed}
-        self.notes_ = [f"Left out {name!r}: {error}" for name, error in failed.items()]
+        self.note_records_ = [Note("left-out", {"candidate": name, "error": error}) for name, error in failed.items()]
         for name in self.estimators_:
             broken = [found[name, fold].error for fold in range(len(folds)) if found[name, fold].error]
             if broken:
-                self.notes_.append(f"{name!r} failed in {len(broken)} of {len(folds)} folds: {broken[0]}")
+                values = {"candidate": name, "failed": len(broken), "folds": len(folds), "error": broken[0]}
+                self.note_records_.append(Note("failed-folds", values))
         held = {name: held_out(found, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
         self._weigh(X, z, weight, held, folds)
         if self.notes_:
@@ -206,6 +211,13 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if (z < 0).any():
             self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
         return self
+
+    @property
+    def notes_(self) -> list[str]:
+        """What should be known of the choice, in words."""
+        if "note_records_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'notes_'")
+        return [sentence(note, self.classes_, self._names()) for note in self.note_records_]
 
     def _fitted_one(self, share: float) -> None:
         """Hear that this share of the fits is done; for those who show progress."""
@@ -256,9 +268,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if folds:
             weights = self._compared(X, z, counts, held, np.concatenate(folds))
         else:
-            self.notes_.append(
-                "A class has a single labelled row: candidates could not be compared, and weigh the same."
-            )
+            self.note_records_.append(Note("single-label"))
             weights = np.full(len(names), 1.0 / len(names))
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
             self.verdict_ = self.notes_[-1]

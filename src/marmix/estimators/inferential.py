@@ -10,7 +10,7 @@ from marmix.arrays import brought_here, total
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
-from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight
+from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, posterior
@@ -41,6 +41,7 @@ class InferentialClassifier(Described, MARClassifier):
             With `params`, `bse`, `conf_int()`, `summary()`, ...
         """
         check_is_fitted(self)
+        require_parameters(self.model_)
         X, y, sample_weight = brought_here("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows: HostRows = training.rows

@@ -3,7 +3,7 @@
 from marmix.inference.criteria import Criteria, compare, counted_weight
 from marmix.inference.fitted import Fitted
 from marmix.inference.imputation import Imputations, pool
-from marmix.inference.parameters import Parameters, parameters_of
+from marmix.inference.parameters import Parameters, parameters_of, require_parameters
 from marmix.inference.results import Inference
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "counted_weight",
     "parameters_of",
     "pool",
+    "require_parameters",
 ]

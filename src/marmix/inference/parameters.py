@@ -1,7 +1,7 @@
 """The parameters as users know them: their names, their kinds, and their values for any fit."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -34,6 +34,12 @@ class Parameters(NamedTuple):
     values: Callable[[Any, Mechanism | None], Array]
 
 
+def require_parameters(model: FittedModel) -> None:
+    """Refuse score models whose parameters have no standard errors."""
+    if not isinstance(model.score_model, GaussianScores | LinearScores):
+        raise TypeError(f"inference is about mixtures and logistic regressions, not about a {model.score_model.words}.")
+
+
 def parameters_of(
     model: FittedModel, mechanism: Mechanism | None, covariates: tuple[Frame, list[int]] | None
 ) -> Parameters:
@@ -41,9 +47,8 @@ def parameters_of(
     missingness = _mechanism_parameters(mechanism, covariates, model.column_names)
     if isinstance(model.score_model, GaussianScores):
         return _mixture_parameters(model, model.score_model, missingness)
-    if isinstance(model.score_model, LinearScores):
-        return _logistic_parameters(model, model.score_model, missingness)
-    raise TypeError(f"{model.score_model.words}: its parameters have no standard errors.")
+    require_parameters(model)
+    return _logistic_parameters(model, cast(LinearScores, model.score_model), missingness)
 
 
 def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: Parameters) -> Parameters:
