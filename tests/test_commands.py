@@ -17,6 +17,7 @@ import pytest
 import marmix
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
+from marmix.journey.fit import candidates_of
 from marmix.journey.options import FILES
 
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
@@ -384,13 +385,11 @@ def test_debug_shows_where_an_error_arose(tmp_path):
 
 def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, monkeypatch, capsys):
     frame.to_csv(tmp_path / "trees.csv", index=False)
-    from marmix.journey import choosing
 
     def short(*arguments):
-        return {name: model.set_params(max_iter=1) for name, model in candidates(*arguments).items()}
+        return {name: model.set_params(max_iter=1) for name, model in candidates_of(*arguments).items()}
 
-    candidates = choosing.candidates
-    monkeypatch.setattr("marmix.journey.fit.candidates", short)
+    monkeypatch.setattr("marmix.journey.fit.candidates_of", short)
     assert (
         main(["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--out", str(tmp_path / "out")])
         == 3

@@ -14,13 +14,12 @@ import marmix
 from marmix import MARGaussianMixture
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
+from marmix.estimators.candidates import default_candidates
 from marmix.estimators.gain import Gain
 from marmix.journey import choosing
-from marmix.journey.choosing import IGNORED, MODELLED, candidates
 from marmix.journey.findings import all_scores, candidate_rows, comparison, score_facts
-from marmix.journey.plain import in_plain_words
-
-MECHANISM = {"link": "logit", "uncertainty": "margin"}
+from marmix.notes import Note
+from marmix.report.notes import plain_notes
 
 
 def rows(n=200, **options):
@@ -65,7 +64,7 @@ def test_labels_lost_as_the_model_says_are_not_warned_of(fit):
 
 def test_missingness_is_ignored_only_where_that_is_clearly_better(monkeypatch):
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
-    grid = candidates("logistic", 2, 200, 100, 2, True, MECHANISM)
+    grid = default_candidates(2, 200, 2, kind="logistic", categories=True, brief=True)
     taken = {}
     for gain in (-3.0, -1.0, 1.0):
         monkeypatch.setattr(Gain, "of", classmethod(lambda cls, *given, gain=gain: cls(0.5, 0.5, gain, 1.0)))
@@ -75,19 +74,21 @@ def test_missingness_is_ignored_only_where_that_is_clearly_better(monkeypatch):
         lost = drawn.target < 0  # of the labelled rows nobody else knows what was said
         np.testing.assert_array_equal(choice.cv.held_out_proba_[lost], own[lost])
         assert choice.cv.weights_[choice.name] == 1.0
-    assert IGNORED in taken[-3.0]
-    assert MODELLED in taken[-1.0]
-    assert MODELLED in taken[1.0]
+    assert "ignored" in taken[-3.0]
+    assert "mechanism" in taken[-1.0]
+    assert "mechanism" in taken[1.0]
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
-    def names(*size, kind="auto"):
-        return {name.split(", miss")[0] for name in candidates(kind, 2, *size, False, MECHANISM)}
+    def names(*size, **options):
+        return {name.rsplit(", ", 1)[0] for name in default_candidates(2, *size, brief=True, **options)}
 
-    assert names(1000, 500, 2) == {choosing.COMMON, choosing.OWN, choosing.LOGISTIC, choosing.QUADRATIC}
-    assert names(1000, 10, 2) == {choosing.COMMON, choosing.OWN, choosing.LOGISTIC}
-    assert names(40, 20, 60) == {choosing.LOGISTIC}
-    assert names(40, 20, 60, kind="mixture") == {choosing.COMMON}
+    linear, quadratic, tied, full = "logistic, C=1", "quadratic logistic, C=1", "mixture, tied", "mixture, full"
+    assert names(1000, 2) == {linear, quadratic, tied, full}
+    assert names(1000, 2, categories=True) == {linear}
+    assert names(500, 60) == {linear, tied}
+    assert names(40, 60) == {linear}
+    assert names(40, 60, kind="mixture") == {tied}
 
 
 def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
@@ -119,8 +120,8 @@ def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
     assert "'height', 'twice'" in said(summary)
     assert "--exclude" in said(summary)
     assert "sklearn" not in said(summary)
-    collapsed = "The covariance of class 1 collapsed to the limit set by reg_covar=1e-06: too few rows."
-    assert "'oak'" in in_plain_words([collapsed], ["x"], np.array(["elm", "oak"]))[0]
+    collapsed = Note("collapsed", {"classes": [1], "floor": 1e-6})
+    assert "'oak'" in plain_notes([collapsed], ["x"], np.array(["elm", "oak"]))[0]
 
 
 @pytest.mark.parametrize("impute", ["median", "drop"])

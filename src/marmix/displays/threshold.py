@@ -86,7 +86,7 @@ class ThresholdDisplay(Display):
             The class that is drawn against the rest; needed where there are more than two, else the second by default.
         ax : matplotlib Axes or None
         """
-        return cls._of(Predictions.by(estimator, X, y), positive).plot(ax)
+        return cls.of(Predictions.by(estimator, X, y), positive).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -115,10 +115,10 @@ class ThresholdDisplay(Display):
             A model's posteriors of all rows, for the doubly robust estimate; it needs `missing_proba`.
         ax : matplotlib Axes or None
         """
-        return cls._of(Predictions.of(y, proba, missing_proba, classes, posterior), positive).plot(ax)
+        return cls.of(Predictions.of(y, proba, missing_proba, classes, posterior), positive).plot(ax)
 
     @classmethod
-    def _of(cls, given: Predictions, positive: Any) -> "ThresholdDisplay":
+    def of(cls, given: Predictions, positive: Any) -> "ThresholdDisplay":
         columns = given.columns(positive)
         if len(columns) > 1:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,34 +21,67 @@ from marmix.notes import BoundaryWarning
 # benchmarks/quality.py with other seeds, more gained a little on average and less harmed a little less where it harmed.
 PRIOR_ROWS = 2.0
 
+# Features up to which a covariance matrix is worth a try, common to the classes or one for each, and rows for each of them.
+_MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 
-def default_candidates(n_classes: int, n_rows: int, n_features: int) -> dict[str, BaseEstimator]:
-    """The default grid: logistic and mixture, mechanism on, tempered and off.
+LOGIT: Mapping[str, Any] = {"link": "logit"}
+IGNORING: Mapping[str, Any] = {"link": None}
 
-    With more than two classes the measure is "gini", which uses all posteriors and equals "margin" for two. Squares and
-    products, and several Gaussians a class, come in when there are rows enough for them.
+
+def default_candidates(
+    n_classes: int,
+    n_rows: int,
+    n_features: int,
+    *,
+    kind: str = "auto",
+    categories: bool = False,
+    brief: bool = False,
+    mechanism: Mapping[str, Any] = LOGIT,
+    ignoring: Mapping[str, Any] = IGNORING,
+) -> dict[str, BaseEstimator]:
+    """The default grid: logistic regressions and mixtures, with the mechanism modelled, tempered and ignored.
+
+    Squares and products, covariance matrices and several Gaussians a class join where there are rows enough for them.
+
+    Parameters
+    ----------
+    kind : {"auto", "logistic", "mixture"}
+        Which models; a mixture with a common covariance is always among the mixtures asked for by name.
+    categories : bool
+        Whether some features are categories, which are not Gaussian.
+    brief : bool
+        One candidate of each model, with the mechanism modelled and ignored.
+    mechanism, ignoring : mappings
+        Settings of candidates that model the mechanism, and of those that ignore it.
     """
-    on: dict[str, Any] = {"link": "logit", "uncertainty": "margin" if n_classes == 2 else "gini"}
     grid: dict[str, BaseEstimator] = {}
-    for C in (0.1, 1.0, 10.0):
-        grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, link=None)
-    for C in (1.0, 10.0):
-        grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **on)
-    grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **on)
-    for kind in ("tied", "full"):
-        grid[f"mixture, {kind}, mechanism"] = MARGaussianMixture(covariance_type=kind, **on)
-    grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", link=None)
-    grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(
-        covariance_type="tied", n_components=2, random_state=0, **on
-    )
-    quadratic = 1 + n_features + n_features * (n_features + 1) // 2
-    if n_rows >= quadratic * (n_classes - 1):
-        grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, link=None)
-        grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **on)
-    if n_rows >= 2000:
-        several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
-        grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **on)
-        grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, link=None)
+    numeric = not categories
+    if kind in ("auto", "logistic"):
+        for C in (1.0,) if brief else (0.1, 1.0, 10.0):
+            grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
+        for C in (1.0,) if brief else (1.0, 10.0):
+            grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **mechanism)
+        if not brief:
+            grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **mechanism)
+        products = 1 + n_features + n_features * (n_features + 1) // 2
+        if numeric and n_rows >= products * (n_classes - 1):
+            grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, **ignoring)
+            grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **mechanism)
+    dense = numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)
+    if kind == "mixture" or (kind == "auto" and dense):
+        grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", **ignoring)
+        grid["mixture, tied, mechanism"] = MARGaussianMixture(covariance_type="tied", **mechanism)
+        if n_features <= min(_MOST_FULL, n_rows // (_ROWS * n_classes)):
+            grid["mixture, full, mechanism"] = MARGaussianMixture(covariance_type="full", **mechanism)
+            if brief:
+                grid["mixture, full, ignored"] = MARGaussianMixture(covariance_type="full", **ignoring)
+        if not brief:
+            pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
+            grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
+        if n_rows >= 2000 and not brief:
+            several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
+            grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **mechanism)
+            grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, **ignoring)
     return grid
 
 

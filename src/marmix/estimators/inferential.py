@@ -17,6 +17,7 @@ from marmix.mechanism.measures import entropy, posterior
 from marmix.rows import Engine, Piece
 from marmix.rows.checks import check_finite
 from marmix.rows.host import HostRows
+from marmix.scores.gaussian import GaussianScores
 from marmix.streams import in_file
 from marmix.workers import one_thread
 
@@ -57,7 +58,7 @@ class InferentialClassifier(Described, MARClassifier):
             engine=engine,
             mechanism=self._mechanism_of_fit(training),
             covariates=training.covariates,
-            estimator=self._numbered(),
+            estimator=numbered(self),
             X=rows.counted,
             z=rows.labels,
             weight=rows.weight,
@@ -135,21 +136,24 @@ class InferentialClassifier(Described, MARClassifier):
         engine: Engine = training.rows.engine(training.setting(model.frame, model.score_model, model.tempering))
         return engine
 
-    def _numbered(self) -> Any:
-        """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
-        other = copy(self)
-        other.model_ = self.model_.renamed()
-        other.classes = None
-        if self.model_.columns:
-            other.mechanism_features = self.model_.columns
-        return other
-
     def _mechanism_of_fit(self, training: Training) -> Mechanism | None:
         """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
         mechanism = self.model_.mechanism
         if mechanism is None or not self.model_.has_mechanism:
             return None
         return mechanism.moved(np.array(self._starting_values(training, {"alpha": mechanism.alpha})["alpha"]))
+
+
+def numbered(estimator: Any) -> Any:
+    """A copy of a fitted estimator whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
+    other, model = copy(estimator), estimator.model_
+    other.model_ = model.renamed()
+    other.classes = None
+    if model.columns:
+        other.mechanism_features = model.columns
+    if isinstance(model.score_model, GaussianScores):
+        other.n_components = dict(enumerate(model.score_model.counts))
+    return other
 
 
 def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:

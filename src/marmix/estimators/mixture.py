@@ -245,8 +245,3 @@ class MARGaussianMixture(InferentialClassifier):
                 "warm_start=True: classes, n_components, covariance_type and features must be those of the previous fit."
             )
         return {name: model.values[name] for name in ("weights", "means", "covariances")} | self._previous_mechanism()
-
-    def _numbered(self) -> "MARGaussianMixture":
-        other: MARGaussianMixture = super()._numbered()
-        other.n_components = dict(enumerate(cast(GaussianScores, self.model_.score_model).counts))
-        return other

@@ -72,6 +72,11 @@ class Estimates:
     # What users of statsmodels know.
 
     @property
+    def fitted(self) -> Fitted:
+        """The fitted model and its rows."""
+        return self._fitted
+
+    @property
     def params(self) -> Any:
         """The estimates."""
         return self._series(self._fitted.values)

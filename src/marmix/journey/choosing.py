@@ -1,31 +1,46 @@
-"""Which model: a few candidates, each with the missingness modelled and ignored, cross-validated on a sample of the rows."""
+"""Which model: the default candidates, with the missingness modelled and ignored, cross-validated on a sample of the rows."""
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators import MARClassifierCV
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
+from marmix.journey.rows import BLOCK
+from marmix.streams import release
 
 SAMPLE = 20_000  # rows that are enough to tell candidates apart
 
-COMMON, OWN = "Gaussian classes, common covariance", "Gaussian classes, own covariances"
-LOGISTIC, QUADRATIC = "logistic regression", "quadratic logistic regression"
-MODELLED, IGNORED = "missingness modelled", "missingness ignored"
+# Parts of a candidate's name, in plain words.
+_WORDS = {
+    "logistic": "logistic regression",
+    "quadratic logistic": "quadratic logistic regression",
+    "mixture": "Gaussian classes",
+    "tied": "common covariance",
+    "full": "own covariances",
+    "C=1": "",
+    "mechanism": "missingness modelled",
+    "ignored": "missingness ignored",
+}
 
-# features up to which a covariance matrix, and all products of two features, are worth a try
-_MOST = {COMMON: 200, OWN: 50, QUADRATIC: 25}
-_ROWS = 5  # for each of them at least; of labelled rows for a product
+
+def plain_name(candidate: str) -> str:
+    """The name of a candidate in plain words."""
+    parts = (_WORDS.get(part, part) for part in candidate.split(", "))
+    return ", ".join(part for part in parts if part)
 
 
 class Compared(MARClassifierCV):
-    """A cross-validation of candidates that tells how far it is, and keeps what each said of rows it had not seen."""
+    """A cross-validation of candidates that reports its progress, and keeps their predictions of rows they had not seen."""
 
     step: Step
 
@@ -48,53 +63,11 @@ class Compared(MARClassifierCV):
 
 
 class Choice(NamedTuple):
-    """The candidate that was picked, and the comparison."""
+    """The candidate that was picked, fitted to the rows of the comparison, and the comparison."""
 
     name: str
-    estimator: BaseEstimator
-    scaled: bool  # whether it wants standardised features
+    pipeline: Pipeline
     cv: MARClassifierCV
-
-
-def measure_of(n_classes: int) -> str:
-    """The measure of uncertainty: the squared margin for two classes, the entropy, which is smooth, for more."""
-    return "margin" if n_classes == 2 else "entropy"
-
-
-def candidates(
-    kind: str,
-    n_classes: int,
-    n_rows: int,
-    n_labelled: int,
-    n_features: int,
-    categories: bool,
-    mechanism: Mapping[str, Any],
-) -> dict[str, BaseEstimator]:
-    """Candidates by name: of the `kind` asked for, and of those whose parameters the rows can feed.
-
-    Categories are not Gaussian, so "auto" leaves the mixtures out where there are some; and with "mixture" the one with common
-    covariances is always tried.
-    """
-    models: dict[str, BaseEstimator] = {}
-    fed = kind == "auto" and not categories and n_features <= min(_MOST[COMMON], n_rows // _ROWS)
-    if kind == "mixture" or fed:
-        models[COMMON] = MARGaussianMixture(covariance_type="tied")
-        if n_features <= min(_MOST[OWN], n_rows // (_ROWS * n_classes)):
-            models[OWN] = MARGaussianMixture(covariance_type="full")
-    if kind in ("auto", "logistic"):
-        models[LOGISTIC] = MARLogisticRegression()
-        products = 1 + n_features + n_features * (n_features + 1) // 2
-        if n_features <= _MOST[QUADRATIC] and n_labelled >= _ROWS * products * (n_classes - 1) and not categories:
-            models[QUADRATIC] = MARLogisticRegression(degree=2)
-    grid: dict[str, BaseEstimator] = {}
-    for name, model in models.items():
-        own = model.get_params() | dict(mechanism)
-        if n_labelled == n_rows:  # there is no missingness
-            grid[name] = type(model)(**own)
-            continue
-        grid[f"{name}, {MODELLED}"] = type(model)(**own)
-        grid[f"{name}, {IGNORED}"] = type(model)(**own | {"mechanism_weight": 0.0})
-    return grid
 
 
 def sample(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArray[np.intp]:
@@ -104,35 +77,80 @@ def sample(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArra
     rng = np.random.default_rng(seed)
     parts = []
     for code in np.unique(z):
-        own = np.flatnonzero(z == code)
-        parts.append(rng.choice(own, min(len(own), max(2, round(size * len(own) / len(z)))), replace=False))
+        members = np.flatnonzero(z == code)
+        parts.append(rng.choice(members, min(len(members), max(2, round(size * len(members) / len(z)))), replace=False))
     return np.sort(np.concatenate(parts))
 
 
 def choose(
     grid: Mapping[str, BaseEstimator], X: Array, z: NDArray[np.integer[Any]], *, folds: int, seed: int, step: Step
 ) -> Choice:
-    """Cross-validate the candidates and take one by its log-loss, corrected for the rows without label.
+    """Cross-validate the candidates and pick one by its log-loss, corrected for the rows without a label.
 
-    Of those that model the missingness it is the best, unless the best that ignores it is better by more than two standard
-    errors. The estimated losses are noisy where few hard rows have labels, and the lower of two says little.
+    The best of those that model the missingness is picked, unless the best that ignores it is better by more than two standard
+    errors: where few hard rows have labels the estimated losses are noisy, and the lower of two says little.
     """
     cv = Compared(estimators=grid, method="pick", cv=folds, random_state=seed)
     cv.step = step
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is noted is kept in notes_
+        warnings.simplefilter("ignore")  # the notes go into the report
         cv.fit(X, z)
-    name = _taken(cv)
+    name = _best(cv)
     cv.take(name)
-    return Choice(name, grid[name], isinstance(grid[name], MARLogisticRegression), cv)
+    return Choice(name, cv.estimators_[name], cv)
 
 
-def _taken(cv: MARClassifierCV) -> str:
-    """The candidate to fit; the first that models the missingness where there is nothing to compare by."""
+def _best(cv: MARClassifierCV) -> str:
+    """The candidate to use; the first that models the missingness where there is nothing to compare by."""
     gain = cv.comparison_
     ignore = gain is not None and gain.gain < -2.0 * gain.stderr
-    names = [name for name, own in cv.estimators_.items() if models_missingness(own) is not ignore] or [*cv.estimators_]
+    names = [name for name, est in cv.estimators_.items() if models_missingness(est) is not ignore] or [*cv.estimators_]
     if cv.held_out_proba_ is None:
         return names[0]
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"].tolist(), strict=True))
     return min(names, key=lambda name: losses[name])
+
+
+class Model(NamedTuple):
+    """A fitted model of the rows of a file; its estimator knows the classes as 0, 1, ..., and takes X, which may be scaled."""
+
+    estimator: Any
+    scaler: StandardScaler | None
+    classes: NDArray[Any]
+    X: Any
+
+    def named(self, features: list[str] | None = None) -> Any:
+        """The estimator with the names of the classes, and of the features where given."""
+        other = copy(self.estimator)
+        names = None if features is None else np.array(features, dtype=object)
+        other.model_ = self.estimator.model_.renamed(self.classes, names)
+        vars(other).pop("transduction_", None)
+        return other
+
+
+def fitted_model(choice: Choice, X: Any, z: Any, classes: NDArray[Any]) -> Model:
+    """The chosen model of all rows: fitted again only where it was chosen on a sample. X is standardised in place."""
+    *before, (_, estimator) = choice.pipeline.steps
+    scaler = before[0][1] if before else None
+    if len(X) == len(choice.cv.missing_proba_):
+        if scaler is not None:
+            X[:] = scaler.transform(X)
+        return Model(estimator, scaler, classes, X)
+    if scaler is not None:
+        scaler = StandardScaler()
+        for start in range(0, len(X), BLOCK):
+            scaler.partial_fit(X[start : start + BLOCK])
+            release(X)
+        scale_rows(scaler, X)
+    estimator = clone(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes_ and converged_ say the same, and go into the report
+        estimator.fit(X, z)
+    return Model(estimator, scaler, classes, X)
+
+
+def scale_rows(scaler: StandardScaler, X: Any) -> None:
+    """Standardise rows in place, block by block."""
+    for start in range(0, len(X), BLOCK):
+        X[start : start + BLOCK] = scaler.transform(X[start : start + BLOCK])
+        release(X)

@@ -3,19 +3,16 @@
 import json
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.journey.answers import all_answers
-from marmix.journey.choosing import candidates, choose, measure_of, sample
-from marmix.journey.contents import Shown, contents, most_worth_labelling
-from marmix.journey.modelling import Model, fit_model, inference_of
+from marmix.estimators.candidates import default_candidates
+from marmix.journey.choosing import Model, choose, fitted_model, plain_name
+from marmix.journey.findings import Story, held_out, inference_of, sampled
 from marmix.journey.options import FILES, FitOptions
 from marmix.journey.progress import Progress, Step
-from marmix.journey.rows import read_rows, require_libraries, taken
-from marmix.journey.story import Story, held_out
-from marmix.journey.told import NextRows, added_names, all_told
+from marmix.journey.rows import read_rows, require_libraries
+from marmix.journey.scoring import Tally, added_names, scored_batches
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.cells import counted
@@ -28,10 +25,7 @@ from marmix.tables.writing import Output, RowWriter, check_added
 def fit_file(options: FitOptions, progress: Progress) -> Findings:
     """Read, choose, fit, impute; write the four files, all or none.
 
-    Parameters
-    ----------
-    options : FitOptions
-    progress : Progress
+    The file is read three times: to survey its columns, for the numbers, and to write it out again with labels.
 
     Returns
     -------
@@ -43,29 +37,35 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
     features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:
         story = _story(options, source, features, output.scratch, progress)
-        model, rows = story.model, story.rows
         with progress.phase("writing the rows") as step:
-            next_rows, warnings = _write_rows(output, source, story, options, step)
+            warnings = _write_rows(output, source, story, options, step)
         with progress.phase("writing the report") as step:
             findings = story.findings(warnings, options.command, options.seed)
-            page = contents(
-                findings,
-                model,
-                rows.z,
-                story.result,
-                story.tested,
-                story.shown,
-                story.above,
-                next_rows.table(int(np.sum(rows.z < 0))),
-            )
+            page = story.contents(findings)
             step(0.9)
             output.path("report.html").write_text(report_html(page), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
             output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
-            container.save(
-                _pipeline(story.preparation, model), output.path("model.marmix"), about=_about(options, story.name)
-            )
+            pipeline = _pipeline(story.preparation, story.model)
+            container.save(pipeline, output.path("model.marmix"), about=_about(options, story.name))
     return findings
+
+
+def candidates_of(
+    kind: str, link: str, preparation: Preparation, n_classes: int, n_rows: int, n_features: int
+) -> dict[str, Any]:
+    """The default candidates for the rows of a file."""
+    mechanism = {"link": link}
+    return default_candidates(
+        n_classes,
+        n_rows,
+        n_features,
+        kind=kind,
+        categories=any(column["kind"] != "number" for column in preparation.columns_),
+        brief=True,
+        mechanism=mechanism,
+        ignoring=mechanism | {"mechanism_weight": 0.0},  # which still says how labels go missing
+    )
 
 
 def _story(options: FitOptions, source: DataFile, features: list[str], scratch: Any, progress: Progress) -> Story:
@@ -77,62 +77,49 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
         labels = LabelColumn(options.label, options.missing)
         rows = read_rows(source, preparation, labels, scratch, step, preparation.n_rows_)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
-    grid = candidates(
-        options.model,
-        len(rows.classes),
-        len(rows.X),
-        int(np.sum(rows.z >= 0)),
-        rows.X.shape[1],
-        any(column["kind"] != "number" for column in preparation.columns_),
-        {"link": options.link, "uncertainty": measure_of(len(rows.classes))},
-    )
-    drawn = sample(rows.z, options.seed)
-    names = [str(name) for name in preparation.get_feature_names_out()]
-    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names, drawn)
+    z = rows.z
+    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
+    if not (z < 0).any():  # there is no missingness to ignore
+        grid = {name: candidate for name, candidate in grid.items() if not name.endswith("ignored")}
+    chosen_on = sampled(rows, z, preparation, options.seed)
     with progress.phase("comparing models") as step:
-        choice = choose(grid, shown.rows, shown.z, folds=options.folds, seed=options.seed, step=step)
+        choice = choose(grid, chosen_on.X, chosen_on.z, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
-        model = fit_model(choice, rows.X, rows.z, rows.classes)
+        model = fitted_model(choice, rows.X, z, rows.classes)
         step(0.5)
-        result = inference_of(model, rows.z)
-        found, above = all_answers(model.numbered, model.X, rows.z)
+        result = inference_of(model, z)
     return Story(
         path=source.path,
         label=options.label,
         id=options.id,
         preparation=preparation,
         rows=rows,
-        name=choice.name,
+        z=z,
+        name=plain_name(choice.name),
         model=model,
         choice=choice,
         result=result,
-        found=found,
-        above=above,
-        tested=held_out(choice.cv, shown.z, len(rows.X)),
-        shown=shown,
+        tested=held_out(choice.cv, chosen_on.z, len(rows.X)),
+        sampled=chosen_on,
+        tally=Tally(rows.classes, chosen_on.places, options.id, features),
     )
 
 
-def _write_rows(
-    output: Output, source: DataFile, story: Story, options: FitOptions, step: Step
-) -> tuple[NextRows, list[str]]:
-    """Every row of the file with its label, given or imputed; the rows most worth labelling; and what to be warned of."""
-    rows, texts = story.rows, story.rows.classes.astype(str)
-    places = np.flatnonzero(rows.complete)[most_worth_labelling(story.found, rows.z)]
-    next_rows = NextRows(places, options.id, options.columns(source.names, source.index), texts)
-    names = added_names(options.prefix, rows.classes, source=True)
+def _write_rows(output: Output, source: DataFile, story: Story, options: FitOptions, step: Step) -> list[str]:
+    """Write every row of the file with its label, given or imputed, and count them; returns what to be warned of."""
+    rows, model = story.rows, story.model
+    texts, names = model.classes.astype(str), added_names(options.prefix, model.classes, source=True)
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
-        for batch in all_told(source, rows.complete, story.model.X, story.model.numbered, step):
-            codes = rows.codes[batch.start : batch.start + len(batch.whole)]
+        for batch in scored_batches(source, rows, model.X, model.estimator, step):
+            codes = rows.codes[batch.start : batch.start + len(batch.complete)]
             writer.write(batch.batch, batch.added(texts, codes))
-            next_rows.take(batch)
+            story.tally.take(batch, codes)
     if not writer.formulas or options.escape_formulas:
-        return next_rows, []
-    warning = (
+        return []
+    return [
         f"A spreadsheet program may run {counted(writer.formulas, 'cell')} of imputed.csv, written as in the file: they begin "
         "like a formula. --escape-formulas makes them plain text."
-    )
-    return next_rows, [warning]
+    ]
 
 
 def _pipeline(preparation: Preparation, model: Model) -> Pipeline:
@@ -140,7 +127,7 @@ def _pipeline(preparation: Preparation, model: Model) -> Pipeline:
     steps: list[tuple[str, Any]] = [("preparation", preparation)]
     if model.scaler is not None:
         steps.append(("scaler", model.scaler))
-    return Pipeline([*steps, ("classifier", model.named)])
+    return Pipeline([*steps, ("classifier", model.named())])
 
 
 def _about(options: FitOptions, name: str) -> dict[str, Any]:

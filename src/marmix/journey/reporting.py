@@ -11,16 +11,15 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.estimators import MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.choice import Q_MAX
-from marmix.journey.answers import BLOCK, all_answers, missing_proba_of
-from marmix.journey.choosing import IGNORED, MODELLED, candidates, choose, measure_of, sample
-from marmix.journey.contents import Shown, Tested, contents, most_worth_labelling
-from marmix.journey.modelling import Model, inference_of
+from marmix.estimators.inferential import numbered
+from marmix.journey.choosing import Model, choose, scale_rows
+from marmix.journey.findings import Story, Tested, held_out, inference_of, sampled
+from marmix.journey.fit import candidates_of
 from marmix.journey.options import MODELS
 from marmix.journey.progress import Progress
-from marmix.journey.rows import Rows, read_rows, require_libraries, taken
+from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
-from marmix.journey.story import Story, held_out
-from marmix.journey.told import NextRows, all_told
+from marmix.journey.scoring import Tally, scored_batches
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.labels import LabelColumn
@@ -58,24 +57,9 @@ def report_file(
             labels = LabelColumn(label, markers, saved.classifier.classes_)
             rows = read_rows(source, saved.preparation, labels, output.scratch, step)
         story = _story(saved, source, rows, label, id, seed, progress)
-        texts = rows.classes.astype(str)
-        places = np.flatnonzero(rows.complete)[most_worth_labelling(story.found, rows.z)]
-        next_rows = NextRows(places, id, [str(name) for name in saved.preparation.feature_names_in_], texts)
         with progress.phase("writing the report") as step:
-            for batch in all_told(source, rows.complete, story.model.X, story.model.numbered, step):
-                next_rows.take(batch)
             findings = story.findings([], command, seed)
-            page = contents(
-                findings,
-                story.model,
-                rows.z,
-                story.result,
-                story.tested,
-                story.shown,
-                story.above,
-                next_rows.table(int(np.sum(rows.z < 0))),
-            )
-            output.path(out.name).write_text(report_html(page), encoding="utf-8")
+            output.path(out.name).write_text(report_html(story.contents(findings)), encoding="utf-8")
     return findings
 
 
@@ -93,68 +77,58 @@ def _check_model(saved: Saved, path: Path) -> None:
 
 
 def _story(
-    saved: Saved, source: DataFile, rows: Rows, label: str, id: str | None, seed: int, progress: Progress
+    saved: Saved, source: DataFile, rows: FileRows, label: str, id: str | None, seed: int, progress: Progress
 ) -> Story:
-    drawn = sample(rows.z, seed)
-    names = [str(name) for name in saved.preparation.get_feature_names_out()]
-    shown = Shown(taken(rows.X, drawn), rows.z[drawn], names, drawn)
+    z = rows.z
+    drawn = sampled(rows, z, saved.preparation, seed)
     scaler = saved.between[0] if saved.between else None
     if scaler is not None:
-        for start in range(0, len(rows.X), BLOCK):
-            rows.X[start : start + BLOCK] = scaler.transform(rows.X[start : start + BLOCK])
-    model = Model(saved.classifier._numbered(), saved.classifier, scaler, rows.X)
-    same = model.numbered.fitted_to(model.X, rows.z)
+        scale_rows(scaler, rows.X)
+    model = Model(numbered(saved.classifier), scaler, rows.classes, rows.X)
+    same = model.estimator.fitted_to(model.X, z)
+    tally = Tally(rows.classes, drawn.places, id, [str(name) for name in saved.preparation.feature_names_in_])
     with progress.phase("looking at the model") as step:
-        result = inference_of(model, rows.z) if same else "No intervals: these are not the rows of the fit."
-        step(0.5)
-        found, above = all_answers(model.numbered, model.X, rows.z)
+        result = inference_of(model, z) if same else "No intervals: these are not the rows of the fit."
+        for batch in scored_batches(source, rows, model.X, model.estimator, step):
+            tally.take(batch, rows.codes[batch.start : batch.start + len(batch.complete)])
     choice = None
     if same:
+        grid = _grid(saved, rows)
         with progress.phase("comparing models") as step:
-            choice = choose(
-                _grid(saved, rows), shown.rows, shown.z, folds=saved.about.get("folds", 5), seed=seed, step=step
-            )
-    tested = held_out(choice.cv, shown.z, len(rows.X)) if choice else _as_it_stands(model, shown.z, drawn)
+            choice = choose(grid, drawn.X, drawn.z, folds=saved.about.get("folds", 5), seed=seed, step=step)
     return Story(
         path=source.path,
         label=label,
         id=id,
         preparation=saved.preparation,
         rows=rows,
+        z=z,
         name=saved.about.get("name", type(saved.classifier).__name__),
         model=model,
         choice=choice,
         result=result,
-        found=found,
-        above=above,
-        tested=tested,
-        shown=shown,
+        tested=held_out(choice.cv, drawn.z, len(rows.X)) if choice else _as_it_stands(tally, drawn.z),
+        sampled=drawn,
+        tally=tally,
     )
 
 
-def _grid(saved: Saved, rows: Rows) -> dict[str, Any]:
+def _grid(saved: Saved, rows: FileRows) -> dict[str, Any]:
     """The candidates of the fit; for a model that was saved from Python, itself with the missingness modelled and ignored."""
     about = saved.about
-    mechanism = {"link": about.get("link"), "uncertainty": measure_of(len(rows.classes))}
-    categories = any(column["kind"] != "number" for column in saved.preparation.columns_)
     if about.get("model") in MODELS:
-        size = len(rows.X), int(np.sum(rows.z >= 0)), rows.X.shape[1]
-        return dict(candidates(about["model"], len(rows.classes), *size, categories, mechanism))
-    own = clone(saved.classifier._numbered())
-    return {
-        f"{type(own).__name__}, {MODELLED}": own,
-        f"the same, {IGNORED}": clone(own).set_params(mechanism_weight=0.0),
-    }
+        return candidates_of(about["model"], about["link"], saved.preparation, len(rows.classes), *rows.X.shape)
+    estimator = clone(numbered(saved.classifier))
+    name = type(estimator).__name__
+    return {f"{name}, mechanism": estimator, f"{name}, ignored": clone(estimator).set_params(mechanism_weight=0.0)}
 
 
-def _as_it_stands(model: Model, z: NDArray[np.integer[Any]], drawn: NDArray[np.intp]) -> Tested | None:
+def _as_it_stands(tally: Tally, z: NDArray[np.integer[Any]]) -> Tested | None:
     """Predictions of rows that the model was not fitted to."""
-    known = int(np.sum(z >= 0))
-    if not known:
+    labelled = int(np.sum(z >= 0))
+    if not labelled:
         return None
-    X = taken(model.X, drawn)
-    proba = model.numbered.predict_proba(X)
     lost = bool((z < 0).any())
-    missing = np.minimum(missing_proba_of(model.numbered, X), Q_MAX) if lost else None
-    where = f"{known:,} labelled rows of this file, which are not those of the fit"
-    return Tested(z, proba, missing, proba if lost else None, where)
+    missing = np.minimum(tally.missing, Q_MAX) if lost else None
+    where = f"{labelled:,} labelled rows of this file, which are not those of the fit"
+    return Tested(z, tally.proba, missing, tally.proba if lost else None, where)

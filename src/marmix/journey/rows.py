@@ -15,13 +15,13 @@ from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile
 
-_BLOCK = 65_536  # rows
+BLOCK = 65_536  # rows that are looked at together
 IN_MEMORY = 2**26  # bytes of features from which they are kept in a file
 _LARGEST = 1e150
 _DIGITS = 1e-11  # a spread that is less, as a share of the largest number, is lost in a computer's arithmetic
 
 
-class Rows(NamedTuple):
+class FileRows(NamedTuple):
     """Features and labels of the rows that have all features, and which these are."""
 
     X: Any  # (m, d)
@@ -44,7 +44,7 @@ def read_rows(
     scratch: Path,
     step: Step,
     n_rows: int | None = None,
-) -> Rows:
+) -> FileRows:
     """Read the features and the labels; rows are counted first where nobody says how many there are."""
     n_rows = n_rows or source.rows or sum(batch.num_rows for batch in source.batches([labels.name]))
     width = len(preparation.get_feature_names_out())
@@ -71,7 +71,7 @@ def read_rows(
         seen, kept = seen + len(whole), kept + len(block)
     _check_complete(complete, labels)
     _check_ranges(preparation.get_feature_names_out(), low, high)
-    return Rows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes())
+    return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes())
 
 
 def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:
@@ -98,11 +98,11 @@ def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn) -> None:
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {advice}")
 
 
-def taken(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
+def rows_at(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
     """Some of the rows, `places` ascending, without holding the pages of all of them."""
     out = np.empty((len(places), X.shape[1]))
-    for start in range(0, len(X), _BLOCK):
-        inside = slice(*np.searchsorted(places, [start, start + _BLOCK]))
+    for start in range(0, len(X), BLOCK):
+        inside = slice(*np.searchsorted(places, [start, start + BLOCK]))
         out[inside] = X[places[inside]]
         release(X)
     return out

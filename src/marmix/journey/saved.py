@@ -17,10 +17,9 @@ from marmix import container
 from marmix.arrays import Array
 from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
-from marmix.journey.answers import missing_proba_of
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress, Step
-from marmix.journey.told import Told, added_names, told
+from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.report.contents import ScoreFacts, finite
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import LabelColumn
@@ -68,6 +67,8 @@ def open_model(path: Path) -> Saved:
 def _nameless(step: Any) -> Any:
     """A copy of a fitted estimator that takes arrays without the names of columns."""
     other = copy(step)
+    if hasattr(other, "model_"):
+        other.model_ = other.model_.renamed(other.classes_)
     vars(other).pop("feature_names_in_", None)
     return other
 
@@ -91,13 +92,13 @@ def _numbers(names: list[str]) -> Preparation:
     return preparation
 
 
-def all_predicted(saved: Saved, source: DataFile, step: Step) -> Iterator[tuple[Told, Counts]]:
+def all_predicted(saved: Saved, source: DataFile, step: Step) -> Iterator[tuple[ScoredBatch, Counts]]:
     """Every row of a file with what the model says of it."""
     check_columns(saved.preparation.features_in(), source.names, str(source.path))
     seen = 0
     for batch in source.batches(step=step):
         block, whole, counts = saved.features(batch, seen)
-        yield told(batch, seen, whole, block, saved.classifier), counts
+        yield ScoredBatch.of(batch, seen, whole, block, saved.classifier), counts
         seen += batch.num_rows
 
 
@@ -125,8 +126,8 @@ def predict_file(
     ):
         for batch, own in all_predicted(saved, source, step):
             writer.write(batch.batch, batch.added(texts))
-            labels.update(texts[batch.found.code[batch.whole]].tolist())
-            rows, unfilled, counts = rows + len(batch.whole), unfilled + int(np.sum(~batch.whole)), counts + own
+            labels.update(texts[batch.code[batch.complete]].tolist())
+            rows, unfilled, counts = rows + len(batch.complete), unfilled + int(np.sum(~batch.complete)), counts + own
     notes = counts.notes()
     if writer.formulas and not escape_formulas:
         notes.append(

@@ -1,0 +1,174 @@
+"""What a model says of the rows of a file, in one pass: labels and probabilities to be written, and their counts."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from marmix.arrays import Array
+from marmix.displays.fits import missing_proba
+from marmix.displays.threshold import THRESHOLDS, at_or_above
+from marmix.journey.progress import Step
+from marmix.journey.rows import FileRows
+from marmix.report.contents import RowTable
+from marmix.streams import release
+from marmix.tables.cells import as_text
+from marmix.tables.reading import DataFile
+
+GIVEN, IMPUTED = "given", "imputed"
+NEXT_ROWS = 500  # rows most worth labelling that are listed
+_MOST_COLUMNS = 6  # columns of the file that the list shows
+
+
+def missing_proba_of(classifier: Any, X: Array) -> Array:
+    """P(label missing) of rows; NaN where the classifier has no mechanism."""
+    q = missing_proba(classifier, X)
+    return np.full(len(X), np.nan) if q is None else q
+
+
+class ScoredBatch(NamedTuple):
+    """A batch of rows with the model's answers; NaN for rows with a missing feature.
+
+    The uncertainty is the entropy of the class probabilities as a share of the largest possible, ``H(tau) / log K``: 0 where the
+    class is certain, 1 where all are equally probable.
+    """
+
+    batch: Any
+    start: int  # the place of its first row in the file
+    complete: NDArray[np.bool_]  # rows that have all features
+    proba: Array
+    missing: Array
+    code: NDArray[np.intp]  # the most probable class, -1 where incomplete
+    probability: Array  # of that class
+    uncertainty: Array
+
+    @classmethod
+    def of(cls, batch: Any, start: int, complete: NDArray[np.bool_], X: Array, classifier: Any) -> "ScoredBatch":
+        """Score the rows of a batch; `X` has the features of the complete ones."""
+        n = len(complete)
+        K = len(classifier.classes_)
+        proba, missing, code = np.full((n, K), np.nan), np.full(n, np.nan), np.full(n, -1)
+        if len(X):
+            proba[complete], missing[complete] = classifier.predict_proba(X), missing_proba_of(classifier, X)
+            code[complete] = proba[complete].argmax(axis=1)
+        return cls(batch, start, complete, proba, missing, code, proba.max(axis=1), entr(proba).sum(axis=1) / np.log(K))
+
+    def added(self, classes: NDArray[Any], codes: NDArray[np.integer[Any]] | None = None) -> list[NDArray[Any]]:
+        """The columns that are added to the file; `codes` are those of given labels, None writes predictions for all rows."""
+        code = self.code if codes is None else np.where(codes >= 0, codes, self.code)
+        label = np.array([*classes.tolist(), ""], dtype=object)[code]
+        source = [] if codes is None else [np.where(codes >= 0, GIVEN, np.where(self.complete, IMPUTED, ""))]
+        return [label, *source, *self.proba.T, self.uncertainty, self.missing]
+
+
+def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
+    """Every row of the file that `rows` were read from; X has the features of the complete ones, in the model's units."""
+    seen = kept = 0
+    for batch in source.batches(step=step):
+        complete = rows.complete[seen : seen + batch.num_rows]
+        block = np.asarray(X[kept : kept + int(complete.sum())], dtype=float)
+        yield ScoredBatch.of(batch, seen, complete, block, classifier)
+        release(X)
+        seen, kept = seen + batch.num_rows, kept + len(block)
+
+
+def added_names(prefix: str, classes: NDArray[Any], *, source: bool) -> list[str]:
+    """Names of the columns that are added."""
+    first = ["label", "source"] if source else ["label"]
+    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "missing_proba")]
+
+
+class Tally:
+    """Counts of what the model says, taken as the rows pass by.
+
+    Parameters
+    ----------
+    classes : array
+    sample : array of int
+        Places, among the complete rows and ascending, of rows whose probabilities are kept.
+    id : str or None
+        Column that names rows.
+    features : list of str
+        Columns of the file; the first few are listed with the rows most worth labelling.
+
+    Attributes
+    ----------
+    imputed : array of shape (K,)
+        Imputed labels of each class.
+    sum_probability, at_least_90, at_least_99
+        The sum of the probabilities of imputed labels, and how many reach 0.90 and 0.99.
+    unlabelled_above, all_above : integer arrays of shape (K, 101)
+        Rows without a label, and all rows, whose probability of a class is at or above each threshold.
+    proba, missing : arrays
+        Probabilities of the sample, and its P(label missing).
+    """
+
+    def __init__(self, classes: NDArray[Any], sample: NDArray[np.intp], id: str | None, features: list[str]):
+        K = len(classes)
+        self._classes, self._sample, self._complete_seen = classes.astype(str).tolist(), sample, 0
+        self.imputed = np.zeros(K, np.int64)
+        self.sum_probability, self.at_least_90, self.at_least_99 = 0.0, 0, 0
+        self.unlabelled_above, self.all_above = (np.zeros((K, len(THRESHOLDS)), np.int64) for _ in range(2))
+        self.proba, self.missing = np.full((len(sample), K), np.nan), np.full(len(sample), np.nan)
+        columns = ([] if id is None else [id]) + [name for name in features if name != id]
+        self._columns, self._named = columns[:_MOST_COLUMNS], int(id is not None)
+        self._next: list[tuple[float, int, list[Any]]] = []  # minus the uncertainty, place, cells
+
+    def take(self, rows: ScoredBatch, codes: NDArray[np.integer[Any]]) -> None:
+        """Count a batch; `codes` are its given labels."""
+        unlabelled = rows.complete & (codes < 0)
+        p = rows.probability[unlabelled]
+        self.imputed += np.bincount(rows.code[unlabelled], minlength=len(self.imputed))
+        self.sum_probability += float(p.sum())
+        self.at_least_90 += int(np.sum(p >= 0.90))
+        self.at_least_99 += int(np.sum(p >= 0.99))
+        for counts, members in ((self.unlabelled_above, unlabelled), (self.all_above, rows.complete)):
+            for k in range(len(counts)):
+                column = rows.proba[members, k]
+                counts[k] += at_or_above(column, np.ones(len(column))).astype(np.int64)
+        first, self._complete_seen = self._complete_seen, self._complete_seen + int(rows.complete.sum())
+        inside = slice(*np.searchsorted(self._sample, [first, self._complete_seen]))
+        places = self._sample[inside] - first
+        self.proba[inside], self.missing[inside] = (
+            rows.proba[rows.complete][places],
+            rows.missing[rows.complete][places],
+        )
+        self._take_next(rows, np.flatnonzero(unlabelled))
+
+    def _take_next(self, rows: ScoredBatch, unlabelled: NDArray[np.intp]) -> None:
+        """Keep the most uncertain rows of this batch and of those before it."""
+        uncertainty = rows.uncertainty[unlabelled]
+        order = np.argsort(-uncertainty, kind="stable")[:NEXT_ROWS]
+        least = -self._next[-1][0] if len(self._next) == NEXT_ROWS else -1.0
+        for i in order[uncertainty[order] > least]:
+            place = int(unlabelled[i])
+            cells = [as_text(rows.batch.column(name).slice(place, 1))[0].as_py() for name in self._columns]
+            numbers = rows.probability[place], rows.uncertainty[place], rows.missing[place]
+            row = [
+                rows.start + place + 1,
+                *cells[: self._named],
+                self._classes[rows.code[place]],
+                *(f"{number:.3f}" for number in numbers),
+                *cells[self._named :],
+            ]
+            self._next.append((-float(uncertainty[i]), rows.start + place, row))
+        self._next = sorted(self._next, key=lambda entry: entry[:2])[:NEXT_ROWS]
+
+    def next_rows(self) -> RowTable:
+        """The rows most worth labelling, the most uncertain first."""
+        rows = [row for _, _, row in self._next]
+        answers = ["imputed label", "probability", "uncertainty", "P(missing)"]
+        columns = ["row", *self._columns[: self._named], *answers, *self._columns[self._named :]]
+        numeric = [_all_numbers([row[j] for row in rows]) for j in range(len(columns))]
+        total = int(self.imputed.sum())
+        return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 3)
+
+
+def _all_numbers(cells: list[Any]) -> bool:
+    """Whether a column holds numbers only, as such or as text, and can be sorted by them."""
+    try:
+        return all(np.isfinite(float(cell)) for cell in cells if str(cell).strip())
+    except ValueError:
+        return False
