@@ -80,7 +80,7 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
     z = rows.z
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
     if not (z < 0).any():  # there is no missingness to ignore
-        grid = {name: candidate for name, candidate in grid.items() if not name.endswith("ignored")}
+        grid = {name.removesuffix(", mechanism"): grid[name] for name in grid if name.endswith(", mechanism")}
     chosen_on = sampled(rows, z, preparation, options.seed)
     with progress.phase("comparing models") as step:
         choice = choose(grid, chosen_on.X, chosen_on.z, folds=options.folds, seed=options.seed, step=step)
