@@ -47,7 +47,7 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, M
 from marmix.datasets import hide_labels, load_gastro, load_magic, make_mar_mixture
 from marmix.io import open_memmap, to_memmap
 
-# ---------------------------------------------------------------------------------------------------------- the record
+# The record.
 
 
 class Record:
@@ -95,7 +95,7 @@ class Record:
             print(f"    {self.prefix}{name} skipped: {type(error).__name__}: {str(error)[:200]}", flush=True)
 
 
-# ------------------------------------------------------------------------------------------------------------ the rows
+# The rows.
 
 
 class Rows(NamedTuple):
@@ -174,7 +174,7 @@ def rows_of(name):
     return ROWS[name]()
 
 
-# ----------------------------------------------------------------------------------------------------------- the cases
+# The cases.
 
 LINKS = [
     {"link": "aranda-ordaz", "shape": None},
@@ -269,35 +269,25 @@ def logistic_cases():
     yield "magic", {"C": np.inf}
 
 
-KINDS = {
-    "mixture": (
-        MARGaussianMixture,
-        mixture_cases,
-        {"covariance_type": "full", "link": "logit", "uncertainty": "margin"},
-    ),
-    "logistic": (
-        MARLogisticRegression,
-        logistic_cases,
-        {"C": 1.0, "degree": 1, "link": "logit", "uncertainty": "margin"},
-    ),
+KINDS = {"mixture": MARGaussianMixture, "logistic": MARLogisticRegression}
+SETTINGS = {
+    "mixture": {"covariance_type": "full", "link": "logit", "uncertainty": "margin"},
+    "logistic": {"C": 1.0, "degree": 1, "link": "logit", "uncertainty": "margin"},
 }
 
 
 def made(kind, **options):
     """An estimator with its settings spelled out."""
-    estimator, _, settings = KINDS[kind]
-    return estimator(**(settings | options))
+    return KINDS[kind](**(SETTINGS[kind] | options))
 
 
 def named(rows, options):
     """A case in words."""
-    texts = [
-        f"{key}={value.__name__ if callable(value) else str(value).replace('/', ' ')}" for key, value in options.items()
-    ]
-    return ", ".join([rows, *texts])
+    values = {key: value.__name__ if callable(value) else value for key, value in options.items()}
+    return ", ".join([rows, *(f"{key}={value}" for key, value in values.items())])
 
 
-# ------------------------------------------------------------------------------------------------- what is recorded of
+# What is recorded of a fit.
 
 ESTIMATES = (
     *("alpha_", "shape_", "share_", "weights_", "means_", "covariances_", "coef_", "intercept_"),
@@ -316,11 +306,11 @@ TESTS = {
     "mechanism": lambda result: result.test_mechanism(bootstrap=False),
     "mcar": lambda result: result.test_mcar(),
     "goodness of fit": lambda result: result.goodness_of_fit(),
-    "goodness of fit, feature": lambda result: result.goodness_of_fit(by=result_feature(result), n_bins=5),
+    "goodness of fit, feature": lambda result: result.goodness_of_fit(by=first_feature(result), n_bins=5),
 }
 
 
-def result_feature(result):
+def first_feature(result):
     """The name of the first feature."""
     return next(name for name in ("x0", "feature 0") if any(name in other for other in result.param_names))
 
@@ -397,22 +387,19 @@ def record_choice(record, choice, fresh):
     record_predictions(record, choice, fresh)
 
 
-# ---------------------------------------------------------------------------------------------------------- the groups
-
-
-def fits(record, kind):
-    for rows, options in KINDS[kind][1]():
-        with record.case(named(rows, options)) as part:
-            data = rows_of(rows)
-            record_fit(part, made(kind, **options).fit(*data), data.fresh)
+# The groups.
 
 
 def mixtures(record):
-    fits(record, "mixture")
+    for rows, options in mixture_cases():
+        with record.case(named(rows, options)) as part:
+            record_fit(part, made("mixture", **options).fit(*rows_of(rows)), rows_of(rows).fresh)
 
 
 def logistic_regressions(record):
-    fits(record, "logistic")
+    for rows, options in logistic_cases():
+        with record.case(named(rows, options)) as part:
+            record_fit(part, made("logistic", **options).fit(*rows_of(rows)), rows_of(rows).fresh)
 
 
 def continued_fits(record):
@@ -421,35 +408,28 @@ def continued_fits(record):
         with record.case(f"{kind}, {named(rows, options)}") as part:
             data = rows_of(rows)
             fit = made(kind, warm_start=True, max_iter=4, **options).fit(data.X, data.y)
-            half = slice(None, None, 2)
-            part.put(
-                "criteria of other rows", [fit.aic(data.X[half], data.y[half]), fit.icl(data.X[half], data.y[half])]
-            )
+            half = data.X[::2], data.y[::2]
+            part.put("criteria of other rows", [fit.aic(*half), fit.icl(*half)])
             part.put("score", fit.score(data.X, data.y))
-            part.put("impute", fit.impute(data.X[half], data.y[half]))
+            part.put("impute", fit.impute(*half))
             record_fit(part.at("once"), fit, data.fresh)
             record_fit(part.at("again"), fit.set_params(max_iter=1000).fit(data.X, data.y), data.fresh)
-            record_fit(part.at("other rows"), fit.fit(data.X[half], data.y[half]), data.fresh)
+            record_fit(part.at("other rows"), fit.fit(*half), data.fresh)
     conversions = [("mixture", {"covariance_type": structure}) for structure in STRUCTURES]
     for kind, options in [*conversions, ("logistic", {"degree": 1}), ("logistic", {"degree": 2})]:
         for rows in ("two", "three"):
             with record.case(f"to_sklearn, {kind}, {named(rows, options)}") as part:
-                data = rows_of(rows)
-                part.put(
-                    "predict_proba", made(kind, **options).fit(data.X, data.y).to_sklearn().predict_proba(data.fresh)
-                )
+                fit = made(kind, **options).fit(*rows_of(rows))
+                part.put("predict_proba", fit.to_sklearn().predict_proba(rows_of(rows).fresh))
 
 
 def comparisons(record):
     for kind, rows in product(KINDS, ["two", "iris"]):
+        options = [*LINKS, {"uncertainty": "entropy"}]
+        fits = [made(kind, **more).fit(*rows_of(rows)) for more in options]
         for by in ("aic", "bic", "icl"):
             with record.case(f"{kind}, {rows}, {by}") as part:
-                data = rows_of(rows)
-                compared = [
-                    made(kind, **options).fit(data.X, data.y) for options in [*LINKS, {"uncertainty": "entropy"}]
-                ]
-                names = [str(i) for i in range(len(compared))]
-                table = marmix.compare(*compared, names=names, by=by, ignored="mcar")
+                table = marmix.compare(*fits, names=[str(i) for i in range(len(fits))], by=by, ignored="mcar")
                 part.put("rows", dict(zip(table.index, table.rows, strict=True)))
 
 
@@ -516,18 +496,17 @@ def choices(record):
             choice = MARClassifierCV(estimators=candidates(), **options).fit(*data)
             record_choice(part, choice, data.fresh)
             part.attempt("to_sklearn", lambda: choice.to_sklearn().predict_proba(data.fresh))  # noqa: B023
-    for rows in ("two", "five"):
-        with record.case(f"{rows}, default candidates") as part:
-            record_choice(part, MARClassifierCV(cv=3).fit(*rows_of(rows)), rows_of(rows).fresh)
 
 
 def defaults(record):
     """Estimators without any setting: the one group that new defaults may change."""
-    for estimator, rows in product(
-        [MARGaussianMixture, MARLogisticRegression], ["two", "three", "iris", "many", "magic"]
-    ):
-        with record.case(f"{estimator.__name__}, {rows}") as part:
-            record_fit(part, estimator().fit(*rows_of(rows)), rows_of(rows).fresh)
+    for estimator in (MARGaussianMixture, MARLogisticRegression):
+        for rows in ("two", "three", "iris", "many", "magic"):
+            with record.case(f"{estimator.__name__}, {rows}") as part:
+                record_fit(part, estimator().fit(*rows_of(rows)), rows_of(rows).fresh)
+    for rows in ("two", "five"):
+        with record.case(f"MARClassifierCV, {rows}") as part:
+            record_choice(part, MARClassifierCV(cv=3).fit(*rows_of(rows)), rows_of(rows).fresh)
 
 
 def engines(record):
@@ -537,7 +516,7 @@ def engines(record):
         ("mixture", {"covariance_type": "full"}),
         (
             "mixture",
-            {"covariance_type": "tied", "mechanism_features": [1], "mcar_share": True, "uncertainty": "entropy"},
+            {"covariance_type": "tied", "uncertainty": "entropy", "mechanism_features": [1], "mcar_share": True},
         ),
         ("logistic", {"uncertainty": "gini"}),
         ("logistic", {"link": None, "degree": 2}),
@@ -700,18 +679,16 @@ def draws(record):
     for i, more in enumerate(options):
         with record.case(f"more, {i}") as part:
             bunch = make_mar_mixture(100, random_state=4, **more)
-            part.put(
-                "draw", {name: bunch[name] for name in ("data", "target", "posterior", "missing_proba", "mechanism")}
-            )
+            del bunch["frame"]
+            part.put("draw", bunch)
     for name in ("magic", "gastro"):
         with record.case(name) as part:
             X, y, _ = rows_of(name)
-            part.put(
-                "sums", [X.mean(), X.std(), np.sum(X * np.arange(len(X))[:, None]), y.sum(), y @ np.arange(len(y))]
-            )
+            order = np.arange(len(X))
+            part.put("sums", [X.mean(), X.std(), np.sum(order @ X), y.sum(), order @ y])
 
 
-# ------------------------------------------------------------------------------------- saved models and the command line
+# Saved models and the command line.
 
 
 def saved_models(record, folder):
@@ -719,11 +696,7 @@ def saved_models(record, folder):
     for name, rows, model in [
         ("mixture", "two", made("mixture", **FREE)),
         ("mixture-ecm", "two", made("mixture", solver="ecm", mcar_share=True)),
-        (
-            "mixture-tied",
-            "three",
-            made("mixture", covariance_type="tied", mechanism_features=[1], uncertainty="entropy"),
-        ),
+        ("mixture-tied", "three", made("mixture", covariance_type="tied", mechanism_features=[1])),
         ("mixture-diag", "words", made("mixture", covariance_type="diag", mechanism_features=["feature 1"])),
         ("mixture-spherical", "five", made("mixture", covariance_type="spherical", uncertainty="gini")),
         ("mixture-components", "skewed", made("mixture", n_components={0: 1, 1: 2}, random_state=0)),
@@ -848,7 +821,7 @@ def write(path, only):
     return 0
 
 
-# ---------------------------------------------------------------------------------------------------------- comparison
+# Comparison.
 
 
 def difference(old, new):
