@@ -892,13 +892,15 @@ def compare(old_path, new_path, tolerance, only, skip, every):
     for key in gaps:
         cases.setdefault(quantity(key), []).append(key)
     largest = {what: max(keys, key=gaps.__getitem__) for what, keys in cases.items()}
-    print(f"{'difference':>10}  {'cases':>5}  quantity, and the case where it differs most")
-    for what, key in sorted(largest.items(), key=lambda item: -gaps[item[1]]):
-        if every or gaps[key]:
-            print(f"{gaps[key]:10.2g}  {len(cases[what]):5}  {what}   [{key.split('/')[1]}]")
+    shown = sorted((key for key in largest.values() if every or gaps[key]), key=lambda key: -gaps[key])
+    if shown:
+        print(f"{'difference':>10}  {'cases':>5}  quantity, and the case where it differs most")
+    for key in shown:
+        print(f"{gaps[key]:10.2g}  {len(cases[quantity(key)]):5}  {quantity(key)}   [{key.split('/')[1]}]")
     absent = [f"only in {old_path}: {key}" for key in old if key not in new]
     absent += [f"only in {new_path}: {key}" for key in new if key not in old]
-    print("\n".join([*absent[:50], "..."][: len(absent)]))
+    for line in absent[:50]:
+        print(line)
     beyond = sum(gap > tolerance for gap in gaps.values())
     print(
         f"{len(gaps):,} items compared, {sum(gap == 0.0 for gap in gaps.values()):,} of them equal; largest relative "
