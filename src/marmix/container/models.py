@@ -14,8 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.container.fields import Fields
 from marmix.container.fits import plain_part, restore_features, restore_logistic, restore_mixture
-from marmix.container.format import ContainerError
-from marmix.container.plain import Encoder
+from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.gain import Gain
 from marmix.evaluation import Score
