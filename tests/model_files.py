@@ -1,11 +1,13 @@
-"""Saved models for tests: written, taken apart, and put together again with every checksum right."""
+"""Saved models for tests: taken apart, changed, and put together again with every checksum right."""
 
+import io
 import json
 import zipfile
 
+import numpy as np
+
 from marmix.container import format as container_format
 from marmix.container import save
-from marmix.container.plain import written
 
 
 def saved(model, folder, **options):
@@ -19,49 +21,56 @@ def members_of(path):
         return {name: file.read(name) for name in file.namelist()}
 
 
-def rewritten(path, members):
-    """The file with other members, the checksum of model.json right again."""
-    members = members | {"model.sha256": container_format.checksum(members["model.json"])}
-    with open(path, "wb") as file:
-        container_format.write(file, [(name, [data]) for name, data in members.items()])
+def zipped(members):
+    """The bytes of a file with these members, the checksum of model.json right again."""
+    file = io.BytesIO()
+    container_format.write(file, members | {"model.sha256": container_format.checksum(members["model.json"])})
+    return file.getvalue()
 
 
-def edited(path, change):
-    """The file with a changed model.json, every checksum right again."""
-    members = members_of(path)
-    model = json.loads(members["model.json"])
-    members["model.json"] = written(change(model) or model)
-    rewritten(path, members)
+def with_json(change):
+    """A change of members: `change` edits the value of model.json, or returns another."""
+
+    def changed(members):
+        model = json.loads(members["model.json"])
+        return members | {"model.json": json.dumps(change(model) or model).encode()}
+
+    return changed
 
 
 def put(*path):
-    """A change of model.json: the last argument replaces what stands at the others."""
-    *keys, value = path
-
-    def change(model):
-        place = model
-        for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = value
-
-    return change
+    """A change of members: the last argument replaces what stands in model.json at the keys before it."""
+    *keys, last, value = path
+    return with_json(lambda model: at(model, keys).__setitem__(last, value))
 
 
 def drop(*path):
-    def change(model):
-        place = model
-        for key in path[:-1]:
-            place = place[key]
-        del place[path[-1]]
-
-    return change
+    """A change of members: what stands in model.json at these keys is removed."""
+    *keys, last = path
+    return with_json(lambda model: at(model, keys).__delitem__(last))
 
 
-def with_array(path, name, array):
-    """The file with other values in an array, every checksum right again."""
-    members = members_of(path)
-    model = json.loads(members["model.json"])
-    model["arrays"][name] = container_format.array_entry(array)
-    members["model.json"] = written(model)
-    members[f"arrays/{name}.npy"] = b"".join(container_format.array_parts(array))
-    rewritten(path, members)
+def with_array(name, array):
+    """A change of members: other values in an array, with its entry in model.json and its checksum."""
+    file = io.BytesIO()
+    np.save(file, array)
+    entry = put("arrays", name, container_format.array_entry(array, file.getvalue()))
+    return lambda members: entry(members | {f"arrays/{name}.npy": file.getvalue()})
+
+
+def with_member(name, data):
+    """A change of members: other bytes in one of them, with its checksum in model.json where it is an array there."""
+    array, digest = name.removeprefix("arrays/").removesuffix(".npy"), container_format.hashlib.sha256(data).hexdigest()
+
+    def changed(members):
+        listed = name in members and name != "model.json"
+        return (put("arrays", array, "sha256", digest)(members) if listed else members) | {name: data}
+
+    return changed
+
+
+def at(value, path):
+    """What stands at the end of a path of keys."""
+    for key in path:
+        value = value[key]
+    return value

@@ -1,7 +1,7 @@
-"""Models in files: `save` and `load`, without pickle.
+"""Models in files, without pickle: `save`, `load` and `describe`.
 
-A file is a zip of one JSON text and of arrays in NumPy's format, every one with its checksum; `docs/container.md` describes it.
-It holds numbers and text only, so that loading one runs nothing of what is in it, whoever wrote it.
+A file is a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it. It holds numbers and
+text only: loading a file never runs code from it.
 """
 
 import json
@@ -10,7 +10,7 @@ import stat
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,16 @@ import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.container.format import CHECKSUM, MODEL, Archive, ContainerError, array_entry, array_parts, checksum, write
+from marmix.container.format import FORMAT_VERSION, ContainerError, packed, read, write
 from marmix.container.models import estimator_of, input_of, state_of
-from marmix.container.plain import Decoder, Encoder, parse, written
 
 __all__ = ["ContainerError", "describe", "load", "save"]
-
-FORMAT_VERSION = 1
 
 
 def save(
     model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
-    """Write a fitted model to a file, from which `load` gives it back.
+    """Write a fitted model to a file that `load` can read.
 
     Parameters
     ----------
@@ -38,16 +35,16 @@ def save(
         `MARGaussianMixture`, `MARLogisticRegression`, `MARClassifierCV`, or a pipeline that ends in one of them after
         `StandardScaler` or `marmix.tables.preparation.Preparation`.
     path : str or path
-        Of the file; nothing is added to the name, `model.marmix` is the custom. The file appears only when it is whole.
+        Path of the file, such as `model.marmix`; no extension is added. The file appears once it is complete.
     about : dict, optional
-        What else should be kept with the model: anything that is JSON. `describe` gives it back.
+        Anything else to keep with the model, as plain JSON. `describe` returns it.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Notes
     -----
-    The same model gives the same bytes. What the fit said of its own rows (`transduction_`, and `held_out_proba_`,
-    `missing_proba_` and `reference_proba_` of `MARClassifierCV`) is not kept: it grows with the rows, which may be private.
+    The same model gives the same bytes. Results for the rows of the fit (`transduction_`, and `held_out_proba_`,
+    `missing_proba_` and `reference_proba_` of `MARClassifierCV`) are not saved: they grow with the rows, which may be private.
 
     Examples
     --------
@@ -73,132 +70,89 @@ def save(
         raise FileNotFoundError(f"there is no folder {os.fspath(place.parent)!r}: make it first.")
     if place.exists() and not overwrite:
         raise FileExistsError(f"{os.fspath(place)!r} exists: pass overwrite=True to replace it, or give another path.")
-    header, arrays = _encoded(model, about)
-    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(unfinished, "xb") as file:
-            write(file, _members(header, arrays))
+    state = state_of(model)
+    check_is_fitted(model)
+    header = {
+        "format": "marmix",
+        "format_version": FORMAT_VERSION,
+        "written_by": {
+            "marmix": sys.modules["marmix"].__version__,  # imports this module, so it cannot be imported here
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        **input_of(model),
+        "about": _plain_json({} if about is None else about),
+        "model": state,
+    }
+    members = packed(header)
+    with _complete(place) as unfinished:
+        with open(unfinished, "wb") as file:
+            write(file, members)
             file.flush()
             os.fsync(file.fileno())
         try:
             _read(unfinished)
         except ContainerError as error:
             raise ValueError(f"this {type(model).__name__} cannot be saved: {error}") from error
-        os.replace(unfinished, place)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-        raise
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `save` wrote.
+    """Return the model in a file that `save` wrote.
 
-    Everything is checked before it is used: sizes, checksums, types, shapes, and that the parts belong together. A file that was
-    cut short, edited, or made up raises `ContainerError`, a ValueError that says what is wrong. Nothing in a file is ever run.
+    Everything is checked before it is used: sizes, checksums, types, shapes, and that the parts agree. A file that was
+    truncated, edited or made up raises `ContainerError`, a ValueError that says what is wrong. No code in a file is ever run.
     """
     return _read(Path(path))[0]
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file says of its model, checked as `load` does.
+    """Return what a file says about its model, checked as `load` does.
 
     Returns
     -------
     dict
         `format`, `format_version`, `written_by` (versions of marmix, numpy and scikit-learn), `class`, `classes`, `features`
-        (a list of `name` and `dtype` each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
+        (`name` and `dtype` of each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
     """
     return _read(Path(path))[1]
 
 
-def _encoded(model: Any, about: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What model.json will hold, but for its list of arrays; and the arrays."""
-    state = state_of(model)
-    check_is_fitted(model)
-    encoder = Encoder()
-    own = encoder.encode(state)
-    header = {
-        "format": "marmix",
-        "format_version": FORMAT_VERSION,
-        "written_by": {
-            "marmix": sys.modules["marmix"].__version__,  # which imports this file, and cannot be imported by it
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
-        **input_of(model),
-        "about": _plain_json({} if about is None else about),
-        "model": own,
-    }
-    return header, encoder.arrays
+@contextmanager
+def _complete(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which replaces `path` at the end unless there is an exception."""
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _plain_json(about: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        same = json.loads(json.dumps(dict(about), allow_nan=False))
+        copy = json.loads(json.dumps(dict(about), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"about must be plain JSON (dicts, lists, text, numbers, None): {error}") from None
-    if same != about:
+    if copy != about:
         raise ValueError("about must be plain JSON: dicts with text as keys, lists, text, numbers, None.")
-    return dict(same)
-
-
-def _members(header: dict[str, Any], arrays: dict[str, Any]) -> Iterator[tuple[str, list[bytes]]]:
-    model = written(header | {"arrays": {name: array_entry(array) for name, array in arrays.items()}})
-    yield CHECKSUM, [checksum(model)]
-    yield MODEL, [model]
-    for name, array in arrays.items():
-        yield f"arrays/{name}.npy", array_parts(array)
+    return dict(copy)
 
 
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The model and its description."""
+    """Return the model and its description."""
+    place = repr(os.fspath(path))
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would wait for ever
-        raise ContainerError(f"{os.fspath(path)!r} is no file: give the path of a saved model.")
-    with open(path, "rb") as file:
+        raise ContainerError(f"{place} is not a file: give the path of a saved model.")
+    with open(path, "rb") as file, np.errstate(all="ignore"):
         try:
-            with np.errstate(all="ignore"):
-                return _opened(Archive(file, os.fstat(file.fileno()).st_size))
+            header, sizes = read(file)
+            model = estimator_of(header["model"])
+            for key, value in input_of(model).items():
+                if header[key] != value:
+                    raise ContainerError(f"{key!r} in model.json does not agree with its model. Save the model again.")
         except ContainerError as error:
-            raise ContainerError(f"{os.fspath(path)!r}: {error}") from error.__cause__
-
-
-def _opened(archive: Archive) -> tuple[Any, dict[str, Any]]:
-    text = archive.model()
-    header = parse(text)
-    if not isinstance(header, dict) or header.get("format") != "marmix":
-        raise ContainerError("this is a zip file, but no saved model of marmix.")
-    _check_version(header)
-    keys = {"format", "format_version", "written_by", "class", "classes", "features", "about", "model", "arrays"}
-    if set(header) != keys or not isinstance(header["arrays"], dict) or not isinstance(header["about"], dict):
-        raise ContainerError("model.json does not have the parts that a saved model has.")
-    decoder = Decoder(archive.arrays(header["arrays"]), len(text))
-    state = decoder.decode(header["model"])
-    decoder.finish()
-    try:
-        model = estimator_of(state)
-        described = input_of(model)
-    except ContainerError:
-        raise
-    except Exception as error:  # whatever a made-up value does to code that takes it for a sound one
-        raise ContainerError(f"the file does not describe a model: {str(error)[:200]}") from error
-    if any(header[key] != value for key, value in described.items()):
-        raise ContainerError("what model.json says of features and classes is not what its model says.")
-    sizes = {name: member.size for name, member in archive.members.items() if name not in (MODEL, CHECKSUM)}
-    names = {f"arrays/{name}.npy": name for name in header["arrays"]}
-    out = {key: value for key, value in header.items() if key not in ("model", "arrays")}
-    return model, out | {"sizes": {"file": archive.size, "arrays": {names[name]: size for name, size in sizes.items()}}}
-
-
-def _check_version(header: dict[str, Any]) -> None:
-    version, by = header.get("format_version"), header.get("written_by")
-    if not isinstance(by, dict) or not all(isinstance(value, str) for value in by.values()):
-        raise ContainerError("model.json does not say what wrote it.")
-    if type(version) is not int or version < 1:
-        raise ContainerError("model.json has no version of its format.")
-    if version > FORMAT_VERSION:
-        wrote = by.get("marmix", "of a later version")[:20]
-        raise ContainerError(
-            f"the file has version {version} of the format, written by marmix {wrote}. This is marmix "
-            f"{sys.modules['marmix'].__version__}, which knows versions up to {FORMAT_VERSION}: upgrade marmix."
-        )
+            raise ContainerError(f"{place}: {error}") from error
+        except Exception as error:  # whatever damaged or made-up contents do to code that expects sound ones
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            raise ContainerError(f"{place} is damaged or is not a saved model ({reason}). Save it again.") from error
+    return model, {key: value for key, value in header.items() if key not in ("model", "arrays")} | {"sizes": sizes}

@@ -1,255 +1,283 @@
-"""The file of a saved model: a zip of stored members, of which every byte is decided by what they hold.
+"""The file `model.marmix`: a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it.
 
-There is one way to write given members, so a file is read by comparing it with what would have been written: no byte can change
-without being noticed, and every size is known from the directory at the end before anything is read. `docs/container.md` says
-the same at length.
+A file may come from anybody. Sizes are bounded before anything is read, checksums are compared before anything is parsed, and
+the contents are limited to numbers, text, lists, dicts and arrays of numbers.
 """
 
 import hashlib
+import io
+import json
+import math
 import re
-import struct
-import zlib
-from collections.abc import Iterable, Mapping
-from typing import Any, BinaryIO, NamedTuple
+import zipfile
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_BYTES = 2**31 - 1  # of a file
+from marmix.container.fields import ContainerError as ContainerError
+from marmix.container.fields import Fields
+
+FORMAT_VERSION = 1
+
+MOST_BYTES = 2**31 - 1  # in a file
 MOST_MEMBERS = 20_000
 MOST_JSON = 2**24  # bytes of model.json
+MOST_OBJECTS = 2**18  # lists and objects in model.json: an empty one takes three bytes there and a hundred in memory
+DEEPEST = 60  # nested lists and dicts
+TEXT_BYTES, TEXT_GROWTH = 2**20, 100  # arrays of text may take so many bytes, plus so many for each byte of model.json
 
 MODEL, CHECKSUM = "model.json", "model.sha256"
-_CHECKSUM_BYTES = 64 + 2 + len(MODEL) + 1
-_ARRAY = re.compile(r"arrays/[A-Za-z0-9_.-]{1,150}\.npy", re.ASCII)
-
-# Little-endian, as .npy files name them.
-DTYPES = {
-    "bool": "|b1",
-    "int8": "|i1",
-    "int16": "<i2",
-    "int32": "<i4",
-    "int64": "<i8",
-    "uint8": "|u1",
-    "uint16": "<u2",
-    "uint32": "<u4",
-    "uint64": "<u8",
-    "float32": "<f4",
-    "float64": "<f8",
-}
-
-_LOCAL, _CENTRAL, _END = struct.Struct("<I5H3I2H"), struct.Struct("<I6H3I5H2I"), struct.Struct("<I4H2IH")
-_NEEDED, _UNIX, _DATE, _MODE = 10, 3 << 8 | 10, 1 << 5 | 1, 0o100644 << 16  # version 1.0; 1 January 1980; rw-r--r--
+DTYPES = {"bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_MEMBER = re.compile(r"model\.json|model\.sha256|arrays/[A-Za-z0-9_.-]{1,150}\.npy", re.ASCII)
+_AGAIN = "Copy the file again, or save the model again."
 
 
-class ContainerError(ValueError):
-    """A file that is no saved model, or one that is damaged, changed, too large or too new."""
+def packed(header: dict[str, Any]) -> dict[str, bytes]:
+    """Return the members of a file by name; `header["model"]` holds plain values and arrays."""
+    encoder, entries, members = Encoder(), dict[str, Any](), dict[str, bytes]()
+    header = header | {"model": encoder.encode(header["model"]), "arrays": entries}
+    for name, array in encoder.arrays.items():
+        file = io.BytesIO()
+        np.save(file, array.astype(array.dtype.newbyteorder("<"), copy=False), allow_pickle=False)
+        members[f"arrays/{name}.npy"] = file.getvalue()
+        entries[name] = array_entry(array, file.getvalue())
+    model = json.dumps(header, allow_nan=False, indent=1).encode("ascii") + b"\n"
+    return {CHECKSUM: checksum(model), MODEL: model} | members
 
 
-class Member(NamedTuple):
-    """A member of the file: where its header begins, and what the directory says of it."""
-
-    offset: int
-    size: int
-    crc: int
-
-
-def _local(name: str, member: Member) -> bytes:
-    own = name.encode("ascii")
-    sizes = (member.crc, member.size, member.size, len(own), 0)
-    return _LOCAL.pack(0x04034B50, _NEEDED, 0, 0, 0, _DATE, *sizes) + own
-
-
-def _central(name: str, member: Member) -> bytes:
-    own = name.encode("ascii")
-    sizes = (member.crc, member.size, member.size, len(own), 0, 0, 0, 0)
-    return _CENTRAL.pack(0x02014B50, _UNIX, _NEEDED, 0, 0, 0, _DATE, *sizes, _MODE, member.offset) + own
-
-
-def npy_header(dtype: str, order: str, shape: tuple[int, ...]) -> bytes:
-    """The beginning of a `.npy` file, version 1.0: data follow at a multiple of 64 bytes."""
-    sides = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
-    text = f"{{'descr': '{DTYPES[dtype]}', 'fortran_order': {order == 'F'}, 'shape': ({sides}), }}"
-    text += " " * (-(10 + len(text) + 1) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode("ascii")
-
-
-def array_parts(array: NDArray[Any]) -> list[bytes]:
-    """The member of an array: its header and its values."""
-    dtype, order = array.dtype.name, _order(array)
-    values = array.astype(DTYPES[dtype], copy=False).tobytes(order="F" if order == "F" else "C")
-    return [npy_header(dtype, order, array.shape), values]
-
-
-def array_entry(array: NDArray[Any]) -> dict[str, Any]:
-    """What model.json says of an array."""
-    digest = hashlib.sha256()
-    for part in array_parts(array):
-        digest.update(part)
-    shape = list(array.shape)
-    return {"dtype": array.dtype.name, "order": _order(array), "shape": shape, "sha256": digest.hexdigest()}
-
-
-def _order(array: NDArray[Any]) -> str:
-    """The order of an array in memory; what lies apart is written in C order."""
-    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+def array_entry(array: NDArray[Any], data: bytes) -> dict[str, Any]:
+    """Return what model.json says about an array."""
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    digest = hashlib.sha256(data).hexdigest()
+    return {"dtype": array.dtype.name, "order": order, "shape": list(array.shape), "sha256": digest}
 
 
 def checksum(model: bytes) -> bytes:
-    """The member that protects model.json, as the program sha256sum writes it."""
+    """Return the member that protects model.json, as the program sha256sum writes it."""
     return f"{hashlib.sha256(model).hexdigest()}  {MODEL}\n".encode("ascii")
 
 
-def write(file: BinaryIO, members: Iterable[tuple[str, list[bytes]]]) -> None:
-    """Write members, each in parts, one after the other."""
-    directory, offset, n = b"", 0, 0
-    for name, parts in members:
-        crc = 0
-        for part in parts:
-            crc = zlib.crc32(part, crc)
-        member = Member(offset, sum(map(len, parts)), crc)
-        header = _local(name, member)
-        offset, n = offset + len(header) + member.size, n + 1
-        if offset > MOST_BYTES or n > MOST_MEMBERS:
-            raise ValueError(
-                f"this model needs more than {MOST_BYTES:,} bytes or {MOST_MEMBERS:,} arrays, which is more than a file holds: "
-                "use fewer features (PCA in front of it) or fewer candidates."
-            )
-        file.write(header)
-        for part in parts:
-            file.write(part)
-        directory += _central(name, member)
-    file.write(directory)
-    file.write(_END.pack(0x06054B50, 0, 0, n, n, len(directory), offset, 0))
+def write(file: BinaryIO, members: dict[str, bytes]) -> None:
+    """Write a zip file of stored members: the same members give the same bytes on every platform."""
+    try:
+        with zipfile.ZipFile(file, "w", allowZip64=False) as archive:
+            for name, data in members.items():
+                info = zipfile.ZipInfo(name)  # dated 1 January 1980
+                info.create_system, info.create_version, info.extract_version = 3, 10, 10
+                info.external_attr = 0o100644 << 16
+                archive.writestr(info, data)
+    except zipfile.LargeZipFile:
+        advice = "use fewer features (such as PCA in front of it) or fewer candidates"
+        raise ValueError(
+            f"this model needs more than the {MOST_BYTES:,} bytes that a file may have: {advice}."
+        ) from None
 
 
-class Archive:
-    """A file that is open for reading, its directory checked.
+def read(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what model.json says, its model decoded, and the sizes of the file and its arrays.
 
-    Parameters
-    ----------
-    file : binary file
-    size : int
-        Bytes of the file.
+    Unsound files raise `ContainerError`, or whatever `zipfile` and NumPy raise for them.
     """
-
-    def __init__(self, file: BinaryIO, size: int):
-        self._file = file
-        if size > MOST_BYTES:
-            raise ContainerError(
-                f"the file has {size:,} bytes, and no saved model has more than {MOST_BYTES:,}. It is not one that marmix wrote."
-            )
-        self.size = size
-        self.members = self._directory()
-        if list(self.members)[:2] != [CHECKSUM, MODEL]:
-            raise ContainerError(
-                f"the file does not begin with {CHECKSUM} and {MODEL}: it is a zip file, but no saved model."
-            )
-        odd = [name for name in list(self.members)[2:] if not _ARRAY.fullmatch(name)]
-        if odd:
-            raise ContainerError(f"the file holds {odd[0]!r}, which is no part of a saved model. It may not be safe.")
-
-    def _directory(self) -> dict[str, Member]:
-        if self.size < _END.size or self._bytes(0, 4) != b"PK\x03\x04":
-            raise ContainerError("this is no saved model: it does not begin as one (a zip file) does.")
-        start = self.size - _END.size
-        *_, n, length, offset, _ = _END.unpack(self._bytes(start, _END.size))
-        whole = _END.pack(0x06054B50, 0, 0, n, n, length, offset, 0)
-        if self._bytes(start, _END.size) != whole or offset + length != start:
-            raise ContainerError(
-                "the file is cut short or was changed: its end is not as marmix writes it. Copy or save it again."
-            )
-        if n > MOST_MEMBERS or length > n * (_CENTRAL.size + 200):
-            raise ContainerError(f"the file lists {n:,} members in {length:,} bytes, more than a saved model has.")
-        directory, place, end, members = self._bytes(offset, length), 0, 0, dict[str, Member]()
-        for _ in range(n):
-            if place + _CENTRAL.size > length:
-                raise ContainerError(_CHANGED)
-            fields = _CENTRAL.unpack_from(directory, place)
-            crc, size, letters = fields[7], fields[8], fields[10]
-            record = directory[place : place + _CENTRAL.size + letters]
-            name, member = record[_CENTRAL.size :].decode("latin-1"), Member(end, size, crc)
-            if not name.isascii() or name in members or record != _central(name, member):
-                raise ContainerError(_CHANGED)
-            members[name] = member
-            place += len(record)
-            end += _LOCAL.size + len(name) + size
-        if place != length or end != offset:
-            raise ContainerError(_CHANGED)
-        return members
-
-    def _bytes(self, offset: int, length: int) -> bytes:
-        self._file.seek(offset)
-        found = self._file.read(length)
-        if len(found) < length:
-            raise ContainerError("the file is cut short. Copy or save it again.")
-        return found
-
-    def _begin(self, name: str) -> Member:
-        """Go to where the data of a member begin."""
-        member = self.members[name]
-        header = _local(name, member)
-        if self._bytes(member.offset, len(header)) != header:
-            raise ContainerError(_CHANGED)
-        return member
-
-    def _read(self, name: str, most: int) -> bytes:
-        size = self.members[name].size
-        if size > most:
-            raise ContainerError(
-                f"{name} has {size:,} bytes, more than the {most:,} that are read. It may not be safe to read."
-            )
-        member = self._begin(name)
-        data = self._file.read(size)
-        if len(data) < size or zlib.crc32(data) != member.crc:
-            raise ContainerError(_CHANGED)
-        return data
-
-    def model(self) -> bytes:
-        """The bytes of model.json, checked."""
-        expected, model = self._read(CHECKSUM, _CHECKSUM_BYTES), self._read(MODEL, MOST_JSON)
-        if checksum(model) != expected:
-            raise ContainerError(_CHANGED)
-        return model
-
-    def arrays(self, entries: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-        """The arrays that model.json lists, each checked; sizes are compared before anything is allocated."""
-        if {f"arrays/{name}.npy" for name in entries} != set(self.members) - {MODEL, CHECKSUM}:
-            raise ContainerError("the arrays of the file are not those that model.json lists. Save it again.")
-        sized = {name: self._sized(name, entry) for name, entry in entries.items()}
-        return {name: self._array(name, *sized[name], entries[name]["sha256"]) for name in entries}
-
-    def _sized(self, name: str, entry: Any) -> tuple[bytes, str, str, tuple[int, ...]]:
-        if not isinstance(entry, dict) or set(entry) != {"dtype", "order", "shape", "sha256"}:
-            raise ContainerError(f"model.json does not describe the array {name!r}.")
-        dtype, order, shape = entry["dtype"], entry["order"], entry["shape"]
-        whole = isinstance(shape, list) and len(shape) <= 4 and all(type(n) is int and 0 <= n < 2**31 for n in shape)
-        if not whole or not isinstance(dtype, str) or dtype not in DTYPES or order not in ("C", "F"):
-            raise ContainerError(f"model.json gives the array {name!r} a type or shape that no model has.")
-        header, bytes_each, values = npy_header(dtype, order, tuple(shape)), np.dtype(dtype).itemsize, 1
-        for side in shape:
-            values *= side
-        if len(header) + values * bytes_each != self.members[f"arrays/{name}.npy"].size:
-            raise ContainerError(f"the array {name!r} has another size than its shape {tuple(shape)} needs.")
-        return header, dtype, order, tuple(shape)
-
-    def _array(
-        self, name: str, header: bytes, dtype: str, order: str, shape: tuple[int, ...], digest: Any
-    ) -> NDArray[Any]:
-        member = self._begin(f"arrays/{name}.npy")
-        array = np.empty(shape, dtype=np.dtype(DTYPES[dtype]), order="F" if order == "F" else "C")
-        found = hashlib.sha256(header)
-        crc = zlib.crc32(header)
-        same = self._file.read(len(header)) == header
-        if same and array.size:
-            data = memoryview(array.T if order == "F" else array).cast("B")  # type: ignore[arg-type]
-            same = self._file.readinto(data) == len(data)  # type: ignore[attr-defined]
-            found.update(data)
-            crc = zlib.crc32(data, crc)
-            same = same and (dtype != "bool" or bool((array.view(np.uint8) <= 1).all()))
-        if not same or found.hexdigest() != digest or crc != member.crc:
-            raise ContainerError(f"the array {name!r} is not the one that was saved: {_CHANGED}")
-        return array.astype(np.dtype(dtype), copy=False)
+    size = file.seek(0, io.SEEK_END)
+    _check_ends(file, size)
+    with zipfile.ZipFile(file) as archive:
+        _check_members(archive.infolist(), size)
+        model = archive.read(MODEL)
+        if archive.read(CHECKSUM) != checksum(model):
+            raise ContainerError(f"{MODEL} does not have the checksum in {CHECKSUM}. {_AGAIN}")
+        header = _parsed(model)
+        _check_header(header)
+        members = {name: f"arrays/{name}.npy" for name in header["arrays"]}
+        if {*members.values(), MODEL, CHECKSUM} != set(archive.namelist()):
+            raise ContainerError(f"the file does not hold the arrays that {MODEL} lists. {_AGAIN}")
+        arrays = {name: _array(name, archive.read(members[name]), header["arrays"][name]) for name in members}
+        sizes = {name: archive.getinfo(members[name]).file_size for name in members}
+    decoder = Decoder(arrays, len(model))
+    header["model"] = decoder.decode(header["model"])
+    if decoder.arrays:
+        raise ContainerError(f"the array {next(iter(decoder.arrays))!r} is not used in {MODEL}. {_AGAIN}")
+    return header, {"file": size, "arrays": sizes}
 
 
-_CHANGED = "the file was changed after it was saved, or is damaged. Copy or save it again."
+def _check_ends(file: BinaryIO, size: int) -> None:
+    """Bound the directory at the end, all of which `zipfile` would read, and refuse ZIP64, comments and trailing bytes."""
+    if size > MOST_BYTES:
+        raise ContainerError(f"the file has {size:,} bytes, and a saved model has at most {MOST_BYTES:,}.")
+    file.seek(0)
+    if file.read(4) != b"PK\x03\x04":
+        raise ContainerError("this is not a saved model: it does not begin as a zip file does.")
+    file.seek(max(size - 42, 0))
+    end = file.read()
+    if end[-22:-18] != b"PK\x05\x06" or end.startswith(b"PK\x06\x07"):
+        raise ContainerError(f"the file is cut short, or something was added at its end. {_AGAIN}")
+    if int.from_bytes(end[-10:-6], "little") > 210 * MOST_MEMBERS:
+        raise ContainerError(f"the file lists more members than the {MOST_MEMBERS:,} that a saved model may have.")
+
+
+def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse names, sizes and compression that a saved model does not have, before any member is read."""
+    names = {info.filename for info in infos}
+    odd = next((name for name in names if not _MEMBER.fullmatch(name)), None)
+    if not {MODEL, CHECKSUM} <= names or odd is not None:
+        found = f"holds {odd[:100]!r}" if odd else f"lacks {MODEL} or {CHECKSUM}"
+        raise ContainerError(f"this zip file {found}: it is not a saved model, and may not be safe.")
+    for info in infos:
+        most = {MODEL: MOST_JSON, CHECKSUM: 100}.get(info.filename, size)
+        if info.file_size > most:
+            raise ContainerError(f"{info.filename} has {info.file_size:,} bytes, more than the {most:,} it may have.")
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.compress_size != info.file_size:
+            raise ContainerError(f"{info.filename} is compressed or encrypted: load the file as marmix wrote it.")
+    if len(names) < len(infos) or len(infos) > MOST_MEMBERS or sum(info.file_size for info in infos) > size:
+        raise ContainerError(f"the file lists a member twice, too many members, or more bytes than it has. {_AGAIN}")
+
+
+def _parsed(text: bytes) -> Any:
+    """Return the value of model.json, in which keys are not repeated, numbers are finite and characters are whole."""
+    if text.count(b"[") + text.count(b"{") > MOST_OBJECTS:
+        raise ContainerError(f"{MODEL} has more than {MOST_OBJECTS:,} lists and objects, more than a saved model has.")
+    try:
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (ValueError, RecursionError) as error:
+        raise ContainerError(f"{MODEL} cannot be read: {str(error)[:200]}. {_AGAIN}") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return value
+
+
+def _check_header(header: Any) -> None:
+    fields = Fields(header, MODEL)
+    fields.text("format", ("marmix",))
+    version, writer = fields.whole("format_version", 1), fields.part("written_by")
+    if version > FORMAT_VERSION:
+        raise ContainerError(
+            f"the file has version {version} of the format, written by marmix {writer.text('marmix')[:20]}. This version "
+            f"of marmix reads versions up to {FORMAT_VERSION}: upgrade marmix."
+        )
+    for name in ("marmix", "numpy", "scikit-learn"):
+        writer.text(name)
+    for name in ("about", "model", "arrays"):
+        fields.part(name)
+    for name in ("class", "classes", "features"):  # compared with those of the model after it is restored
+        fields.anything(name)
+    for part in (writer, fields):
+        part.finish()
+
+
+def _array(name: str, data: bytes, entry: Any) -> NDArray[Any]:
+    """Return an array whose checksum, type, shape and size are those in model.json."""
+    file = io.BytesIO(data)
+    if not isinstance(entry, dict) or hashlib.sha256(data).hexdigest() != entry.get("sha256"):
+        raise ContainerError(f"the array {name!r} does not have the checksum in {MODEL}. {_AGAIN}")
+    with suppress(ValueError):
+        version = np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        plain = dtype.name in DTYPES and dtype.byteorder != ">" and len(shape) <= 4 and min(shape, default=0) >= 0
+        if version == (1, 0) and plain and file.tell() + math.prod(shape) * dtype.itemsize == len(data):
+            array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False).astype(dtype.name, copy=False)
+            if array_entry(array, data) == entry:
+                return array
+    raise ContainerError(f"the array {name!r} does not have the type, shape or size that {MODEL} lists. {_AGAIN}")
+
+
+class Encoder:
+    """Turns values into JSON and collects their arrays by name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def encode(self, value: Any, path: tuple[str, ...] = ()) -> Any:
+        """Return the value as JSON; `path` says where it stands, for names of arrays and for messages."""
+        kind = type(value)
+        if value is None or kind is bool or (kind is int and abs(value) < 2**63):
+            return value
+        if kind in (str, np.str_):
+            return str(value)
+        if kind is float:
+            return value if math.isfinite(value) else {"type": "float", "value": str(value)}
+        if isinstance(value, np.generic) and value.dtype.name in DTYPES:
+            return {"type": "scalar", "dtype": value.dtype.name, "value": self.encode(value.item(), path)}
+        if kind is list:
+            return [self.encode(item, (*path, str(i))) for i, item in enumerate(value)]
+        if kind is tuple:
+            return {"type": "tuple", "items": self.encode(list(value), path)}
+        if kind is dict and "type" not in value and all(type(key) is str for key in value):
+            names = [key if re.fullmatch(r"\w+", key, re.ASCII) else str(i) for i, key in enumerate(value)]
+            return {key: self.encode(value[key], (*path, name)) for key, name in zip(value, names, strict=True)}
+        if kind is dict:
+            return {"type": "dict", "items": self.encode([[key, item] for key, item in value.items()], path)}
+        if kind in (np.ndarray, np.memmap) and value.ndim == 1 and value.dtype.kind in "UO":
+            width = {"width": value.dtype.itemsize // 4} if value.dtype.kind == "U" else {}
+            return {"type": "strings" if width else "objects"} | width | {"items": self.encode(value.tolist(), path)}
+        if kind in (np.ndarray, np.memmap) and 0 < value.ndim <= 4 and value.dtype.name in DTYPES:
+            name = ".".join(path)
+            if len(name) > 140 or name in self.arrays:
+                name = f"{name[:120]}.{len(self.arrays)}"
+            self.arrays[name] = value
+            return {"type": "array", "name": name}
+        where = next((part for part in reversed(path) if not part.isdigit()), "the model")
+        what = f"array of {value.dtype}" if isinstance(value, np.ndarray) else f"{kind.__module__}.{kind.__qualname__}"
+        raise ValueError(
+            f"{where} holds a value that cannot be saved ({what.removeprefix('builtins.')}): a file holds numbers, text, lists, "
+            "dicts and arrays of them. Parameters that predictions do not need can be changed with set_params first."
+        )
+
+
+class Decoder:
+    """Turns JSON back into values; `arrays` are taken out as they are used, `json_size` bounds the size of arrays of text."""
+
+    def __init__(self, arrays: dict[str, NDArray[Any]], json_size: int):
+        self.arrays, self._text_left = arrays, TEXT_BYTES + TEXT_GROWTH * json_size
+
+    def decode(self, value: Any, path: tuple[str, ...] = ("model",)) -> Any:
+        """Return the value that was encoded; `path` says where it stands, for messages."""
+        if len(path) > DEEPEST or (type(value) is int and abs(value) >= 2**63):
+            raise _refused(path, "is nested too deeply or too large a number")
+        if isinstance(value, list):
+            return [self.decode(item, (*path, str(i))) for i, item in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        if "type" not in value:
+            return {key: self.decode(item, (*path, key)) for key, item in value.items()}
+        fields = {key: self.decode(item, (*path, key)) for key, item in value.items() if key != "type"}
+        match value["type"], fields:
+            case "array", {"name": str(name)} if len(fields) == 1 and name in self.arrays:
+                return self.arrays.pop(name)
+            case "float", {"value": "nan" | "inf" | "-inf" as text} if len(fields) == 1:
+                return float(text)
+            case "scalar", {"dtype": str(dtype), "value": bool() | int() | float() as number} if (
+                len(fields) == 2 and dtype in DTYPES
+            ):
+                scalar = np.array(number).astype(dtype)[()]
+                if type(scalar.item()) is type(number) and (isinstance(number, float) or scalar == number):
+                    return scalar
+            case "tuple", {"items": list(items)} if len(fields) == 1:
+                return tuple(items)
+            case "dict", {"items": list(items)} if len(fields) == 1:
+                pairs = {key: item for key, item in items if _is_plain(key)}
+                if len(pairs) == len(items):
+                    return pairs
+            case "objects", {"items": list(items)} if len(fields) == 1 and all(map(_is_plain, items)):
+                objects = np.empty(len(items), dtype=object)
+                objects[:] = items
+                return objects
+            case "strings", {"items": list(items), "width": int(width)} if len(fields) == 2 and width > 0:
+                self._text_left -= 4 * width * max(len(items), 1)
+                if self._text_left >= 0 and all(isinstance(item, str) and len(item) <= width for item in items):
+                    return np.array(items, dtype=f"<U{width}")
+        raise _refused(path, f"is not a valid value of type {str(value['type'])[:50]!r}")
+
+
+def _refused(path: tuple[str, ...], reason: str) -> ContainerError:
+    return ContainerError(f"{'.'.join(path[:8])[:200]} in {MODEL} {reason}. {_AGAIN}")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | np.generic)

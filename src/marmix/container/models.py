@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
 from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, read_notes, restore_fit, state_of_fit
-from marmix.container.format import ContainerError
-from marmix.container.plain import Encoder
+from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.gain import Gain
 from marmix.evaluation import Score
