@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.links import link_of_shape
 
 
 class BoundaryWarning(UserWarning):
@@ -22,8 +23,8 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
         return
     if mechanism.free_shape and mechanism.shape == 0.0:
         yield (
-            "The shape ran to 0, its lower limit (link='cloglog'): these data do not tell how the missing probability "
-            "bends. Posteriors are hardly affected; fix the shape or the link to be rid of this."
+            f"The shape ran to 0, its lower limit (link={link_of_shape(0.0).name!r}): these data do not tell how the missing "
+            "probability bends. Posteriors are hardly affected; fix the shape or the link to be rid of this."
         )
     if mechanism.free_shape and mechanism.shape > 0.999 * SHAPE_MAX:
         yield (

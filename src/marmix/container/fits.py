@@ -10,7 +10,7 @@ from marmix.estimators import MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.validation import check_parameters
 from marmix.inference import Fingerprint
 from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import MEASURES, measure_function, posterior
+from marmix.mechanism.measures import MEASURES, as_measure, posterior
 from marmix.moments import GroupMoments
 from marmix.rows import Frame
 from marmix.scores.covariance import STRUCTURES, structure
@@ -194,7 +194,7 @@ def _try(estimator: Any) -> None:
     """Predict one row, the mean of all: what the file says must give probabilities."""
     row = estimator._frame.centre[None, :]
     p = posterior(estimator._scores(row))
-    u = measure_function(estimator._measure)(p).value
+    u = as_measure(estimator._measure)(p).value
     sound = np.isfinite(p.scores).all() and np.isfinite(u).all()
     known = estimator.mechanism_
     if known is not None and np.isfinite(known.alpha[0]):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 from marmix.arrays import Array
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
+from marmix.mechanism.measures import MEASURES
 from marmix.notes import BoundaryWarning
 
 # The weights of the average start as equal, a prior worth this many labelled rows. In trials on the settings of
@@ -24,10 +25,11 @@ PRIOR_ROWS = 2.0
 def default_candidates(n_classes: int, n_rows: int, n_features: int) -> dict[str, BaseEstimator]:
     """The default grid: logistic and mixture, mechanism on, tempered and off.
 
-    With more than two classes the measure is "gini", which uses all posteriors and equals "margin" for two. Squares and
-    products, and several Gaussians a class, come in when there are rows enough for them.
+    With more than two classes, where the margin has kinks, the measure is "gini", which gives the same mechanisms for two.
+    Squares and products, and several Gaussians a class, come in when there are rows enough for them.
     """
-    on: dict[str, Any] = {"link": "logit", "uncertainty": "margin" if n_classes == 2 else "gini"}
+    kinks = MEASURES["margin"].has_kinks(n_classes)
+    on: dict[str, Any] = {"link": "logit", "uncertainty": "gini" if kinks else "margin"}
     grid: dict[str, BaseEstimator] = {}
     for C in (0.1, 1.0, 10.0):
         grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, link=None)

@@ -26,7 +26,7 @@ from marmix.arrays import (
 from marmix.labels import known_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import entropy, log_tau, measure_function, posterior
+from marmix.mechanism.measures import as_measure, entropy, log_tau, posterior
 from marmix.rows import Frame, block_rows
 from marmix.rows.checks import check_finite, check_table, refuse_sparse
 from marmix.rows.device import device_blocks
@@ -245,7 +245,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
     def _uncertainty_of(self, X: Any) -> Array:
         """The measure u of each row, (n,): what drives the mechanism."""
         check_is_fitted(self)
-        measure = measure_function(self._measure)
+        measure = as_measure(self._measure)
         return self._map(X, lambda x, _: measure(posterior(self._scores(x))).value)
 
     def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:

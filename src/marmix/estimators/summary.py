@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
 from marmix.inference.tables import Table, listed, number
+from marmix.mechanism.links import FREE, link_of_shape
 from marmix.scores.gaussian import GaussianScores
 
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # that a table shows, and letters of a name
@@ -105,12 +106,14 @@ def _mechanism_of(fit: Any) -> str:
         return "ignored"
     if not np.isfinite(known.alpha[0]):
         return "no label is missing"
-    fixed = {0.0: "cloglog link", 1.0: "logit link"}
-    link = f"Aranda-Ordaz link of shape {number(known.shape)}" if known.free_shape else fixed.get(known.shape, "")
-    link = link or f"Aranda-Ordaz link, shape {number(known.shape)} given"
+    named = link_of_shape(known.shape)
+    if known.free_shape:
+        link = f"{FREE.words} link of shape {number(known.shape)}"
+    else:
+        link = f"{named.name} link" if named is not FREE else f"{FREE.words} link, shape {number(known.shape)} given"
     slopes = ", ".join(number(a) for a in known.alpha)
     tempered = "" if fit._tempering == 1.0 else f", weight {number(fit._tempering)} in the fit"
-    return f"{known.uncertainty}, {link}, alpha {slopes}{tempered}"
+    return f"{known.measured.name}, {link}, alpha {slopes}{tempered}"
 
 
 def _loglik_of(fit: Any) -> str:
@@ -136,7 +139,7 @@ def _in_words(fit: Any) -> str:
     covariates = np.tile(fit._fingerprint.moments.overall()[0][fit._columns], (K + 1, 1))
     q = known.missing_proba(np.vstack([np.zeros(K), clear]), covariates if fit._columns else None)
     sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
-    if known.uncertainty == "signed-margin":
+    if known.measured.grows == "second class":
         sure = " and ".join(
             f"{q[1 + k]:.2f} where {_short(fit.classes_[k])} has probability {_CLEAR:g}" for k in (0, 1)
         )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marmix.inference.tables import Table
+from marmix.mechanism.measures import as_measure
 from marmix.moments import GroupMoments
 
 CRITERIA = ("aic", "bic", "icl")
@@ -179,8 +180,7 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
         if params["link"] is not None:
             if params["shape"] is not None:
                 parts[-1] += f" {params['shape']:g}"
-            measure = params["uncertainty"]
-            parts.append(measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"))
+            parts.append(as_measure(params["uncertainty"]).name)
             parts += ["share"] * bool(params["mcar_share"])
             parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
         labels.append(", ".join(parts))

@@ -12,6 +12,7 @@ from marmix.arrays import Array
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
+from marmix.mechanism.measures import MEASURES
 
 SAMPLE = 20_000  # rows that are enough to tell candidates apart
 
@@ -57,8 +58,8 @@ class Choice(NamedTuple):
 
 
 def measure_of(n_classes: int) -> str:
-    """The measure of uncertainty: the squared margin for two classes, the entropy, which is smooth, for more."""
-    return "margin" if n_classes == 2 else "entropy"
+    """The measure of uncertainty: the squared margin where it is smooth, which is for two classes, otherwise the entropy."""
+    return "entropy" if MEASURES["margin"].has_kinks(n_classes) else "margin"
 
 
 def candidates(
