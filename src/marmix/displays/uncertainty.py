@@ -15,10 +15,10 @@ from marmix.mechanism.measures import as_measure, posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-Measure = str | Callable[..., object]
+MeasureLike = str | Callable[..., object]
 
 
-def measure_words(measure: Measure, classes: NDArray[Any]) -> str:
+def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
     """The axis label of a measure."""
     record = as_measure(measure)
     low, high = record.range(len(classes))
@@ -26,7 +26,7 @@ def measure_words(measure: Measure, classes: NDArray[Any]) -> str:
     return record.axis.format(low=low, high=high, **names)
 
 
-def limits(measure: Measure, values: Array, n_classes: int) -> tuple[float, float]:
+def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, float]:
     """The range of a measure, or that of the values if it is infinite."""
     low, high = as_measure(measure).range(n_classes)
     if not np.isfinite([low, high]).all():
@@ -63,7 +63,7 @@ class UncertaintyDisplay(Display):
         unlabelled: Array,
         n_labelled: int,
         n_unlabelled: int,
-        measure: Measure,
+        measure: MeasureLike,
         classes: NDArray[Any],
     ):
         self.edges = edges
@@ -76,7 +76,14 @@ class UncertaintyDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, measure: Measure = "entropy", n_bins: int = 40, ax: "Axes | None" = None
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        measure: MeasureLike = "entropy",
+        n_bins: int = 40,
+        ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
         """Measure the rows, and draw.
 
@@ -104,7 +111,7 @@ class UncertaintyDisplay(Display):
         y: Any,
         proba: ArrayLike,
         *,
-        measure: Measure = "entropy",
+        measure: MeasureLike = "entropy",
         classes: ArrayLike | None = None,
         n_bins: int = 40,
         ax: "Axes | None" = None,
@@ -115,7 +122,7 @@ class UncertaintyDisplay(Display):
 
     @classmethod
     def _of(
-        cls, z: NDArray[np.integer], log_proba: Array, measure: Measure, classes: NDArray[Any], n_bins: int
+        cls, z: NDArray[np.integer], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
     ) -> "UncertaintyDisplay":
         record = as_measure(measure, "measure")
         if len(z) != len(log_proba):
