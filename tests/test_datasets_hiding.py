@@ -10,7 +10,6 @@ from scipy import stats
 
 from marmix import MARGaussianMixture
 from marmix.datasets import hide_labels, make_mar_mixture
-from marmix.datasets.hiding import SLOPES
 from marmix.mechanism.measures import MEASURES
 
 try:
@@ -59,9 +58,10 @@ def test_labels_are_lost_by_the_textbook_s_link_at_the_rate_asked_for(link, shap
 
 
 @pytest.mark.parametrize(
-    ("uncertainty", "slope"), [(name, slope) for name, slope in SLOPES.items() if name != "signed-margin"]
+    "uncertainty", [name for name, measure in MEASURES.items() if measure.grows in ("clear", "unclear")]
 )
-def test_with_the_sign_that_fits_the_measure_hard_rows_lose_their_labels_first(uncertainty, slope):
+def test_with_the_sign_that_fits_the_measure_hard_rows_lose_their_labels_first(uncertainty):
+    slope = MEASURES[uncertainty].slope
     y, tau = posteriors()  # of two classes, all measures put rows in the same order
     hardest_first = np.argsort(np.abs(tau[:, 0] - tau[:, 1]))
     there = hide_labels(y, tau, slope=slope, uncertainty=uncertainty).missing_proba[hardest_first]
@@ -72,7 +72,7 @@ def test_with_the_sign_that_fits_the_measure_hard_rows_lose_their_labels_first(u
     assert back[0] < 0.7 < back[-1]
 
 
-@pytest.mark.parametrize("uncertainty", [name for name in MEASURES if name != "signed-margin"])
+@pytest.mark.parametrize("uncertainty", [name for name, measure in MEASURES.items() if measure.only_classes is None])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_without_a_slope_hard_rows_clearly_lose_their_labels_first(uncertainty, classes):
     y, tau = posteriors(classes=classes)
@@ -95,9 +95,8 @@ def test_without_a_slope_the_signed_margin_loses_labels_towards_the_second_class
 def test_the_slopes_documented_are_those_in_force():
     y, tau = posteriors(100)
     table = dict(re.findall(r'^ +``"([a-z-]+)"`` +(-?[\d.]+)', hide_labels.__doc__, re.M))
-    assert {name: float(slope) for name, slope in table.items()} == SLOPES
-    assert SLOPES.keys() == MEASURES.keys()
-    for uncertainty, slope in SLOPES.items():
+    assert {name: float(slope) for name, slope in table.items()} == {m.name: m.slope for m in MEASURES.values()}
+    for uncertainty, slope in ((m.name, m.slope) for m in MEASURES.values()):
         assert hide_labels(y, tau, uncertainty=uncertainty).mechanism.alpha[1] == slope
         assert make_mar_mixture(100, uncertainty=uncertainty, random_state=0).mechanism.alpha[1] == slope
         # a number is taken as given, also of the other sign

@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
+from marmix.mechanism.measures import MEASURES
 
 COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]
-MEASURES = ["margin", "entropy", "log-entropy", "gini", "discriminant"]
+NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]
 
 
 def heard(estimator, X, y, **fit_options):
@@ -221,7 +222,7 @@ def test_two_classes_of_one_distribution_have_a_finite_answer():
         assert fitted.converged_
 
 
-@pytest.mark.parametrize("uncertainty", MEASURES)
+@pytest.mark.parametrize("uncertainty", NAMES)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_rows_a_million_deviations_away_have_probabilities(covariance_type, uncertainty, two):
     fitted = MARGaussianMixture(covariance_type=covariance_type, uncertainty=uncertainty, link="logit")
@@ -413,12 +414,11 @@ def test_a_shape_that_runs_to_its_upper_limit_is_told(solver, simulate):
 
 
 @pytest.mark.parametrize("link", ["logit", "aranda-ordaz"])
-@pytest.mark.parametrize("uncertainty", MEASURES)
+@pytest.mark.parametrize("uncertainty", NAMES)
 def test_missingness_without_error_has_a_finite_answer_and_a_note(uncertainty, link, simulate):
     data = simulate(seed=5)
     u = MARGaussianMixture(link=None, uncertainty=uncertainty).fit(data.X, data.truth).uncertainty(data.X)
-    clear_is_large = uncertainty in ("margin", "discriminant")
-    hard = u < np.quantile(u, 0.3) if clear_is_large else u > np.quantile(u, 0.7)
+    hard = u < np.quantile(u, 0.3) if MEASURES[uncertainty].grows == "clear" else u > np.quantile(u, 0.7)
     fitted, said = heard(
         MARGaussianMixture(uncertainty=uncertainty, link=link), data.X, np.where(hard, -1, data.truth)
     )  # fmt: skip

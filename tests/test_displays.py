@@ -20,6 +20,7 @@ from marmix.displays import (
 )
 from marmix.displays.drawing import canvas
 from marmix.displays.rates import even_bins, wilson
+from marmix.mechanism.measures import MEASURES
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -145,11 +146,11 @@ def test_shares_of_the_uncertainty_are_those_of_labelled_and_of_other_rows(three
 def test_every_measure_and_one_of_your_own_can_be_drawn(two_classes):
     fit, X, y = two_classes
     words = set()
-    for measure in ("margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin", second_largest):
+    for measure in (*MEASURES, second_largest):
         shown = UncertaintyDisplay.from_estimator(fit, X, y, measure=measure)
         assert shown.labelled.sum() == pytest.approx(1.0)
         words.add(shown.ax_.get_xlabel())
-    assert len(words) == 7
+    assert len(words) == len(MEASURES) + 1
     assert "uncertainty (squared margin): 0 = toss-up, 1 = certain" in words
     with pytest.raises(ValueError, match="measure='sure' is not"):
         UncertaintyDisplay.from_estimator(fit, X, y, measure="sure")

@@ -7,6 +7,7 @@ import pytest
 
 from marmix.likelihood import Block, block_sums
 from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import MEASURES
 from marmix.scores.covariance import WideFull, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
@@ -20,6 +21,7 @@ from marmix.rows import fused  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TILE = 256
+FUSED = [name for name, measure in MEASURES.items() if measure.fused]
 KINDS = ["full", "wide full", "tied", "diag", "linear", "quadratic"]
 
 
@@ -98,7 +100,7 @@ def mechanism_of(measure="margin", alpha=(0.3, -2.0), shape=0.7, share=0.1):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
-@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+@pytest.mark.parametrize("measure", FUSED)
 def test_both_forms_compute_block_sums(measure, classes):
     check(Rows(classes=classes, weighted=True, seed=classes), mechanism_of(measure), tempering=0.6)
 
@@ -219,7 +221,7 @@ def test_a_share_keeps_the_link_exact(labelled):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+@pytest.mark.parametrize("measure", FUSED)
 def test_the_measures_are_exact_for_certain_rows(measure, classes):
     for score in (-1400.0, -700.0, -37.0, 0.3, 20.0, 700.0):
         rows = _one_row(score, False, classes)
@@ -233,7 +235,7 @@ def test_the_margin_is_exact_near_a_tie(classes):
         assert_same(rows.fused(mechanism_of(), wide=True), rows.plain(mechanism_of()))
 
 
-@pytest.mark.parametrize("measure", ["margin", "entropy", "gini"])
+@pytest.mark.parametrize("measure", FUSED)
 @pytest.mark.parametrize("tied", [[0, 1], [1, 2], [0, 2], [0, 1, 2]])
 def test_classes_may_tie(measure, tied):
     rows = Rows("linear", 3, n=20)
@@ -256,9 +258,7 @@ def test_supports_claims_what_is_computed():
     [
         (GaussianScores(structure("spherical", 2), [1, 1], 1e-6), None),
         (GaussianScores(structure("full", 2), [2, 1], 1e-6), None),
-        (Rows(n=4).model, Mechanism("log-entropy")),
-        (Rows(n=4).model, Mechanism("discriminant")),
-        (Rows(n=4).model, Mechanism("signed-margin")),
+        *((Rows(n=4).model, Mechanism(name)) for name, measure in MEASURES.items() if not measure.fused),
         (Rows(n=4).model, Mechanism(lambda log_tau: log_tau[:, 0])),
         (Rows(n=4).model, Mechanism(alpha=(0.0, 1.0, 2.0))),
     ],

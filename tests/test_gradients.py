@@ -6,10 +6,10 @@ from problems import Problem, central_differences, mechanism_of
 
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import MechanismChart
-from marmix.mechanism.measures import MEASURES as ALL_MEASURES
+from marmix.mechanism.measures import MEASURES as RECORDS
 from marmix.scores.covariance import STRUCTURES, Moments
 
-MEASURES = sorted(set(ALL_MEASURES) - {"signed-margin"})  # which is for two classes, see below
+MEASURES = [name for name, measure in RECORDS.items() if measure.only_classes is None]  # for the others see below
 
 PATTERNS = {
     "some missing": [0, 1, -1, -1, 0, 1, -1, -1, 1, 0, -1, 0],

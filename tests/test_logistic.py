@@ -8,6 +8,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
 from marmix.mechanism.charts import MechanismChart
+from marmix.mechanism.measures import MEASURES
 from marmix.rows import Frame, NumpyEngine
 from marmix.scores.linear import LinearScores
 
@@ -58,7 +59,7 @@ def test_weights_are_scikit_learn_s_weights():
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz", "with share"])
-@pytest.mark.parametrize("measure", ["margin", "entropy", "log-entropy", "gini", "discriminant"])
+@pytest.mark.parametrize("measure", [name for name, measure in MEASURES.items() if measure.only_classes is None])
 @pytest.mark.parametrize(("classes", "degree"), [(2, 1), (2, 2), (4, 1), (3, 2)])
 @pytest.mark.parametrize("tempering", [1.0, 0.4])
 def test_gradient_against_central_differences(classes, degree, measure, link, tempering):
@@ -226,7 +227,7 @@ def test_a_signed_margin_describes_labels_lost_on_one_side_where_a_margin_cannot
 
 def test_a_signed_margin_is_for_two_classes():
     X, _, y = simulated(classes=3)
-    with pytest.raises(ValueError, match="two classes"):
+    with pytest.raises(ValueError, match="2 classes"):
         MARLogisticRegression(uncertainty="signed-margin").fit(X, y)
 
 

@@ -9,7 +9,7 @@ from marmix.study import measures, plan, shape, two_classes
 from marmix.study.pieces import Piece
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED
 
-EVEN = dict.fromkeys(measures.SLOPES, 0.1)
+EVEN = dict.fromkeys(measures.compared(), 0.1)
 
 
 def measured(gains, loglik=0.0):
@@ -23,7 +23,7 @@ def measured(gains, loglik=0.0):
         return {
             m: {"loglik": -100.0 + loglik * (m == place.parts[1]) + place.noise * (m == "margin"), "converged": True}
             | better(-lost[m], place.noise * (m == "margin"))
-            for m in measures.FITS
+            for m in measures.fits()
         }
 
     return value
@@ -111,7 +111,7 @@ def test_tables_of_measures_show_the_planted_log_loss_and_count_fits_that_did_no
     page = made("measures", found)
     records = {(r["hidden_by"], r["fitted"]): r for r in sheet(page, "measures").records}
     base = better(0.0)["log_loss"]
-    for hidden_by in measures.SLOPES:
+    for hidden_by in measures.compared():
         values = [records[hidden_by, m]["mean"] for m in ("entropy", "margin", measures.IGNORED, measures.ALL_LABELS)]
         assert values == pytest.approx([base + 0.05, base + 0.1, base + 0.2, base])
         assert records[hidden_by, "margin"]["n"] == 10
@@ -129,7 +129,7 @@ def test_a_measure_that_is_absent_from_a_piece_is_an_error():
 # Four classes.
 
 
-@pytest.mark.parametrize("best", list(measures.SLOPES))
+@pytest.mark.parametrize("best", measures.compared())
 def test_with_four_classes_the_measure_with_the_smallest_log_loss_is_named(best):
     page = made("four-classes", planted("four-classes", measured(EVEN | {best: 0.16})))
     assert page.claims[0].verdict == best

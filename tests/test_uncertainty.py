@@ -7,17 +7,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from marmix.mechanism.measures import MEASURES, log_tau, measure_function, posterior
+from marmix.mechanism.measures import MEASURES, as_measure, log_tau, posterior
 
 mp.mp.dps = 50
-NAMES = sorted(set(MEASURES) - {"signed-margin"})  # which is for two classes
+MEASURE = pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))
 
 
 def mp_scores(scores):
     return [mp.mpf(float(s)) for s in scores]
 
 
-@pytest.mark.parametrize("name", NAMES)
+def admitted(measure, most=6):
+    """Numbers of classes that the measure is defined for."""
+    return [classes for classes in range(2, most + 1) if measure.admits(classes)]
+
+
+def drawn_scores(data, measure, rows, largest):
+    shape = data.draw(st.tuples(st.sampled_from(admitted(measure)), st.just(rows)))
+    return data.draw(arrays(float, shape, elements=st.floats(-largest, largest)))
+
+
+@pytest.mark.parametrize("name", ["margin", "discriminant", "gini", "entropy", "log-entropy"])
 @pytest.mark.parametrize(
     "scores",
     [
@@ -59,14 +69,13 @@ def test_values_and_gradients_agree_with_fifty_digits(name, scores):
             assert abs(mp.mpf(float(found.gradient[k, 0])) - truth) <= 1e-12 * scale + mp.mpf(10) ** -300
 
 
-@pytest.mark.parametrize("name", NAMES)
+@MEASURE
 @settings(max_examples=60)
-@given(scores=arrays(float, st.tuples(st.integers(2, 6), st.just(3)), elements=st.floats(-8, 8)))
-def test_gradients_agree_with_central_differences(name, scores):
-    ordered = np.sort(scores, axis=0)
-    if len(scores) > 2 and np.diff(ordered[-3:], axis=0).min() < 1e-3:
-        return  # margin and discriminant have a kink where the second class changes
-    measure = MEASURES[name]
+@given(data=st.data())
+def test_gradients_agree_with_central_differences(measure, data):
+    scores = drawn_scores(data, measure, rows=3, largest=8)
+    if measure.has_kinks(len(scores)) and np.diff(np.sort(scores, axis=0)[-3:], axis=0).min() < 1e-3:
+        return  # the gradient jumps where the second class changes
     found = measure(posterior(scores))
     step = 1e-6
     for k in range(len(scores)):
@@ -78,38 +87,80 @@ def test_gradients_agree_with_central_differences(name, scores):
         np.testing.assert_allclose(found.gradient[k], difference, atol=1e-9 * max(1.0, scale), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(
-    scores=arrays(float, st.tuples(st.integers(2, 6), st.just(4)), elements=st.floats(-50, 50)),
-    shift=st.floats(-1e3, 1e3),
-)
-def test_a_constant_added_to_all_scores_changes_nothing(name, scores, shift):
-    a, b = MEASURES[name](posterior(scores)), MEASURES[name](posterior(scores + shift))
+@MEASURE
+@given(data=st.data(), shift=st.floats(-1e3, 1e3))
+def test_a_constant_added_to_all_scores_changes_nothing(measure, data, shift):
+    scores = drawn_scores(data, measure, rows=4, largest=50)
+    a, b = measure(posterior(scores)), measure(posterior(scores + shift))
     np.testing.assert_allclose(a.value, b.value, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(a.gradient.sum(axis=0), 0.0, atol=1e-12 * (1.0 + np.abs(a.gradient).max()))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@given(scores=arrays(float, (4, 5), elements=st.floats(-20, 20)), seed=st.integers(0, 100))
-def test_permuting_the_classes_permutes_the_gradient(name, scores, seed):
-    order = np.random.default_rng(seed).permutation(4)
-    a, b = MEASURES[name](posterior(scores)), MEASURES[name](posterior(scores[order]))
-    np.testing.assert_allclose(a.value, b.value, rtol=1e-12, atol=1e-300)
+@MEASURE
+@given(data=st.data(), seed=st.integers(0, 100))
+def test_permuting_the_classes_permutes_the_gradient(measure, data, seed):
+    scores = drawn_scores(data, measure, rows=5, largest=20)
+    order = np.random.default_rng(seed).permutation(len(scores))
+    a, b = measure(posterior(scores)), measure(posterior(scores[order]))
+    sign = (
+        -1.0 if measure.grows == "second class" and order[0] == 1 else 1.0
+    )  # of swapped classes the other is the second
+    np.testing.assert_allclose(sign * a.value, b.value, rtol=1e-12, atol=1e-300)
     distinct = np.diff(np.sort(scores, axis=0), axis=0).min(axis=0) > 0  # among tied classes the first one leads
-    np.testing.assert_allclose(a.gradient[order][:, distinct], b.gradient[:, distinct], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(sign * a.gradient[order][:, distinct], b.gradient[:, distinct], rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("classes", [2, 3, 5])
-def test_equal_scores_are_the_most_uncertain(classes):
-    with np.errstate(divide="ignore"):
-        p = posterior(np.zeros((classes, 1)))
-    assert MEASURES["margin"](p).value[0] == 0.0
-    assert MEASURES["discriminant"](p).value[0] == 0.0
-    assert MEASURES["entropy"](p).value[0] == pytest.approx(np.log(classes), rel=1e-15)
-    assert MEASURES["log-entropy"](p).value[0] == pytest.approx(np.log(np.log(classes)), rel=1e-14)
-    assert MEASURES["gini"](p).value[0] == pytest.approx(1 - 1 / classes, rel=1e-15)
-    for name in NAMES:
-        np.testing.assert_allclose(MEASURES[name](p).gradient, 0.0, atol=1e-15)
+@MEASURE
+@given(data=st.data())
+def test_values_lie_in_the_range(measure, data):
+    scores = drawn_scores(data, measure, rows=5, largest=600)
+    low, high = measure.range(len(scores))
+    with np.errstate(all="ignore"):
+        value = measure(posterior(scores)).value
+    assert np.isfinite(value).all()
+    assert (value >= low - 1e-15 * abs(low)).all()
+    assert (value <= high + 1e-14 * abs(high)).all()
+
+
+@MEASURE
+def test_a_toss_up_and_a_certain_class_are_at_the_ends_of_the_range(measure):
+    for classes in admitted(measure):
+        low, high = measure.range(classes)
+        scores = np.zeros((classes, 1 + classes))
+        scores[:, 1:] = 700.0 * np.eye(classes)
+        with np.errstate(all="ignore"):
+            value, gradient = measure(posterior(scores))
+        toss_up = {"clear": low, "unclear": high, "second class": 0.5 * (low + high)}[measure.grows]
+        certain = (
+            np.array([low, high])
+            if measure.grows == "second class"
+            else np.full(classes, measure.at_certainty(classes))
+        )
+        assert value[0] == pytest.approx(toss_up, rel=1e-14)
+        assert (measure.at_certainty(classes) is None) == (measure.grows == "second class")
+        finite = np.isfinite(certain)
+        np.testing.assert_allclose(value[1:][finite], certain[finite], rtol=1e-15, atol=1e-290)
+        np.testing.assert_array_less(500.0, np.abs(value[1:][~finite]))
+        np.testing.assert_array_equal(np.sign(value[1:][~finite]), np.sign(certain[~finite]))
+        if measure.grows != "second class":
+            np.testing.assert_allclose(gradient[:, 0], 0.0, atol=1e-15)  # by symmetry
+
+
+@MEASURE
+def test_the_measure_grows_where_its_record_says(measure):
+    for classes in admitted(measure):
+        scores = np.zeros((classes, 50))
+        scores[-1] = np.linspace(0.1, 5.0, 50)  # ever more surely the last class
+        steps = np.diff(measure(posterior(scores)).value)
+        assert (steps > 0.0).all() if measure.grows in ("clear", "second class") else (steps < 0.0).all()
+        assert measure.slope is None or (measure.slope < 0.0) == (measure.grows == "clear")
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES.values() if m.only_classes is not None], ids=lambda m: m.name)
+def test_a_measure_refuses_other_numbers_of_classes_than_its_own(measure):
+    for classes in set(range(2, 7)) - set(admitted(measure)):
+        with pytest.raises(ValueError, match=f"{measure.name}.*{measure.only_classes} classes only, not {classes}"):
+            measure(posterior(np.zeros((classes, 1))))
 
 
 @given(scores=arrays(float, (2, 6), elements=st.floats(-30, 30)))
@@ -145,7 +196,7 @@ def test_a_callable_gives_the_same_as_the_built_in_of_that_formula(with_gradient
         return (value, -2 * tau**2) if with_gradient else value
 
     p = posterior(np.random.default_rng(0).normal(size=(4, 50)) * 3)
-    mine, built_in = measure_function(gini)(p), MEASURES["gini"](p)
+    mine, built_in = as_measure(gini)(p), MEASURES["gini"](p)
     np.testing.assert_allclose(mine.value, built_in.value, rtol=1e-12)
     np.testing.assert_allclose(mine.gradient, built_in.gradient, atol=1e-14 if with_gradient else 1e-9)
 
@@ -153,4 +204,4 @@ def test_a_callable_gives_the_same_as_the_built_in_of_that_formula(with_gradient
 @pytest.mark.parametrize("answer", [np.zeros(3), (np.zeros(5), np.zeros((5, 7)))])
 def test_a_callable_of_the_wrong_shape_is_told_so(answer):
     with pytest.raises(ValueError, match="uncertainty: the callable"):
-        measure_function(lambda log_posterior: answer)(posterior(np.zeros((3, 5))))
+        as_measure(lambda log_posterior: answer)(posterior(np.zeros((3, 5))))

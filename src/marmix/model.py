@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from marmix.arrays import Array, namespace
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import Posterior, measure_function, posterior
+from marmix.mechanism.measures import Posterior, as_measure, posterior
 from marmix.moments import GroupMoments
 from marmix.notes import Note, sentence
 from marmix.rows import Frame
@@ -86,7 +86,7 @@ class FittedModel:
 
     def measure(self, X: Any) -> Array:
         """The uncertainty u of each row, (n,)."""
-        return measure_function(self.uncertainty)(self.posterior(X)).value
+        return as_measure(self.uncertainty)(self.posterior(X)).value
 
     def missing_proba(self, X: Any) -> Array:
         """The probability q that the label of each row is missing, (n,)."""

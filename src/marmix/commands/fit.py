@@ -17,7 +17,7 @@ from marmix.commands.arguments import (
 )
 from marmix.commands.words import print_json, summary_lines
 from marmix.journey import MODELS, FitOptions, Progress, fit_file
-from marmix.mechanism.links import LINK_SHAPES
+from marmix.mechanism.links import LINKS
 
 NOT_CONVERGED = 3
 
@@ -45,9 +45,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--id", metavar="COLUMN", help="column that names the rows; not a feature")
     parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: compare them)")
-    parser.add_argument(
-        "--link", choices=tuple(LINK_SHAPES), default="logit", help="of the missingness (default logit)"
-    )
+    parser.add_argument("--link", choices=tuple(LINKS), default="logit", help="of the missingness (default logit)")
     add_missing(parser)
     parser.add_argument(
         "--impute-features",

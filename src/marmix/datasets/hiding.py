@@ -12,22 +12,12 @@ from sklearn.utils import Bunch, check_random_state
 from marmix.arrays import Array
 from marmix.labels import MISSING, encode_labels, known_labels, number_labels
 from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import as_measure
 
 Booleans = NDArray[np.bool_]
 
-# Slopes with which hard rows clearly lose their labels first; of the signed margin, rows on the second class's side.
-SLOPES = {
-    "margin": -6.0,
-    "entropy": 4.0,
-    "log-entropy": 2.0,
-    "gini": 8.0,
-    "discriminant": -0.5,
-    "signed-margin": 3.0,
-}
-
 _DRAWS = 1000  # of which one must leave `at_least` labels in every class
 _FARTHEST = 1e15  # no intercept beyond this is tried: its last digit would be worth a tenth
-_CERTAIN = {"log-entropy": -np.inf, "discriminant": np.inf}  # measures without a finite value where one class has all
 
 
 def hide_labels(
@@ -223,20 +213,19 @@ def _options(link: str, shape: float | None, uncertainty: str | Callable[..., ob
     """The mechanism without its alpha."""
     options = Mechanism.from_link(link, shape, uncertainty)
     if options.free_shape:
-        raise ValueError("link='aranda-ordaz' needs a shape to lose labels by: give shape=2.0, say, or link='logit'.")
+        raise ValueError(f"link={link!r} needs a shape to lose labels by: give shape=2.0, say, or link='logit'.")
     return options
 
 
 def _slope(slope: float | None, uncertainty: str | Callable[..., object]) -> float:
-    """The slope given, or else the measure's own."""
-    if slope is not None:
-        return float(slope)
-    if not isinstance(uncertainty, str):
+    """The slope given, or else the measure's default."""
+    default = as_measure(uncertainty).slope if slope is None else float(slope)
+    if default is None:
         raise ValueError(
             "slope is needed with a callable uncertainty. Hard rows lose their labels first with a negative slope if the measure "
             "is large where the class is clear, with a positive one if it is large where the class is unclear."
         )
-    return SLOPES[uncertainty]
+    return default
 
 
 def _column(side: Any, named: NDArray[Any]) -> int | None:
@@ -255,8 +244,9 @@ def _measured(options: Mechanism, tau: Array, slope: float) -> Array:
     """The uncertainty of every row; zeros where the slope makes it irrelevant."""
     with np.errstate(all="ignore"):
         u = options.measure(np.log(np.maximum(tau, np.finfo(float).tiny)))
-    if isinstance(options.uncertainty, str) and options.uncertainty in _CERTAIN:
-        u[(tau > 0.0).sum(axis=1) == 1] = _CERTAIN[options.uncertainty]
+    limit = options.measured.at_certainty(tau.shape[1])
+    if limit is not None and np.isinf(limit):
+        u[(tau > 0.0).sum(axis=1) == 1] = limit
     return u if slope != 0.0 else np.zeros_like(u)
 
 
@@ -345,9 +335,8 @@ def _description(mechanism: Mechanism | None, side: Any, rate: float, lost: int,
     count = f"{lost} of {given} labels were lost ({100 * rate:.4g} % in the mean)"
     if mechanism is None:
         return f"{count}, completely at random."
-    name = mechanism.uncertainty if isinstance(mechanism.uncertainty, str) else "a callable"
     where = "" if side is None else f", only where {side!r} is the most probable class"
     return (
-        f"{count}, by an Aranda-Ordaz link (shape {mechanism.shape:g}) of the uncertainty {name!r} with "
+        f"{count}, by an Aranda-Ordaz link (shape {mechanism.shape:g}) of the uncertainty {mechanism.measured.name!r} with "
         f"alpha = ({mechanism.alpha[0]:.4g}, {mechanism.alpha[1]:.4g}){where}."
     )

@@ -10,7 +10,7 @@ from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ink, legend_below, seen
 from marmix.displays.fits import numbered, own_model, transformed
 from marmix.displays.rates import even_bins, wilson
-from marmix.displays.uncertainty import Measure, measure_words
+from marmix.displays.uncertainty import MeasureLike, measure_words
 from marmix.inference import Inference
 from marmix.mechanism import drivers_of
 
@@ -61,7 +61,7 @@ class MissingnessDisplay(Display):
         observed_upper: Array,
         n: NDArray[np.integer],
         level: float,
-        measure: Measure,
+        measure: MeasureLike,
         classes: NDArray[Any],
         note: str = "",
     ):

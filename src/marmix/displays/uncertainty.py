@@ -11,38 +11,27 @@ from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ORANGE, legend_below, plain, seen
 from marmix.displays.fits import last_step, numbered, transformed
 from marmix.displays.predictions import Predictions
-from marmix.mechanism.measures import MEASURES, measure_function, posterior
+from marmix.mechanism.measures import as_measure, posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-Measure = str | Callable[..., object]
+MeasureLike = str | Callable[..., object]
 
 
-def measure_words(measure: Measure, classes: NDArray[Any]) -> str:
-    """A measure on an axis, in plain words."""
-    most = {"entropy": np.log(len(classes)), "gini": 1.0 - 1.0 / len(classes)}
-    if measure in most:
-        return f"uncertainty ({measure}): 0 = certain, {most[str(measure)]:.2f} = toss-up"
-    if measure == "signed-margin":
-        return f"signed margin: -1 = surely {plain(classes[0])}, 1 = surely {plain(classes[-1])}"
-    words = {
-        "margin": "uncertainty (squared margin): 0 = toss-up, 1 = certain",
-        "log-entropy": "uncertainty (log of the entropy): the higher, the less certain",
-        "discriminant": "uncertainty (squared log-odds): 0 = toss-up, the higher, the more certain",
-    }
-    return words.get(str(measure)) or f"uncertainty ({plain(getattr(measure, '__name__', 'your own'))})"
+def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
+    """The axis label of a measure."""
+    record = as_measure(measure)
+    low, high = record.range(len(classes))
+    names = {"words": plain(record.words), "first": plain(classes[0]), "last": plain(classes[-1])}
+    return record.axis.format(low=low, high=high, **names)
 
 
-def limits(measure: Measure, values: Array, n_classes: int) -> tuple[float, float]:
-    """Where the measure can lie; for one without limits, where it does."""
-    known = {
-        "margin": (0.0, 1.0),
-        "signed-margin": (-1.0, 1.0),
-        "entropy": (0.0, float(np.log(n_classes))),
-        "gini": (0.0, 1.0 - 1.0 / n_classes),
-    }
-    found = known.get(str(measure), (float(values.min()), float(values.max())))
-    return found if found[1] > found[0] else (found[0] - 0.5, found[0] + 0.5)
+def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, float]:
+    """The range of a measure, or that of the values if it is infinite."""
+    low, high = as_measure(measure).range(n_classes)
+    if not np.isfinite([low, high]).all():
+        low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 class UncertaintyDisplay(Display):
@@ -74,7 +63,7 @@ class UncertaintyDisplay(Display):
         unlabelled: Array,
         n_labelled: int,
         n_unlabelled: int,
-        measure: Measure,
+        measure: MeasureLike,
         classes: NDArray[Any],
     ):
         self.edges = edges
@@ -87,7 +76,14 @@ class UncertaintyDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, measure: Measure = "entropy", n_bins: int = 40, ax: "Axes | None" = None
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        measure: MeasureLike = "entropy",
+        n_bins: int = 40,
+        ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
         """Measure the rows, and draw.
 
@@ -115,7 +111,7 @@ class UncertaintyDisplay(Display):
         y: Any,
         proba: ArrayLike,
         *,
-        measure: Measure = "entropy",
+        measure: MeasureLike = "entropy",
         classes: ArrayLike | None = None,
         n_bins: int = 40,
         ax: "Axes | None" = None,
@@ -126,18 +122,17 @@ class UncertaintyDisplay(Display):
 
     @classmethod
     def _of(
-        cls, z: NDArray[np.integer], log_proba: Array, measure: Measure, classes: NDArray[Any], n_bins: int
+        cls, z: NDArray[np.integer], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
     ) -> "UncertaintyDisplay":
-        if not callable(measure) and measure not in MEASURES:
-            raise ValueError(f"measure={measure!r} is not a callable nor one of {', '.join(MEASURES)}.")
+        record = as_measure(measure, "measure")
         if len(z) != len(log_proba):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(z)}.")
-        u = np.asarray(measure_function(measure)(posterior(np.ascontiguousarray(log_proba.T))).value)
+        u = np.asarray(record(posterior(np.ascontiguousarray(log_proba.T))).value)
         low, high = limits(measure, u, len(classes))
         edges = np.linspace(low, high, n_bins + 1)
         u = np.clip(u, low, high)  # rounding may pass a limit
         groups = [u[z >= 0], u[z < 0]]
-        labelled, unlabelled = (np.histogram(own, edges)[0] / max(len(own), 1) for own in groups)
+        labelled, unlabelled = (np.histogram(values, edges)[0] / max(len(values), 1) for values in groups)
         return cls(
             edges=edges,
             labelled=labelled,

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
 from marmix.inference.tables import Table, listed, number
+from marmix.mechanism.links import FREE, link_of_shape
 from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import LinearScores
@@ -95,13 +96,15 @@ def _mechanism_of(model: FittedModel) -> str:
         return "ignored"
     if not model.has_mechanism:
         return "no label is missing"
-    fixed = {0.0: "cloglog link", 1.0: "logit link"}
-    link = f"Aranda-Ordaz link of shape {number(mechanism.shape)}"
-    if not mechanism.free_shape:
-        link = fixed.get(mechanism.shape, f"Aranda-Ordaz link, shape {number(mechanism.shape)} given")
+    named = link_of_shape(mechanism.shape)
+    if mechanism.free_shape:
+        link = f"{FREE.words} link of shape {number(mechanism.shape)}"
+    else:
+        given = f"{FREE.words} link, shape {number(mechanism.shape)} given"
+        link = given if named is FREE else f"{named.name} link"
     slopes = ", ".join(number(a) for a in mechanism.alpha)
     tempered = "" if model.tempering == 1.0 else f", weight {number(model.tempering)} in the fit"
-    return f"{mechanism.uncertainty}, {link}, alpha {slopes}{tempered}"
+    return f"{mechanism.measured.name}, {link}, alpha {slopes}{tempered}"
 
 
 def _loglik_of(model: FittedModel) -> str:
@@ -127,7 +130,7 @@ def _in_words(model: FittedModel) -> str:
     covariates = np.tile(model.moments.overall()[0][model.columns], (K + 1, 1))
     q = mechanism.missing_proba(np.vstack([np.zeros(K), clear]), covariates if model.columns else None)
     sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
-    if mechanism.uncertainty == "signed-margin":
+    if mechanism.measured.grows == "second class":
         sure = " and ".join(
             f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1)
         )

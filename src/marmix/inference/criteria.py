@@ -14,6 +14,7 @@ import numpy as np
 
 from marmix.arrays import Array
 from marmix.inference.tables import Table
+from marmix.mechanism.measures import as_measure
 from marmix.model import FittedModel
 
 CRITERIA = ("aic", "bic", "icl")
@@ -175,8 +176,7 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
         if params["link"] is not None:
             if params["shape"] is not None:
                 parts[-1] += f" {params['shape']:g}"
-            measure = params["uncertainty"]
-            parts.append(measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"))
+            parts.append(as_measure(params["uncertainty"]).name)
             parts += ["share"] * bool(params["mcar_share"])
             parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
         labels.append(", ".join(parts))

@@ -136,12 +136,7 @@ class Fitted:
             parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
         if self.mechanism is None:
             return ", ".join([*parts, "no mechanism"])
-        measure = self.mechanism.uncertainty
-        parts += [
-            str(params["link"]),
-            measure if isinstance(measure, str) else getattr(measure, "__name__", "callable"),
-        ]
-        return ", ".join(parts)
+        return ", ".join([*parts, str(params["link"]), self.mechanism.measured.name])
 
     @cached_property
     def few_rows(self) -> str | None:

@@ -22,6 +22,7 @@ from marmix.inference.simulation import seed_sequence, simulate
 from marmix.inference.tables import number, p_text
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.links import FREE, LINKS
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
 _BETTER = 1e-3  # a gain in log-likelihood that is another maximum, not rounding
@@ -130,17 +131,19 @@ def link(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> HypothesisTest:
-    """Is the link logit (shape 1) or cloglog (shape 0)? Against a free shape, by the likelihood ratio."""
-    if name not in ("logit", "cloglog"):
-        raise ValueError(f"link={name!r}: the hypothesis is 'logit' (shape 1) or 'cloglog' (shape 0).")
+    """Test whether the link is logit (shape 1) or cloglog (shape 0) against a free shape, by the likelihood ratio."""
+    shapes = {fixed.name: fixed.shape for fixed in LINKS.values() if fixed.shape is not None}
+    if name not in shapes:
+        choices = " or ".join(f"{fixed!r} (shape {shape:g})" for fixed, shape in shapes.items())
+        raise ValueError(f"link={name!r}: the hypothesis is {choices}.")
     known = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
-    at = 1.0 if name == "logit" else 0.0
+    at = shapes[name]
     rows = fitted.X, fitted.z, fitted.weight
     given = not known.free_shape and known.shape == at
     null = fitted.estimator if given else refit(fitted.estimator, *rows, **with_link(name))
-    free = fitted.estimator if known.free_shape else refit(null, *rows, **with_link("aranda-ordaz"))
-    from_null = refit(null, *rows, **with_link("aranda-ordaz"))  # so that neither is stuck in a lower maximum
+    free = fitted.estimator if known.free_shape else refit(null, *rows, **with_link(FREE.name))
+    from_null = refit(null, *rows, **with_link(FREE.name))  # so that neither is stuck in a lower maximum
     gain = from_null.loglik_ - free.loglik_
     free = from_null if gain > 0.0 else free
     statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
@@ -150,10 +153,10 @@ def link(
         def one(rng: np.random.Generator) -> float:
             X, z = simulate(null, fitted.X, rng)
             under = refit(null, X, z, **with_link(name))
-            return 2.0 * (refit(under, X, z, **with_link("aranda-ordaz")).loglik_ - under.loglik_)
+            return 2.0 * (refit(under, X, z, **with_link(FREE.name)).loglik_ - under.loglik_)
 
         simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
-    if name == "logit":
+    if at > 0.0:
         p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
         at_limit = free.shape_ < 1e-6 or statistic < 1e-6

@@ -18,7 +18,7 @@ from marmix.inference.fitted import Fitted
 from marmix.inference.tables import number
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.mechanism.links import eta_at, hazard, stretch
+from marmix.mechanism.links import LINKS, eta_at, hazard, link_of_shape, stretch
 from marmix.workers import one_thread
 
 _LARGE = 5.0  # a shape from which on slopes are steep
@@ -357,9 +357,12 @@ def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float,
         which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is credible"
         return f"{percent} for the shape: {number(lower)} to infinity. These data set no upper limit: {which}."
     if kind == "shape" and lower == 0.0:
+        others = [
+            f" (nor {link.words}, {link.shape:g})" for link in LINKS.values() if link.shape and link.shape < upper
+        ]
         return (
-            f"{percent} for the shape: 0 to {number(upper)}. It reaches down to 0, the complementary log-log link, which "
-            f"these data do not exclude{' (nor logit, 1)' if upper > 1.0 else ''}."
+            f"{percent} for the shape: 0 to {number(upper)}. It reaches down to 0, the {link_of_shape(0.0).words} link, "
+            f"which these data do not exclude{''.join(others)}."
         )
     words = f"{percent} for {name}: {number(lower)} to {number(upper)} (estimate {number(estimate)})."
     if not (np.isfinite(lower) and np.isfinite(upper)):

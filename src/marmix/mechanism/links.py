@@ -14,6 +14,7 @@ The log-likelihood of a row depends on ``n`` alone, and none of these forms lose
     label given:    log(1 - q)  = -n,                     d/dn = -1
 """
 
+from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
 
@@ -21,7 +22,34 @@ import numpy as np
 
 from marmix.arrays import Array, namespace, replaced
 
-LINK_SHAPES: dict[str, float | None] = {"aranda-ordaz": None, "logit": 1.0, "cloglog": 0.0}
+
+@dataclass(frozen=True)
+class Link:
+    """A link that users can ask for: a fixed shape with a name, or the Aranda-Ordaz link of any shape.
+
+    Parameters
+    ----------
+    name : str
+        What users write for `link`.
+    shape : float or None
+        The fixed shape; None if the shape is given separately or estimated.
+    words : str
+        The link in words.
+    """
+
+    name: str
+    shape: float | None
+    words: str
+
+
+FREE = Link("aranda-ordaz", None, "Aranda-Ordaz")
+LINKS = {link.name: link for link in (FREE, Link("logit", 1.0, "logit"), Link("cloglog", 0.0, "complementary log-log"))}
+
+
+def link_of_shape(shape: float) -> Link:
+    """The link with this fixed shape, or the Aranda-Ordaz link if no link has it."""
+    return next((link for link in LINKS.values() if link.shape == shape), FREE)
+
 
 # exp is finite and normal between these; beyond them the limiting forms are exact in double precision.
 _FAR_DOWN, _FAR_UP = -690.0, 690.0

@@ -19,10 +19,15 @@ name               u                                      large when
 =================  =====================================  =========================================
 
 For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
+
+`MEASURES` holds one record a measure, with all that fits, figures, reports and the study need to know about it: a new measure is
+one more record.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +76,75 @@ class Measured(NamedTuple):
     gradient: Array
 
 
+@dataclass(frozen=True)
+class Measure:
+    """A measure of uncertainty, and everything the library knows about it. Call it with a `Posterior`.
+
+    Parameters
+    ----------
+    name : str
+        What users write for `uncertainty`.
+    function : callable
+        Value and gradient, from a `Posterior` to a `Measured`.
+    words : str
+        The measure in words.
+    grows : {"clear", "unclear", "second class"} or None
+        Where the measure is large: where the class is clear, where it is unclear, or towards the second of two classes. None if
+        that is not known.
+    range : callable
+        From the number of classes to the smallest and largest value, which may be infinite.
+    axis : str
+        Axis label, a format string in which {words}, {low} and {high} (the ends of the range), {first} and {last} (the names of
+        the classes) are filled in.
+    slope : float or None
+        Slope with which `hide_labels` clearly hides the labels of hard rows first, or those on the second class's side.
+    kinked : bool
+        Whether the measure looks at the two leading classes only. With three or more classes its gradient then jumps where the
+        second place changes hands.
+    only_classes : int or None
+        The number of classes it is defined for; None for any number.
+    fused : bool
+        Whether the fused kernel of `rows.fused` computes it on a device. Other measures take the plain path there.
+    studied : bool
+        Whether the study compares it with the others, with two and with four classes.
+    """
+
+    name: str
+    function: Callable[[Posterior], Measured]
+    words: str
+    grows: Literal["clear", "unclear", "second class"] | None
+    range: Callable[[int], tuple[float, float]]
+    axis: str = "uncertainty ({words})"
+    slope: float | None = None
+    kinked: bool = False
+    only_classes: int | None = None
+    fused: bool = False
+    studied: bool = False
+
+    def __call__(self, p: Posterior) -> Measured:
+        """Value and gradient for a block of posteriors."""
+        classes = p.tau.shape[0]
+        if not self.admits(classes):
+            others = " or ".join(repr(name) for name, other in MEASURES.items() if other.admits(classes))
+            raise ValueError(
+                f"uncertainty={self.name!r} is defined for {self.only_classes} classes only, not {classes}: use {others}."
+            )
+        return self.function(p)
+
+    def admits(self, classes: int) -> bool:
+        """Whether the measure is defined for this number of classes."""
+        return self.only_classes in (None, classes)
+
+    def has_kinks(self, classes: int) -> bool:
+        """Whether the gradient jumps somewhere, for this number of classes."""
+        return self.kinked and classes > 2
+
+    def at_certainty(self, classes: int) -> float | None:
+        """The value where one class has all the probability; None if it depends on which class, or is not known."""
+        low, high = self.range(classes)
+        return {"clear": high, "unclear": low}.get(self.grows or "")
+
+
 def margin(p: Posterior) -> Measured:
     """Squared margin confidence ``delta^2``; for two classes ``delta = tanh(|s_1 - s_2| / 2)`` (S1)."""
     tau, xp = p.tau, namespace(p.tau)
@@ -98,10 +172,6 @@ def discriminant(p: Posterior) -> Measured:
 
 def signed_margin(p: Posterior) -> Measured:
     """``tau_2 - tau_1 = tanh((s_2 - s_1) / 2)`` of two classes."""
-    if p.tau.shape[0] != 2:
-        raise ValueError(
-            f"uncertainty='signed-margin' is for two classes, not {p.tau.shape[0]}: use 'margin' or 'entropy'."
-        )
     xp = namespace(p.tau)
     slope = 2.0 * p.tau[0, :] * p.tau[1, :]
     return Measured(xp.tanh(0.5 * (p.scores[1, :] - p.scores[0, :])), xp.stack([-slope, slope]))
@@ -127,24 +197,93 @@ def gini(p: Posterior) -> Measured:
     return Measured(value, 2.0 * tau * (complement - value))
 
 
-MEASURES: dict[str, Callable[[Posterior], Measured]] = {
-    "margin": margin,
-    "entropy": entropy,
-    "log-entropy": log_entropy,
-    "gini": gini,
-    "discriminant": discriminant,
-    "signed-margin": signed_margin,
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            "margin",
+            margin,
+            words="squared margin",
+            grows="clear",
+            range=lambda classes: (0.0, 1.0),
+            axis="uncertainty ({words}): 0 = toss-up, 1 = certain",
+            slope=-6.0,
+            kinked=True,
+            fused=True,
+            studied=True,
+        ),
+        Measure(
+            "entropy",
+            entropy,
+            words="entropy",
+            grows="unclear",
+            range=lambda classes: (0.0, float(np.log(classes))),
+            axis="uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
+            slope=4.0,
+            fused=True,
+            studied=True,
+        ),
+        Measure(
+            "log-entropy",
+            log_entropy,
+            words="log of the entropy",
+            grows="unclear",
+            range=lambda classes: (-np.inf, float(np.log(np.log(classes)))),
+            axis="uncertainty ({words}): the higher, the less certain",
+            slope=2.0,
+            studied=True,
+        ),
+        Measure(
+            "gini",
+            gini,
+            words="gini",
+            grows="unclear",
+            range=lambda classes: (0.0, 1.0 - 1.0 / classes),
+            axis="uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
+            slope=8.0,
+            fused=True,
+            studied=True,
+        ),
+        Measure(
+            "discriminant",
+            discriminant,
+            words="squared log-odds",
+            grows="clear",
+            range=lambda classes: (0.0, np.inf),
+            axis="uncertainty ({words}): 0 = toss-up, the higher, the more certain",
+            slope=-0.5,
+            kinked=True,
+        ),
+        Measure(
+            "signed-margin",
+            signed_margin,
+            words="signed margin",
+            grows="second class",
+            range=lambda classes: (-1.0, 1.0),
+            axis="{words}: -1 = surely {first}, 1 = surely {last}",
+            slope=3.0,
+            only_classes=2,
+        ),
+    )
 }
 
 
-def measure_function(uncertainty: str | Callable[..., object]) -> Callable[[Posterior], Measured]:
-    """The measure of that name, or a user's callable of the log posteriors wrapped as one.
+def as_measure(uncertainty: str | Callable[..., object], argument: str = "uncertainty") -> Measure:
+    """The measure of that name, or a user's callable of the log posteriors as one; `argument` is named if there is none.
 
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
     shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences stand in for it.
     """
     if callable(uncertainty):
-        return lambda p: _user_measure(uncertainty, p)
+        return Measure(
+            getattr(uncertainty, "__name__", "callable"),
+            partial(_user_measure, uncertainty),
+            words=getattr(uncertainty, "__name__", "your own"),
+            grows=None,
+            range=lambda classes: (-np.inf, np.inf),
+        )
+    if uncertainty not in MEASURES:
+        raise ValueError(f"{argument}={uncertainty!r} is not a callable nor one of {', '.join(MEASURES)}.")
     return MEASURES[uncertainty]
 
 
@@ -222,22 +361,21 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
 # Steps in the scores for second derivatives: near eps^(1/3); and where a measure of three or more classes has kinks, whose mass
 # in the curvature of a sum over rows only a step that meets some of them can find.
 _STEP, _STEP_OVER_KINKS = 2e-5, 0.1
-_KINKED = ("margin", "discriminant")
 
 
-def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Array:
+def measure_curvature(uncertainty: str | Callable[..., object], p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
-    A constant added to all scores changes nothing, so of two classes one step is enough.
+    A constant added to all scores changes nothing, so with two classes one step is enough.
     """
-    measured, classes = measure_function(measure), len(p.scores)
-    step = _STEP_OVER_KINKS if classes > 2 and measure in _KINKED else _STEP
+    measure, classes = as_measure(uncertainty), len(p.scores)
+    step = _STEP_OVER_KINKS if measure.has_kinks(classes) else _STEP
     curvature = np.zeros((classes, classes, p.scores.shape[1]))
     for k in range(classes if classes > 2 else 1):
         up, down = p.scores.copy(), p.scores.copy()
         up[k] += step
         down[k] -= step
-        curvature[k] = (measured(posterior(up)).gradient - measured(posterior(down)).gradient) / (2.0 * step)
+        curvature[k] = (measure(posterior(up)).gradient - measure(posterior(down)).gradient) / (2.0 * step)
     if classes == 2:
         curvature[1] = -curvature[0]
     else:

@@ -12,7 +12,6 @@ any classifier that has them: our own, gradient boosting, a neural network.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array, along_rows, in_double, in_precision_of, namespace, total
 from marmix.mechanism.charts import MechanismChart, climb
-from marmix.mechanism.links import LINK_SHAPES, Hazard, eta_at, hazard, log_missing, odds_against
-from marmix.mechanism.measures import MEASURES, Measured, Posterior, measure_function, posterior
+from marmix.mechanism.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
+from marmix.mechanism.measures import Measure, Posterior, as_measure, posterior
 
 
 class MissingnessTerms(NamedTuple):
@@ -78,8 +77,7 @@ class Mechanism:
     free_share: bool = False
 
     def __post_init__(self) -> None:
-        if not callable(self.uncertainty) and self.uncertainty not in MEASURES:
-            raise ValueError(f"uncertainty={self.uncertainty!r} is not a callable nor one of {', '.join(MEASURES)}.")
+        as_measure(self.uncertainty)  # refuses unknown names
         if self.shape < 0.0 or np.isinf(self.shape):
             raise ValueError(f"shape={self.shape!r}: the Aranda-Ordaz shape is a finite number >= 0.")
         if not 0.0 <= self.share < 1.0:
@@ -88,20 +86,20 @@ class Mechanism:
     @classmethod
     def from_link(
         cls,
-        link: str = "aranda-ordaz",
+        link: str = FREE.name,
         shape: float | None = None,
         uncertainty: str | Callable[..., object] = "margin",
         mcar_share: bool = False,
         covariates: int = 0,
     ) -> "Mechanism":
         """A mechanism to be fitted, from the options of the estimators; bad ones are named."""
-        if link not in LINK_SHAPES:
-            raise ValueError(f"link={link!r} is not one of {', '.join(map(repr, LINK_SHAPES))} or None.")
-        fixed = LINK_SHAPES[link]
+        if link not in LINKS:
+            raise ValueError(f"link={link!r} is not one of {', '.join(map(repr, LINKS))} or None.")
+        fixed = LINKS[link].shape
         if shape is not None:
             if fixed is not None and shape != fixed:
                 raise ValueError(
-                    f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link='aranda-ordaz', "
+                    f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link={FREE.name!r}, "
                     "or leave shape=None."
                 )
             if not (np.isfinite(shape) and shape >= 0):
@@ -178,10 +176,10 @@ class Mechanism:
 
     # What the engines call: class-major blocks whose labelled rows come first.
 
-    @cached_property
-    def measured(self) -> Callable[[Posterior], Measured]:
-        """The measure as a function of posteriors."""
-        return measure_function(self.uncertainty)
+    @property
+    def measured(self) -> Measure:
+        """The measure, to be called with posteriors."""
+        return as_measure(self.uncertainty)
 
     @property
     def extra(self) -> float:

@@ -45,7 +45,6 @@ _BLOCK_G, _BLOCK_WIDE = 2**25, 2**28
 _LARGEST = tl.constexpr(torch.finfo(torch.float64).max)
 _EXPM1 = tl.constexpr(tuple(1.0 / factorial(i) for i in range(14)))
 _MOST_CLASSES = 32  # a row's scores are in registers
-_MEASURES = ("margin", "entropy", "gini")
 _FAR_UP, _SMALL_SHAPE, _NO_SHAPE = 690.0, 0.01, 1e-290  # as in `links`; 1 / shape overflows below the last
 
 
@@ -342,7 +341,7 @@ def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
 
 def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
     """Whether `fused_sums` knows this likelihood and, where they are given, rows like `x`."""
-    if mechanism is not None and (mechanism.uncertainty not in _MEASURES or len(mechanism.alpha) != 2):
+    if mechanism is not None and (not mechanism.measured.fused or len(mechanism.alpha) != 2):
         return False
     there = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
     known = bool(_products(model)) and model.n_classes <= _MOST_CLASSES

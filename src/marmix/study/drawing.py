@@ -29,6 +29,8 @@ LINES: dict[str, dict[str, Any]] = {
     methods.BOOSTING: {"color": BLACK, "linestyle": ":", "marker": "*"},
     methods.AVERAGE: {"color": BLACK, "linestyle": "-", "marker": "h"},
 }
+# colours and markers of things that are compared, in their order
+STYLES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (RED, "v"), (BLACK, "P"))
 
 
 def curve(axes: "Axes", x: Sequence[float], means: Sequence[Mean], name: str, style: dict[str, Any]) -> None:
@@ -48,10 +50,9 @@ def fit_to_lines(axes: "Axes", lines: Sequence[Sequence[Mean]]) -> None:
 
 def differences(axes: "Axes", names: Sequence[str], groups: dict[str, list[Mean]]) -> None:
     """Differences with their intervals: a line of points for every name, a marker for every group."""
-    styles = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (RED, "v"), (BLACK, "P"))
     shift = 0.7 / max(1, len(groups))
     for j, (group, means) in enumerate(groups.items()):
-        colour, marker = styles[j]
+        colour, marker = STYLES[j]
         y = [i + (j - (len(groups) - 1) / 2) * shift for i in range(len(names))]
         axes.errorbar(
             [m.mean for m in means],

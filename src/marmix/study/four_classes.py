@@ -3,8 +3,9 @@
 import numpy as np
 
 from marmix.inference.tables import listed
+from marmix.mechanism.measures import MEASURES
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph
-from marmix.study.measures import IGNORED, KINDS, SLOPES, Measured, pieces_for
+from marmix.study.measures import IGNORED, KINDS, Measured, compared, pieces_for
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import RATE
@@ -35,19 +36,24 @@ def page(plan: Plan, found: Found) -> Page:
 
 
 def _claims(runs: Measured) -> list[Claim]:
-    every = {name: np.mean([runs.of(h, name) for h in SLOPES], axis=0) for name in SLOPES}
-    order = sorted(SLOPES, key=lambda name: float(np.mean(every[name])))
+    names = compared()
+    every = {name: np.mean([runs.of(h, name) for h in names], axis=0) for name in names}
+    order = sorted(names, key=lambda name: float(np.mean(every[name])))
     behind = {name: difference(every[name], every[order[0]]) for name in order[1:]}
     near = [name for name, sign in zip(behind, clear(list(behind.values())), strict=True) if sign == 0]
     full = [
-        runs.versus(h, name, "margin") for name in SLOPES for h in SLOPES if "margin" not in (name, h) and h != name
+        runs.versus(h, name, "margin")
+        for name in names
+        if not MEASURES[name].kinked
+        for h in names
+        if h not in (name, "margin")
     ]
-    gains = [runs.versus(h, name, IGNORED) for h in SLOPES for name in SLOPES]
+    gains = [runs.versus(h, name, IGNORED) for h in names for name in names]
     return [
         Claim(
             "Open in the paper: which uncertainty for more than two classes?",
             listed([order[0], *near], "or"),
-            f"Mean LogLoss over the four mechanisms is smallest with {order[0]}; the others minus it: "
+            f"Mean LogLoss over the {len(names)} mechanisms is smallest with {order[0]}; the others minus it: "
             + ", ".join(f"{name} {d.sentence(4)}" for name, d in behind.items())
             + ".",
         ),

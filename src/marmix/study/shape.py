@@ -12,6 +12,7 @@ from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
 from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.links import link_of_shape
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.metrics import scores
 from marmix.study.pieces import Found, Piece
@@ -23,6 +24,7 @@ SIZES = (200, 1000, 10_000)
 SHAPES = (0.0, 1.0, 2.0)
 Setting = tuple[bool, float, int]  # truncated, true shape, rows
 SETTINGS: list[Setting] = [(cut, shape, rows) for cut in CUTS for shape in SHAPES for rows in SIZES]
+HELD: dict[str, dict[str, Any]] = {"logit": {"link": "logit"}, "lower": {"shape": 0.0}, "upper": {"shape": SHAPE_MAX}}
 AT_LIMIT = 0.01  # an estimate below this, or above SHAPE_MAX by this share, has run to the limit
 MARKED = 0.005  # of LogLoss: what 'markedly' is taken to mean
 DROP = chi2.ppf(0.95, 1) / 2  # of the log-likelihood, at the end of a 95 % profile interval
@@ -58,8 +60,8 @@ def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int
     fresh = make_mar_mixture(FRESH, max_margin=limit, rate=None, random_state=fresh_seed)
     free = MARGaussianMixture(covariance_type="tied").fit(train.data, train.target)
     held = {
-        name: MARGaussianMixture(covariance_type="tied", shape=value).fit(train.data, train.target)
-        for name, value in (("logit", 1.0), ("lower", 0.0), ("upper", SHAPE_MAX))
+        name: MARGaussianMixture(covariance_type="tied", **options).fit(train.data, train.target)
+        for name, options in HELD.items()
     }
     top = max(free.loglik_, *(fit.loglik_ for fit in held.values()))
     return {
@@ -117,8 +119,8 @@ def page(plan: Plan, found: Found) -> Page:
     runs = Runs(plan, found)
     blocks: list[Block] = [
         Paragraph(
-            "Two Gaussian classes; labels hidden with lambda = 0 (complementary log-log), 1 (logit) and 2 (the "
-            "paper's), at 200, 1000 and 10,000 rows."
+            f"Two Gaussian classes; labels hidden with lambda = 0 ({link_of_shape(0.0).words}), 1 "
+            f"({link_of_shape(1.0).words}) and 2 (the paper's), at 200, 1000 and 10,000 rows."
         ),
         _picture(runs),
         _sheet(runs),
@@ -128,7 +130,7 @@ def page(plan: Plan, found: Found) -> Page:
 
 def _claims(runs: Runs) -> list[Claim]:
     gains = {setting: runs.gain(setting) for setting in SETTINGS}
-    other_link = [setting for setting in SETTINGS if setting[1] != 1.0]
+    other_link = [setting for setting in SETTINGS if link_of_shape(setting[1]).name != "logit"]
     marked = [gains[setting].high < -MARKED for setting in other_link]
     ruled_out = [gains[setting].low > -MARKED for setting in other_link]
     shares = {rows: [runs.determined((cut, 2.0, rows)) for cut in CUTS] for rows in SIZES}

@@ -4,7 +4,7 @@ import numpy as np
 
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Sheet
-from marmix.study.measures import KINDS, ROUNDS, SLOPES, TIMED_ROWS, Measured, pieces_for, timings
+from marmix.study.measures import KINDS, ROUNDS, TIMED_ROWS, Measured, compared, pieces_for, timings
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import RATE
@@ -90,12 +90,13 @@ def _times(seconds: dict[str, dict[str, list[float]]]) -> Sheet:
     table = Table(
         f"Time, medians of {ROUNDS} rounds",
         [f"whole fit, {TIMED_ROWS:,} rows (ms)", "measure and gradient (ns a row)"],
-        list(SLOPES),
-        [[f"{1e3 * medians['fit'][n]:.1f}", f"{1e9 * medians['measure'][n]:.1f}"] for n in SLOPES],
+        compared(),
+        [[f"{1e3 * medians['fit'][n]:.1f}", f"{1e9 * medians['measure'][n]:.1f}"] for n in compared()],
         notes=["Timings are the only numbers of the study that differ from run to run."],
     )
     records = [
-        {"measure": n, "fit_seconds": medians["fit"][n], "measure_seconds_a_row": medians["measure"][n]} for n in SLOPES
+        {"measure": n, "fit_seconds": medians["fit"][n], "measure_seconds_a_row": medians["measure"][n]}
+        for n in compared()
     ]
     return Sheet("measures-seconds", table, records)
 
