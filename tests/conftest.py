@@ -1,6 +1,9 @@
-"""Data for the tests, and the settings they run under."""
+"""Data for the tests, and the settings they run under: short by default, thorough with ``--long``."""
 
+import itertools
 import os
+import random
+import time
 from typing import NamedTuple
 
 # scikit-learn's check of array-API input looks for this, and is skipped without it. (The filter for BoundaryWarning in
@@ -10,15 +13,47 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 import numpy as np
 import pytest
 import threadpoolctl
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
-settings.register_profile("server", derandomize=True, deadline=None)
-settings.register_profile("here", deadline=None)
-settings.load_profile("server" if os.environ.get("CI") else "here")
+# Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.
+SLOW_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+settings.register_profile("server", derandomize=True, **SLOW_MACHINE)
+settings.register_profile("here", **SLOW_MACHINE)
+settings.register_profile("long", max_examples=10_000, **SLOW_MACHINE)
 
 # Data are small here: threads of BLAS would only wait for each other, above all under pytest-xdist.
 _ONE_THREAD = threadpoolctl.threadpool_limits(1)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="also the tests marked long, long fuzzing, 10,000 examples")
+
+
+def pytest_configure(config):
+    name = "long" if config.getoption("--long") else "server" if os.environ.get("CI") else "here"
+    settings.load_profile(name)
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="needs --long"))
+
+
+@pytest.fixture
+def seeds(pytestconfig):
+    """The seeds of a fuzzer, one for each case: `seeds(n)` are 0 to n - 1, with ``--long`` new ones for five minutes."""
+
+    def by_time(n):
+        end = time.monotonic() + 300
+        for seed in itertools.count(random.SystemRandom().randrange(2**32)):
+            if time.monotonic() > end:
+                return
+            yield seed
+
+    return by_time if pytestconfig.getoption("--long") else range
 
 
 class Partly(NamedTuple):

@@ -21,7 +21,7 @@ def run(*arguments):
     # one BLAS thread: problems are small, and other tests run beside this one
     return subprocess.run(
         [sys.executable, *arguments],
-        capture_output=True, text=True, encoding="utf-8", timeout=300, check=False,
+        capture_output=True, text=True, encoding="utf-8", check=False,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
     )  # fmt: skip
 

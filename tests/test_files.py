@@ -312,7 +312,7 @@ print(status("VmHWM") - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory is asked of Linux")
 def test_a_file_of_800_megabytes_is_fitted_in_a_fraction_of_that(tmp_path):
     n = 10_000_000

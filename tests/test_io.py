@@ -711,7 +711,7 @@ print(rows, megabytes("VmHWM") - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("kind", ["one row group", "one record batch", "csv", "frames"])
 def test_a_large_table_needs_little_memory(kind, tmp_path):
