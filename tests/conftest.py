@@ -36,14 +36,39 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="needs --long"))
+    if config.getoption("--long"):
+        return
+    left_out = {item for item in items if item.get_closest_marker("long")}
+    products = {}
+    for item in items:
+        if item.get_closest_marker("pairs"):
+            products.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in products.values():
+        left_out.update(set(cases) - _covering(cases))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _covering(cases):
+    """Cases among which any two values of two parameters meet, by greedy choice."""
+    values = {case: [(name, repr(value)) for name, value in sorted(case.callspec.params.items())] for case in cases}
+    pairs = {case: set(itertools.combinations(values[case], 2)) for case in cases}
+    chosen, missing = set(), set().union(*pairs.values())
+    while missing:
+        best = max(cases, key=lambda case: len(pairs[case] & missing))
+        chosen.add(best)
+        missing -= pairs[best]
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def long(pytestconfig):
+    """Whether the run is a long one."""
+    return pytestconfig.getoption("--long")
 
 
 @pytest.fixture
-def seeds(pytestconfig):
+def seeds(long):
     """The seeds of a fuzzer, one for each case: `seeds(n)` are 0 to n - 1, with ``--long`` new ones for five minutes."""
 
     def by_time(n):
@@ -53,7 +78,7 @@ def seeds(pytestconfig):
                 return
             yield seed
 
-    return by_time if pytestconfig.getoption("--long") else range
+    return by_time if long else range
 
 
 class Partly(NamedTuple):

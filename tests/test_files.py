@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -292,6 +293,21 @@ def test_letting_pages_go_changes_no_value(tmp_path):
         for part in (M, M[100:200], M[::3], M[:, 2], M[:0]):
             release(part)
         np.testing.assert_array_equal(M, values)
+
+
+@pytest.mark.usefixtures("left_there")
+def test_a_file_is_fitted_in_a_fraction_of_its_size(tmp_path, monkeypatch):
+    """What is allocated; pages of the file are not among it."""
+    monkeypatch.setattr("marmix.rows.engine._BLOCK_BYTES", 2**19)
+    rng, n = np.random.default_rng(0), 200_000
+    y = rng.integers(-1, 2, size=n, dtype=np.int8)
+    path, labels = saved(tmp_path, X=rng.normal(size=(n, 20)) + 0.5 * y[:, None], y=y)
+    tracemalloc.start()
+    fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(path, labels)
+    fit.predict_proba(path, out=tmp_path / "p.npy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * path.stat().st_size
 
 
 # The peak of a new process begins with what its parent had when it was started, so it is reset.
