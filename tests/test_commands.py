@@ -152,10 +152,10 @@ def test_the_command_of_the_report_makes_the_same_files_again(here, fitted, tmp_
         assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
 
 
-def test_nothing_is_overwritten_without_force(fitted):
+def test_nothing_is_overwritten_without_force(here, fitted):
     folder, _ = fitted
     before = {name: (folder / "out" / name).read_bytes() for name in FILES}
-    refused = program("fit", "trees.csv", "--label", "kind", "--out", "out", "--seed", "1", cwd=folder)
+    refused = here("fit", "trees.csv", "--label", "kind", "--out", "out", "--seed", "1", cwd=folder)
     assert refused.returncode == 1
     assert "--force" in refused.stderr
     assert {name: (folder / "out" / name).read_bytes() for name in FILES} == before
@@ -175,9 +175,9 @@ def test_force_replaces(here, frame, tmp_path):
     assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
 
 
-def test_predictions_of_the_file_are_those_of_the_fit(fitted):
+def test_predictions_of_the_file_are_those_of_the_fit(here, fitted):
     folder, _ = fitted
-    done = program("predict", "out/model.marmix", "trees.csv", cwd=folder)
+    done = here("predict", "out/model.marmix", "trees.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     predicted = list(csv.reader(done.stdout.splitlines()))
     imputed = cells(folder / "out" / "imputed.csv")
@@ -383,10 +383,9 @@ def test_what_cannot_be_done_is_said_in_two_lines_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
 
 
-def test_debug_shows_where_an_error_arose(tmp_path):
-    done = program("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
+def test_debug_shows_where_an_error_arose(here, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        here("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
 
 
 def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, monkeypatch, capsys):
@@ -406,8 +405,8 @@ def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, m
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["model"]["converged"] is False
 
 
-def test_the_demo_walks_the_whole_way_and_names_its_report(tmp_path):
-    done = program("demo", cwd=tmp_path)
+def test_the_demo_walks_the_whole_way_and_names_its_report(here, tmp_path):
+    done = here("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = Path(done.stdout.splitlines()[-1].removeprefix("Report: "))
     assert (tmp_path / report).is_file()
@@ -417,7 +416,7 @@ def test_the_demo_walks_the_whole_way_and_names_its_report(tmp_path):
     imputed = rows["marmix_source"] == "imputed"
     right = (rows["marmix_label"] == truth)[imputed].sum()
     assert f"{right} of {summary['labels']['imputed']} imputed labels are right" in done.stdout
-    again = program("demo", "--json", cwd=tmp_path)
+    again = here("demo", "--json", cwd=tmp_path)
     assert (tmp_path / "marmix-demo-2" / "report.html").is_file()
     assert json.loads(again.stdout)["right"] == right
 

@@ -58,6 +58,7 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
         exec(block, names)
     printed = capsys.readouterr().out
     assert len(blocks) == 3
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10
     assert (np.load("labels.npy") >= 0).all()
     assert np.load("probabilities.npy").shape == (500, 2)
     assert names["result"].test_informative().p_value < 0.001
