@@ -56,6 +56,7 @@ def open_page(browser, path, **options):
     """The page at a path, with its problems: errors, warnings, dialogs, windows, and requests for anything but itself."""
     with browser.new_context(accept_downloads=True, **options) as context:
         context.add_init_script(WATCH)
+        context.set_default_timeout(300_000)  # a busy machine is no error
         page = context.new_page()
         opened = Opened(page)
         told = opened.problems.append

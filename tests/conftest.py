@@ -1,6 +1,9 @@
-"""Data for the tests, and the settings they run under."""
+"""Data for the tests, and the settings they run under: short by default, thorough with ``--long``."""
 
+import itertools
 import os
+import random
+import time
 from typing import NamedTuple
 
 # scikit-learn's check of array-API input looks for this, and is skipped without it. (The filter for BoundaryWarning in
@@ -10,15 +13,72 @@ os.environ["SCIPY_ARRAY_API"] = "1"
 import numpy as np
 import pytest
 import threadpoolctl
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
-settings.register_profile("server", derandomize=True, deadline=None)
-settings.register_profile("here", deadline=None)
-settings.load_profile("server" if os.environ.get("CI") else "here")
+# Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.
+SLOW_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
+settings.register_profile("server", derandomize=True, **SLOW_MACHINE)
+settings.register_profile("here", **SLOW_MACHINE)
+settings.register_profile("long", max_examples=10_000, **SLOW_MACHINE)
 
 # Data are small here: threads of BLAS would only wait for each other, above all under pytest-xdist.
 _ONE_THREAD = threadpoolctl.threadpool_limits(1)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="also the tests marked long, long fuzzing, 10,000 examples")
+
+
+def pytest_configure(config):
+    name = "long" if config.getoption("--long") else "server" if os.environ.get("CI") else "here"
+    settings.load_profile(name)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--long"):
+        return
+    left_out = {item for item in items if item.get_closest_marker("long")}
+    products = {}
+    for item in items:
+        if item.get_closest_marker("pairs"):
+            products.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in products.values():
+        left_out.update(set(cases) - _covering(cases))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _covering(cases):
+    """Cases among which any two values of two parameters meet, by greedy choice."""
+    values = {case: [(name, repr(value)) for name, value in sorted(case.callspec.params.items())] for case in cases}
+    pairs = {case: set(itertools.combinations(values[case], 2)) for case in cases}
+    chosen, missing = set(), set().union(*pairs.values())
+    while missing:
+        best = max(cases, key=lambda case: len(pairs[case] & missing))
+        chosen.add(best)
+        missing -= pairs[best]
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def long(pytestconfig):
+    """Whether the run is a long one."""
+    return pytestconfig.getoption("--long")
+
+
+@pytest.fixture
+def seeds(long):
+    """The seeds of a fuzzer, one for each case: `seeds(n)` are 0 to n - 1, with ``--long`` new ones for five minutes."""
+
+    def by_time(n):
+        end = time.monotonic() + 300
+        for seed in itertools.count(random.SystemRandom().randrange(2**32)):
+            if time.monotonic() > end:
+                return
+            yield seed
+
+    return by_time if long else range
 
 
 class Partly(NamedTuple):

@@ -106,7 +106,7 @@ def test_a_resample_is_the_fit_to_the_drawn_rows(two):
         np.testing.assert_allclose(estimate, values_of(fitted, from_scratch), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("statistic", [None, lambda clf: clf.means_[0]])
 def test_the_estimates_do_not_depend_on_the_number_of_jobs(mixture, statistic):
     one = bootstrap(mixture, 12, statistic=statistic, random_state=1)
@@ -308,7 +308,7 @@ def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch
 # The spread of the estimates.
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("weighted", [False, True])
 def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted):
     """A standard deviation of B draws has relative error 1 / sqrt(2 B): four of them."""
@@ -320,14 +320,14 @@ def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted):
     np.testing.assert_array_less(np.abs(answer.bias), 0.3 * result.bse)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_standard_errors_of_a_logistic_regression_are_near_the_sandwich(logistic):
     covariance = logistic.covariance_of(logistic.jacobian, "sandwich")
     answer = bootstrap(logistic, 200, random_state=0)
     np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(400))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("which", ["mixture", "logistic"])
 def test_standard_errors_of_the_parametric_bootstrap_are_near_the_observed_information(which, logistic, simulate):
     fitted = logistic

@@ -151,17 +151,17 @@ def test_the_rows_are_the_same_with_and_without_script(browser, report):
     assert texts[0] == texts[1]
 
 
-def test_a_table_of_500_rows_and_40_columns_is_sorted_and_drawn_in_less_than_50_ms(browser, tmp_path):
+def test_of_a_table_of_500_rows_and_40_columns_only_the_first_are_drawn_until_more_are_asked_for(browser, tmp_path):
     rows = [[f"{i * 7919 % 500} of {j}" for j in range(40)] for i in range(500)]
     table = RowTable([f"column {j}" for j in range(40)], [False] * 40, rows, of=100_000)
     path = written(replace(two_classes(), next_rows=table), tmp_path / "report.html")
     with open_page(browser, path) as opened:
-        times = opened.page.evaluate(
-            "[0, 1, 2, 3, 4].map((i) => { const start = performance.now();"
-            " document.querySelectorAll('#row-table th button')[i].click(); document.body.offsetHeight;"
-            " return performance.now() - start; })"
-        )
-        assert min(times) < 50.0
+        page = opened.page
+        page.locator("#row-table th button").first.click()
+        first = page.locator("#row-table tbody td:first-child").all_text_contents()
+        assert first == [f"{i} of 0" for i in range(25)]
+        page.locator("#more").click()
+        assert 25 < page.locator("#row-table tbody tr").count() <= 100
         check_quiet(opened)
 
 

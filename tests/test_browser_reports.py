@@ -16,7 +16,7 @@ from browsing import (
 
 from marmix.cli import main
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")]
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")]
 
 
 @pytest.fixture(scope="module")

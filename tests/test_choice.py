@@ -163,7 +163,7 @@ def test_the_default_grid_grows_with_the_rows():
     assert "gini" in repr(default_candidates(3, 100, 2)["logistic, C=1, mechanism"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_on_gaussian_rows_it_comes_close_to_logistic_regression_with_every_label():
     from sklearn.linear_model import LogisticRegression
 

@@ -114,6 +114,7 @@ def both_solvers(data, **options):
     return [MARGaussianMixture(solver=solver, **options).fit(data.X, data.y) for solver in ("lbfgs", "ecm")]
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize(("link", "uncertainty"), [*itertools.product(LINKS, MEASURES), (None, "margin")])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncertainty, link, two):
@@ -124,6 +125,7 @@ def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncerta
     np.testing.assert_allclose(lbfgs.predict_proba(two.X), ecm.predict_proba(two.X), atol=5e-3)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("uncertainty", ["entropy", "log-entropy", "gini"])
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
@@ -135,6 +137,7 @@ def test_both_solvers_reach_one_maximum_for_three_classes(covariance_type, uncer
     assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(three.y))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 @pytest.mark.parametrize(("link", "uncertainty"), list(itertools.product(LINKS, MEASURES)))
 def test_a_mechanism_is_never_worse_than_none(link, uncertainty, solver, simulate):

@@ -3,11 +3,12 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import marmix
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
+from marmix.journey import progress
 from marmix.journey.fit import candidates_of
 from marmix.journey.options import FILES
 
@@ -33,8 +35,13 @@ def program(*arguments, cwd):
     """The program in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "marmix", *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False, env=ENVIRONMENT,
+        cwd=cwd, capture_output=True, text=True, encoding="utf-8", check=False, env=ENVIRONMENT,
     )  # fmt: skip
+
+
+def complaints(stderr):
+    """Lines of standard error, but those of progress, which come when the machine is slow."""
+    return [line for line in stderr.splitlines() if not re.fullmatch(r"[a-z ]+: \d+%", line)]
 
 
 @pytest.fixture
@@ -82,7 +89,7 @@ def cells(path):
 def test_a_fit_writes_its_four_files_and_says_little(fitted):
     folder, done = fitted
     assert sorted(path.name for path in (folder / "out").iterdir()) == sorted(FILES)
-    assert done.stderr == ""
+    assert complaints(done.stderr) == []
     assert len(done.stdout.splitlines()) < 25
     assert "did it help?" in done.stdout
 
@@ -146,10 +153,10 @@ def test_the_command_of_the_report_makes_the_same_files_again(here, fitted, tmp_
         assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
 
 
-def test_nothing_is_overwritten_without_force(fitted):
+def test_nothing_is_overwritten_without_force(here, fitted):
     folder, _ = fitted
     before = {name: (folder / "out" / name).read_bytes() for name in FILES}
-    refused = program("fit", "trees.csv", "--label", "kind", "--out", "out", "--seed", "1", cwd=folder)
+    refused = here("fit", "trees.csv", "--label", "kind", "--out", "out", "--seed", "1", cwd=folder)
     assert refused.returncode == 1
     assert "--force" in refused.stderr
     assert {name: (folder / "out" / name).read_bytes() for name in FILES} == before
@@ -169,9 +176,9 @@ def test_force_replaces(here, frame, tmp_path):
     assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
 
 
-def test_predictions_of_the_file_are_those_of_the_fit(fitted):
+def test_predictions_of_the_file_are_those_of_the_fit(here, fitted):
     folder, _ = fitted
-    done = program("predict", "out/model.marmix", "trees.csv", cwd=folder)
+    done = here("predict", "out/model.marmix", "trees.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     predicted = list(csv.reader(done.stdout.splitlines()))
     imputed = cells(folder / "out" / "imputed.csv")
@@ -372,15 +379,14 @@ def test_what_cannot_be_done_is_said_in_two_lines_and_leaves_nothing(
     assert main(arguments) == 1
     printed = capsys.readouterr()
     assert words in printed.err
-    assert len(printed.err.splitlines()) <= 2
+    assert len(complaints(printed.err)) <= 2
     assert "Traceback" not in printed.err
     assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
 
 
-def test_debug_shows_where_an_error_arose(tmp_path):
-    done = program("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
+def test_debug_shows_where_an_error_arose(here, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        here("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
 
 
 def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, monkeypatch, capsys):
@@ -398,8 +404,8 @@ def test_a_fit_that_did_not_converge_says_so_by_its_exit_code(frame, tmp_path, m
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["model"]["converged"] is False
 
 
-def test_the_demo_walks_the_whole_way_and_names_its_report(tmp_path):
-    done = program("demo", cwd=tmp_path)
+def test_the_demo_walks_the_whole_way_and_names_its_report(here, tmp_path):
+    done = here("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = Path(done.stdout.splitlines()[-1].removeprefix("Report: "))
     assert (tmp_path / report).is_file()
@@ -409,7 +415,7 @@ def test_the_demo_walks_the_whole_way_and_names_its_report(tmp_path):
     imputed = rows["marmix_source"] == "imputed"
     right = (rows["marmix_label"] == truth)[imputed].sum()
     assert f"{right} of {summary['labels']['imputed']} imputed labels are right" in done.stdout
-    again = program("demo", "--json", cwd=tmp_path)
+    again = here("demo", "--json", cwd=tmp_path)
     assert (tmp_path / "marmix-demo-2" / "report.html").is_file()
     assert json.loads(again.stdout)["right"] == right
 
@@ -441,18 +447,46 @@ def test_a_reader_who_has_seen_enough_is_no_error(fitted):
     assert done.stderr == ""
 
 
+def test_without_a_terminal_progress_is_a_line_every_five_seconds(monkeypatch, capsys):
+    clock = iter([0.0, 4.9, 5.1, 5.1, 9.0, 10.2, 10.2])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with progress.Progress().phase("reading") as step:
+        for share in (0.1, 0.2, 0.3, 0.4):
+            step(share)
+    assert capsys.readouterr() == ("", "reading: 20%\nreading: 40%\n")
+
+
+# The program with a fit that never ends; signals are heard even if this process ignores them, as under nohup.
+ENDLESS = """
+import signal, sys, time
+from marmix import MARGaussianMixture
+from marmix.cli import main
+
+def endless(model, *rows, **weights):
+    print("fitting", flush=True)
+    while True:
+        time.sleep(0.01)
+
+MARGaussianMixture.fit = endless
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_fit_that_is_ended_from_outside_leaves_nothing(name, code, frame, tmp_path):
-    pd.concat([frame] * 200).to_csv(tmp_path / "trees.csv", index=False)
-    command = [sys.executable, "-m", "marmix", "fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"]
-    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:  # until it has begun to write
-        time.sleep(0.05)
-    running.send_signal(getattr(signal, name))
-    _, told = running.communicate(timeout=60)
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    command = [sys.executable, "-c", ENDLESS, "fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, env=ENVIRONMENT, **pipes) as running:
+        assert running.stdout.readline() == "fitting\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        running.send_signal(getattr(signal, name))
+        _, stderr = running.communicate()
     assert running.returncode == code
-    assert "Traceback" not in told
+    assert "Traceback" not in stderr
     assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
 
 
@@ -475,7 +509,7 @@ def test_a_terminal_without_the_characters_of_a_class_is_no_error(frame, tmp_pat
     done = subprocess.run(
         [*command, "--model", "logistic"], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, complaints(done.stderr)) == (0, [])
     model = ["out/model.marmix", "trees.csv", "--label", "kind", "--json"]
     done = subprocess.run(
         [*command[:3], "evaluate", *model], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False

@@ -224,6 +224,7 @@ def test_permuting_the_classes_permutes_the_curvature_of_a_measure(name):
 # Gradient and Hessian against differences of the equations that a fit solves.
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("measure", list(MEASURES))
 @pytest.mark.parametrize("kind", KINDS)
@@ -231,6 +232,7 @@ def test_hessian_of_a_mixture_for_every_covariance_measure_and_link(kind, measur
     check(*mixture(kind, mechanism_of(link, measure)))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("counts", [(1, 1, 1), (2, 1), (2, 1, 3)])
 @pytest.mark.parametrize("measure", [None, *SMOOTH])
 @pytest.mark.parametrize("kind", KINDS)
@@ -245,6 +247,7 @@ def test_hessian_of_a_mixture_with_weights_covariates_and_tempering(kind, temper
     check(*mixture(kind, mechanism_of("with share"), (1, 2), weighted=True, covariates=2, tempering=tempering))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("link", [None, "logit", "cloglog", "with share"])
 @pytest.mark.parametrize("C", [np.inf, 0.7])

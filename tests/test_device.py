@@ -4,7 +4,9 @@ Torch on the CPU and array-api-strict stand for all of them; torch on CUDA and C
 """
 
 import pickle
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,22 +21,18 @@ from marmix.rows.device import DeviceEngine, DeviceRows, device_blocks
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
 
-def kinds():
-    yield "strict"
-    yield "torch"
-    yield "cuda"
-    yield "cupy"
+KINDS = ["strict", "torch"]
+KINDS += ["cuda"] * Path("/proc/driver/nvidia").exists() + ["cupy"] * (find_spec("cupy") is not None)
 
 
-@pytest.fixture(params=kinds())
+@pytest.fixture(params=KINDS)
 def there(request):
     """A function that brings a NumPy array to a device."""
     if request.param == "strict":
         return pytest.importorskip("array_api_strict").asarray
     pytest.importorskip("array_api_compat")
     if request.param == "cupy":
-        cupy = pytest.importorskip("cupy")
-        return cupy.asarray
+        return pytest.importorskip("cupy").asarray
     torch = pytest.importorskip("torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
@@ -81,6 +79,7 @@ def test_measures_are_those_of_the_host_with_ties_and_certainty(there, measure, 
     np.testing.assert_allclose(to_host(other.gradient), mine.gradient, rtol=1e-11, atol=1e-300)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "wide"])
 @pytest.mark.parametrize("link", ["logit", "cloglog", "near cloglog", "with share"])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -158,6 +157,7 @@ def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
 # Fits and predictions.
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize(
     "estimator",
     [

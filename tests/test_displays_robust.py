@@ -61,7 +61,7 @@ def test_doubly_robust_precision_recall_and_accuracy_are_those_of_pseudo_labels(
     assert shown.note_ == ""
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000), st.integers(2, 4))
 def test_doubly_robust_accuracy_and_areas_are_those_of_the_evaluation(seed, k):
     y, proba, q, posterior = with_posterior(seed, 120, k)
@@ -81,7 +81,7 @@ def test_doubly_robust_accuracy_and_areas_are_those_of_the_evaluation(seed, k):
         assert at_half == pytest.approx(np.clip(accuracy, 0, 1), abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_a_doubly_robust_roc_curve_rises_from_one_corner_to_the_other(seed):
     y, proba, q, posterior = with_posterior(seed, 60)
@@ -156,7 +156,7 @@ def test_intervals_of_doubly_robust_calibration_hold_the_truth_where_hardly_a_ro
     assert np.mean(widths, axis=0)[4] > 0.5  # there it says that little is known
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000))
 def test_with_every_row_labelled_doubly_robust_curves_are_the_plain_ones_whatever_the_posterior(seed):
     _, proba, _, posterior = with_posterior(seed, 80)

@@ -19,7 +19,7 @@ from marmix.mechanism import mechanism as missingness
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     done = subprocess.run([sys.executable, "docs/one_sided.py"], cwd=ROOT, capture_output=True, text=True, check=True)
     shown = (ROOT / "docs" / "one_sided.md").read_text().split("```\n")[1]
@@ -32,7 +32,7 @@ def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     assert p_values[0] < 1e-3 < 0.05 < p_values[1]  # and the check shows it
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     script = tmp_path / "inference.py"  # it draws its figure beside itself
     shutil.copy(ROOT / "docs" / "inference.py", script)
@@ -58,6 +58,7 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
         exec(block, names)
     printed = capsys.readouterr().out
     assert len(blocks) == 3
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10
     assert (np.load("labels.npy") >= 0).all()
     assert np.load("probabilities.npy").shape == (500, 2)
     assert names["result"].test_informative().p_value < 0.001

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,21 @@ def test_letting_pages_go_changes_no_value(tmp_path):
         np.testing.assert_array_equal(M, values)
 
 
+@pytest.mark.usefixtures("left_there")
+def test_a_file_is_fitted_in_a_fraction_of_its_size(tmp_path, monkeypatch):
+    """What is allocated; pages of the file are not among it."""
+    monkeypatch.setattr("marmix.rows.engine._BLOCK_BYTES", 2**19)
+    rng, n = np.random.default_rng(0), 200_000
+    y = rng.integers(-1, 2, size=n, dtype=np.int8)
+    path, labels = saved(tmp_path, X=rng.normal(size=(n, 20)) + 0.5 * y[:, None], y=y)
+    tracemalloc.start()
+    fit = MARGaussianMixture(covariance_type="tied", link="logit").fit(path, labels)
+    fit.predict_proba(path, out=tmp_path / "p.npy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * path.stat().st_size
+
+
 # The peak of a new process begins with what its parent had when it was started, so it is reset.
 MEASURE = r"""
 import re, sys, warnings
@@ -312,7 +328,7 @@ print(status("VmHWM") - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak of memory is asked of Linux")
 def test_a_file_of_800_megabytes_is_fitted_in_a_fraction_of_that(tmp_path):
     n = 10_000_000

@@ -33,6 +33,7 @@ def check(problem, seed=1, rtol=1e-6):
     np.testing.assert_allclose(analytic, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz", "near cloglog", "large shape", "with share"])
 @pytest.mark.parametrize("measure", sorted(MEASURES))
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
@@ -41,6 +42,7 @@ def test_gradient_for_every_covariance_measure_and_link(covariance_type, measure
     check(Problem(covariance_type, mechanism_of(link, measure), labels, [1, 1]))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("pattern", sorted(PATTERNS))
 @pytest.mark.parametrize("measure", [None, *sorted(MEASURES)])
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
@@ -49,6 +51,7 @@ def test_gradient_for_every_label_pattern(covariance_type, measure, pattern):
     check(Problem(covariance_type, mechanism, PATTERNS[pattern], [1, 1]))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("counts", [[1, 1, 1], [1] * 5, [2, 1], [3, 1, 2]])
 @pytest.mark.parametrize("measure", sorted(MEASURES))
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))

@@ -385,7 +385,7 @@ def check_size(p_values):
         assert np.mean(np.array(p_values) < level) == pytest.approx(level, abs=bound)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_right_mechanism_is_rejected_as_often_as_the_level_says():
     inferences = [inference_of(gaussian(), *drawn(500, seed)) for seed in range(150)]
     check_size([inference.test_mechanism().p_value for inference in inferences])
@@ -394,7 +394,7 @@ def test_a_right_mechanism_is_rejected_as_often_as_the_level_says():
     check_size([found.binned.p_value for found in quality])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_missingness_without_information_is_found_informative_as_often_as_the_level_says():
     samples = (drawn(500, seed, alpha=(0.0, 0.0)) for seed in range(150))
     check_size([inference_of(logistic(n_init=1), *rows).test_informative().p_value for rows in samples])

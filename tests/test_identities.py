@@ -189,7 +189,7 @@ def partly_labelled(seed=0, n=150, d=3):
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 1000), power=st.integers(-8, 8))
 def test_affine_maps_leave_posteriors_alone_and_shift_the_log_likelihood(covariance_type, seed, power):
     rng = np.random.default_rng(seed)

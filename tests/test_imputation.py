@@ -280,7 +280,7 @@ def test_what_is_held_at_a_limit_is_told():
     assert free.notes == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pooled_intervals_cover_and_those_without_drawn_parameters_do_not():
     """400 data sets, 80 % of labels missing: 95 % within three standard errors of a binomial share, 1.1 % each."""
     covered, careless, repeats = 0, 0, 400

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -692,47 +693,72 @@ def test_the_example_prints_what_it_shows():
     assert found.failed == 0
 
 
+def large_table(kind, n, folder):
+    """A table of ten columns and labels, written so that its parts are as large as can be."""
+    if kind == "frames":
+        names = list("abcdefghij")
+        parts = (np.random.default_rng(i).normal(size=(n // 100, 10)) for i in range(100))
+        return (pd.DataFrame(part, columns=names).assign(y=1) for part in parts)
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.normal(size=n) for name in "abcdefghij"} | {"y": rng.integers(-1, 3, n)})
+    source = folder / {"one row group": "s.parquet", "one record batch": "s.arrow", "csv": "s.csv"}[kind]
+    if kind == "one row group":
+        pq.write_table(table, source, row_group_size=n, compression="none", use_dictionary=False, data_page_size=2**14)
+    elif kind == "csv":
+        csv.write_csv(table, source)
+    else:
+        with ipc.new_file(source, table.schema) as writer:
+            writer.write_table(table)
+    return source
+
+
+@pytest.mark.parametrize("kind", ["one row group", "one record batch", "csv", "frames"])
+def test_a_table_of_many_blocks_needs_the_memory_of_a_few(kind, tmp_path, monkeypatch):
+    """What Python and pyarrow allocate; pages of files are not among it."""
+    monkeypatch.setattr(batches, "_BLOCK", 2**18)
+    monkeypatch.setattr(batches, "READ", 2**16)
+    n = 100_000 if kind == "csv" else 300_000
+    source = large_table(kind, n, tmp_path)
+    pool = pa.proxy_memory_pool(pa.system_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        rows = to_memmap(source, tmp_path / "rows.npy", label="y", progress=False).rows
+        peak = pool.max_memory() + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+    assert rows == n
+    assert peak < 8e6  # of some 20
+
+
 MEASURED = """
-import sys, numpy as np, pandas as pd, pyarrow.csv, pyarrow.dataset, pyarrow.ipc, pyarrow.parquet
+import sys, pyarrow.csv, pyarrow.dataset, pyarrow.ipc, pyarrow.parquet
 from pathlib import Path
 from marmix.io import to_memmap
-
-def frames():
-    for i in range(100):
-        yield pd.DataFrame(np.random.default_rng(i).normal(size=(50_000, 10)), columns=list("abcdefghij")).assign(y=i % 3)
+from test_io import large_table
 
 def megabytes(what):
     return int(Path("/proc/self/status").read_text().split(what + ":")[1].split()[0]) / 1024
 
 before = megabytes("VmRSS")
-source = frames() if sys.argv[1] == "frames" else sys.argv[1]
+source = large_table("frames", 5_000_000, None) if sys.argv[1] == "frames" else sys.argv[1]
 rows = to_memmap(source, sys.argv[2], label="y", progress=False).rows
 print(rows, megabytes("VmHWM") - before)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize("kind", ["one row group", "one record batch", "csv", "frames"])
 def test_a_large_table_needs_little_memory(kind, tmp_path):
-    """400 MB, written so that their parts are as large as can be."""
+    """400 MB, pages of files and all."""
     n = 2_000_000 if kind == "csv" else 5_000_000
-    rng = np.random.default_rng(0)
-    source = "frames"
-    if kind != "frames":
-        table = pa.table({name: rng.normal(size=n) for name in "abcdefghij"} | {"y": rng.integers(-1, 3, n)})
-        source = tmp_path / {"one row group": "s.parquet", "one record batch": "s.arrow", "csv": "s.csv"}[kind]
-        if kind == "one row group":
-            pq.write_table(table, source, row_group_size=n, compression="none")
-        elif kind == "csv":
-            csv.write_csv(table, source)
-        else:
-            with ipc.new_file(source, table.schema) as writer:
-                writer.write_table(table)
-        del table
-        assert source.stat().st_size > 390e6
-    target = tmp_path / "rows.npy"
-    done = subprocess.run([sys.executable, "-c", MEASURED, source, target], capture_output=True, text=True, check=True)
+    source = "frames" if kind == "frames" else large_table(kind, n, tmp_path)
+    command, paths = [sys.executable, "-c", MEASURED, source, tmp_path / "rows.npy"], [*sys.path, Path(__file__).parent]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     for path in tmp_path.iterdir():
         path.unlink()
     rows, megabytes = done.stdout.split()

@@ -31,6 +31,7 @@ def simulated(n=600, classes=2, d=3, slope=-4.0, measure="margin", seed=0):
     return X, y, np.where(rng.uniform(size=n) < q, -1, y)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("classes", [2, 3, 5])
@@ -58,6 +59,7 @@ def test_weights_are_scikit_learn_s_weights():
     np.testing.assert_allclose(clf.coef_, theirs.coef_, atol=1e-6)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz", "with share"])
 @pytest.mark.parametrize("measure", [name for name, measure in MEASURES.items() if measure.only_classes is None])
 @pytest.mark.parametrize(("classes", "degree"), [(2, 1), (2, 2), (4, 1), (3, 2)])

@@ -62,7 +62,7 @@ KINDS = {
 EXACT = ["text", "batches", "polars", "polars categories", "parquet", "record batch", "pandas nullable"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables(), st.sampled_from(["median", "drop"]))
 def test_the_same_data_give_the_same_features_whatever_they_are_stored_in(table, impute):
     fitted = Preparation(impute=impute).fit(table)
@@ -95,7 +95,7 @@ def test_every_kind_of_table_gives_these_features(kind):
 
 
 @given(tables(), st.integers(0, 14))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_batches_do_not_matter(table, cut):
     whole = Preparation().fit(table)
     parts = [batch for part in (table[:cut], table[cut:]) for batch in part.to_batches()]

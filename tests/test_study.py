@@ -111,7 +111,7 @@ def test_the_small_plan_is_the_beginning_of_the_full_one():
         plan.Plan("huge")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_file_is_the_same_for_one_job_and_for_two(tmp_path, monkeypatch):
     monkeypatch.setitem(plan.REPLICATES, "four-classes", {"small": 2, "full": 2})
     written = []

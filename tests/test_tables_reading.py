@@ -11,10 +11,10 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marmix.tables import as_text, open_table
+from marmix.tables import as_text, delimited, open_table
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")
@@ -40,7 +40,7 @@ def cells(path, columns=None, **options):
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=12),
     delimiter=st.sampled_from([",", ";", "\t", "|"]),
@@ -86,19 +86,29 @@ def test_a_tab_may_be_written_as_in_a_shell(tmp_path):
         assert cells(path, delimiter=delimiter) == {"a": ["1"], "b": ["2"]}
 
 
-def test_batches_are_small_and_progress_goes_from_nothing_to_all(tmp_path):
+def test_a_file_of_many_blocks_is_read_in_the_memory_of_a_few_and_progress_is_the_share_read(tmp_path, monkeypatch):
+    block, ahead = (
+        2**16,
+        40,
+    )  # pyarrow reads up to 32 blocks ahead of the rows that it hands out, how far is up to chance
+    monkeypatch.setattr(delimited, "_BLOCK", block)
     line = "123456,abcdefgh,0.123456789\n"
-    path = written(tmp_path, "rows.csv", "a,b,c\n" + line * 1_200_000)
-    shares = []
+    path = written(tmp_path, "rows.csv", "a,b,c\n" + line * 300_000)
+    size, shares, rows = path.stat().st_size, [], []
+    table = open_table(path)
+    assert size > 100 * block
     tracemalloc.start()
-    sizes = [batch.nbytes for batch in open_table(path).batches(step=shares.append)]
+    for batch in table.batches(step=shares.append):
+        assert batch.nbytes < 3 * block
+        rows.append(batch.num_rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert max(sizes) < 4e6
-    assert peak < 22e6
+    assert peak < (ahead + 5) * block
     assert shares == sorted(shares)
-    assert 0 < shares[0] < 0.5
     assert shares[-1] == 1
+    handed_out, read = np.cumsum(rows) * len(line), np.multiply(shares[:-1], size)
+    assert (handed_out <= read).all()
+    assert (read <= handed_out + ahead * block).all()
 
 
 TYPED = pa.table(

@@ -1,6 +1,6 @@
 """Cores: any number of them gives the same bits, limits that users set are kept, small data never ask."""
 
-import time
+import threading
 
 import joblib
 import numpy as np
@@ -16,12 +16,16 @@ from marmix.workers import available, one_thread, ordered
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_in_the_order_of_the_items(workers):
     def start():
-        def slow_for_small(item):
-            time.sleep(0.002 if item < 3 else 0.0)
+        def square(item):
+            if item == 0 and workers > 1:
+                assert last.wait(60)  # the first result comes after all others
+            if item == 19:
+                last.set()
             return item * item
 
-        return slow_for_small
+        return square
 
+    last = threading.Event()
     assert ordered(start, range(20), workers) == [i * i for i in range(20)]
 
 
@@ -31,7 +35,7 @@ def test_every_worker_has_its_own_space_and_no_more_than_asked_for():
     def start():
         space = []
         spaces.append(space)
-        return lambda item: (time.sleep(0.001), space.append(item))
+        return space.append
 
     ordered(start, range(40), 3)
     assert len(spaces) <= 3
@@ -97,20 +101,26 @@ def test_the_threads_of_the_linear_algebra_do_not_change_a_bit():
 
 
 def test_after_an_error_the_other_workers_stop():
-    done = []
+    stopped, done = threading.Event(), []
+
+    class Items(list):
+        def __iter__(self):
+            try:
+                yield from range(1000)
+            finally:
+                stopped.set()
 
     def start():
         def one(item):
             if item == 0:
                 raise ValueError
-            time.sleep(0.002)
-            done.append(item)
+            done.append(stopped.wait(60))
 
         return one
 
     with pytest.raises(ValueError):  # noqa: PT011
-        ordered(start, range(1000), 2)
-    assert len(done) < 100
+        ordered(start, Items(range(1000)), 2)
+    assert done in ([], [True])
 
 
 def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
