@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from marmix.batches import ADVICE, NUMBER, READ, WHOLE, Table, arrow, as_table, naming, rows_of
 from marmix.labels import MISSING, TEXT_FOR_MISSING
+from marmix.outputs import Output
 
 _MOST_CLASSES = 100_000
 
@@ -115,16 +115,27 @@ def to_memmap(
         if value not in allowed:
             raise ValueError(f"{option}={value!r} is not one of {', '.join(map(repr, allowed))}.")
     files = _files(target)
-    _refuse_target(files, overwrite)
+    if not files[0].parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
     table = as_table(source, label)
     features = _features(table, columns, label)
     labels = None if label is None else _Labels(label, table)
-    parts = [path.with_name(f"{path.name}.{uuid.uuid4().hex}.part") for path in (*files, files[1])]
-    x_part, y_part, facts_part, numbers_part = parts
     blocks = _blocks(table, features, labels, np.dtype(dtype), missing, progress)
+    written = [path.name for path in files if labels is not None or path is not files[1]]
     rows = dropped = 0
-    try:
-        with open(x_part, "wb") as x_file, open(numbers_part, "wb") as numbers_file, closing(blocks):
+    with Output(
+        files[0].parent,
+        written,
+        force=overwrite,
+        obsolete=[path.name for path in files if path.name not in written],
+        advice="give another target, or overwrite=True to replace {}",
+    ) as output:
+        numbers_path = output.scratch / "numbers"
+        with (
+            open(output.path(files[0].name), "wb") as x_file,
+            open(numbers_path, "wb") as numbers_file,
+            closing(blocks),
+        ):
             _write_header(x_file, (0, len(features)), dtype)
             for block, numbers, lost in blocks:
                 x_file.write(block.data)
@@ -136,18 +147,9 @@ def to_memmap(
             raise ValueError(f"{table.name} has no row{' without a missing feature' if dropped else ''}.")
         facts = {"columns": features, "label": label, "classes": None, "rows": rows, "dropped": dropped, "dtype": dtype}
         if labels is not None:
-            facts["classes"] = labels.write(numbers_part, y_part, rows)
-        facts_part.write_text(json.dumps(facts | {"source": table.name}, indent=1), encoding="utf-8")
-        _refuse_target(files, overwrite)
-        os.replace(x_part, files[0])
-        for path in reversed(files[1:]):  # should the next lines not be reached, new files are not taken for old ones
-            path.unlink(missing_ok=True)
-        if labels is not None:
-            os.replace(y_part, files[1])
-        os.replace(facts_part, files[2])
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+            facts["classes"] = labels.write(numbers_path, output.path(files[1].name), rows)
+        text = json.dumps(facts | {"source": table.name}, indent=1)
+        output.path(files[2].name).write_text(text, encoding="utf-8")
     return open_memmap(target)
 
 
@@ -184,14 +186,6 @@ def _files(target: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     if path.suffix != ".npy":
         raise ValueError(f"target={str(target)!r} must be a file name that ends in .npy.")
     return path, path.with_suffix(".labels.npy"), path.with_name(f"{path.name}.json")
-
-
-def _refuse_target(files: Sequence[Path], overwrite: bool) -> None:
-    if not files[0].parent.is_dir():
-        raise FileNotFoundError(f"{files[0].parent} is not a folder: make it first.")
-    for path in files:
-        if path.is_dir() or (path.exists() and not overwrite):
-            raise FileExistsError(f"{path} exists: give another target, or overwrite=True to replace a file.")
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...], dtype: Any) -> None:

@@ -8,9 +8,7 @@ import json
 import os
 import stat
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.container.format import CHECKSUM, MODEL, Archive, ContainerError, array_entry, array_parts, checksum, write
 from marmix.container.models import estimator_of, input_of, state_of
 from marmix.container.plain import Decoder, Encoder, parse, written
+from marmix.outputs import one_file
 
 __all__ = ["ContainerError", "describe", "load", "save"]
 
@@ -64,31 +63,15 @@ def save(
     >>> bool(np.all(again.predict_proba(X) == clf.predict_proba(X)))
     True
     """
-    place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(
-            f"{os.fspath(place)!r} is a folder: give the path of a file, such as model.marmix in it."
-        )
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {os.fspath(place.parent)!r}: make it first.")
-    if place.exists() and not overwrite:
-        raise FileExistsError(f"{os.fspath(place)!r} exists: pass overwrite=True to replace it, or give another path.")
     header, arrays = _encoded(model, about)
-    unfinished = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
-    try:
-        with open(unfinished, "xb") as file:
+    advice = "pass overwrite=True to replace it, or give another path"
+    with one_file(path, overwrite, advice=advice, pipes=False) as part:
+        with open(part, "wb") as file:
             write(file, _members(header, arrays))
-            file.flush()
-            os.fsync(file.fileno())
         try:
-            _read(unfinished)
+            _read(part)
         except ContainerError as error:
             raise ValueError(f"this {type(model).__name__} cannot be saved: {error}") from error
-        os.replace(unfinished, place)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-        raise
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -21,11 +21,11 @@ from marmix.journey.rows import Rows, read_rows, require_libraries, taken
 from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.story import Story, held_out
 from marmix.journey.told import NextRows, all_told
+from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import DataFile, check_columns, open_table
-from marmix.tables.writing import Output
 
 
 def report_file(

@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from marmix.batches import arrow
 from marmix.tables.cells import as_text, listed
 from marmix.tables.formulas import formulas, neutralised
-from marmix.tables.outputs import Output, one_file
-
-__all__ = ["Output", "RowWriter", "check_added", "one_file", "six_digits", "write_table"]
 
 _DIGITS = 6
 
