@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marmix.tables import Output, RowWriter, one_file, open_table
-from marmix.tables.formulas import formulas, neutralised
-from marmix.tables.writing import csv_lines, six_digits, write_table
+from marmix.tables.writing import csv_lines, formulas, neutralised, six_digits, write_table
 
 pa = pytest.importorskip("pyarrow")
 
