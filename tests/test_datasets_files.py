@@ -251,7 +251,7 @@ def test_a_write_that_fails_leaves_nothing(monkeypatch, tmp_path, fake, serve):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(files.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         load_magic(data_home=tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -214,7 +214,7 @@ def test_results_are_refused_where_they_would_do_harm(tmp_path):
     X, y = rows_of(300)
     fit = MARGaussianMixture(link="logit").fit(X, y)
     (tmp_path / "old.npy").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"old\.npy' exists: remove it"):
+    with pytest.raises(FileExistsError, match=r"old\.npy exists: remove it"):
         fit.predict_proba(X, out=tmp_path / "old.npy")
     assert (tmp_path / "old.npy").read_text() == "mine"
     with pytest.raises(ValueError, match=r"ends in \.npy"):

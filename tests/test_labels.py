@@ -176,7 +176,7 @@ def some_objects(two, **replaced):
         pytest.param(lambda d: d.y, {"classes": [0, 1, 2]}, "class 2 is in classes= but no row", id="never labelled"),
         pytest.param(
             lambda d: np.where(np.arange(len(d.y)) == 3, 5, d.y), {"classes": [0, 1]},
-            r"y holds the label 5, which is not in classes=\[0, 1\]", id="not in classes",
+            r"y holds the label 5, which is not among the classes \[0, 1\]", id="not in classes",
         ),
         pytest.param(lambda d: d.y, {"classes": [0, 1, 1]}, r"classes=\[0, 1, 1\]: name each class once", id="twice"),
         pytest.param(lambda d: some_objects(d, at_0=1), {}, "mixes labels of types int, str", id="mixed objects"),

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 
 from marmix import MARLogisticRegression
 from marmix.tables import Counts, Preparation, as_text
-from marmix.tables.medians import Median
-from marmix.tables.numbers import as_numbers
+from marmix.tables.cells import as_numbers
+from marmix.tables.preparation import Median
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -149,7 +149,7 @@ def test_grid_search_over_the_uncertainty(clf, two):
 
 def test_named_classes_keep_scikit_learn_from_making_a_class_of_missing_labels(clf, two):
     """Some of its tools number the labels before they fit, -1 among them; then a label turns up that has no name."""
-    with pytest.raises(ValueError, match=r"y holds the label 2, which is not in classes=\[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y holds the label 2, which is not among the classes \[0, 1\]"):
         cross_val_predict(clone(clf).set_params(classes=[0, 1]), two.X, two.y, cv=FOLDS, method="predict_proba")
     labels = cross_val_predict(clone(clf).set_params(classes=[0, 1]), two.X, two.y, cv=FOLDS)
     assert set(labels) == {0, 1}

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.labels import encode_labels
+from marmix.labels import MISSING_LABELS, encode_labels
 from marmix.tables import LabelColumn
-from marmix.tables.labels import MISSING_LABELS
 
 pa = pytest.importorskip("pyarrow")
 
@@ -101,9 +100,13 @@ def test_no_missing_label_is_a_fact_and_not_an_error():
 
 
 def test_fewer_than_two_classes_are_refused_with_what_was_found():
-    with pytest.raises(ValueError, match=r"'y' has one class only, '1': two classes need labels.*-1 count as missing"):
+    with pytest.raises(
+        ValueError, match=r"'y' has one class only, '1': at least two classes must have labels.*-1 count as missing"
+    ):
         _ = column(["1", "-1", "1"]).classes
-    with pytest.raises(ValueError, match=r"'y' has one class only, 'a': two classes need labels. If the classes"):
+    with pytest.raises(
+        ValueError, match=r"'y' has one class only, 'a': at least two classes must have labels. If the classes"
+    ):
         _ = column(["a", "a"]).codes
     with pytest.raises(ValueError, match=r"'y' has no label at all"):
         _ = column(["", "NA"]).classes
@@ -124,7 +127,7 @@ def test_labels_for_a_model_are_its_classes_or_refused():
     assert column(["b", "NA", "a"], classes=["b", "a", "c"]).codes.tolist() == [0, -1, 1]
     assert column(["10", ""], classes=np.array([2, 10])).codes.tolist() == [1, -1]
     with pytest.raises(
-        ValueError, match=r"'d' in data row 4, which is not a class of the model.*'b', 'a'.*--missing 'd'"
+        ValueError, match=r"'d' in data row 4, which is not among the classes 'b', 'a' of the model.*--missing 'd'"
     ):
         column(["a", "b"], ["a", "d"], classes=["b", "a"])
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -14,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marmix.tables import Output, RowWriter, one_file, open_table
-from marmix.tables.formulas import formulas, neutralised
-from marmix.tables.writing import csv_lines, six_digits, write_table
+from marmix.tables.writing import csv_lines, formulas, neutralised, six_digits, write_table
 
 pa = pytest.importorskip("pyarrow")
 
@@ -51,7 +51,7 @@ def test_a_folder_that_is_there_keeps_its_other_files(tmp_path):
 def test_files_that_are_there_are_replaced_only_by_force(tmp_path):
     (tmp_path / "b.json").write_text("old")
     with (
-        pytest.raises(FileExistsError, match=r"already has b\.json: give another --out, or --force"),
+        pytest.raises(FileExistsError, match=r"b\.json exists: give another --out, or --force"),
         Output(tmp_path, FILES),
     ):
         raise AssertionError
@@ -126,8 +126,8 @@ def test_places_where_nothing_can_be_written_are_refused_at_once(tmp_path):
     (tmp_path / "a.csv").mkdir()
     for folder, error, message in (
         (tmp_path / "file", NotADirectoryError, "is a file, where a folder is to be made"),
-        (tmp_path / "no" / "out", FileNotFoundError, "is not there: make this folder first"),
-        (tmp_path, FileExistsError, r"already has a\.csv: give another --out"),
+        (tmp_path / "no" / "out", FileNotFoundError, "there is no folder .*: make it first"),
+        (tmp_path, FileExistsError, r"a\.csv exists and is a folder"),
     ):
         with pytest.raises(error, match=message), Output(folder, FILES, force=True):
             raise AssertionError
@@ -162,7 +162,7 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
         part.write_text("new")
         assert not path.exists()
     assert everything(tmp_path) == {"rows.csv": b"new"}
-    with pytest.raises(FileExistsError, match=r"rows\.csv is there already: .*--force"), one_file(path):
+    with pytest.raises(FileExistsError, match=r"rows\.csv exists: .*--force to replace it"), one_file(path):
         raise AssertionError
     with pytest.raises(KeyboardInterrupt), one_file(path, force=True):
         raise KeyboardInterrupt
@@ -172,8 +172,40 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
     assert everything(tmp_path) == {"rows.csv": b"newer"}
     with pytest.raises(IsADirectoryError, match="is a folder"), one_file(tmp_path, force=True):
         raise AssertionError
-    with pytest.raises(FileNotFoundError, match="make this folder first"), one_file(tmp_path / "no" / "rows.csv"):
+    with (
+        pytest.raises(FileNotFoundError, match=r"there is no folder .*: make it first"),
+        one_file(tmp_path / "no" / "rows.csv"),
+    ):
         raise AssertionError
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_planted_link_is_never_followed(tmp_path, there):
+    """A link under the name of the output is refused, or replaced itself; the file that it names stays as it was."""
+    precious, link = tmp_path / "precious", tmp_path / "rows.csv"
+    if there:
+        precious.write_text("mine")
+    link.symlink_to(precious)
+    with pytest.raises(FileExistsError), one_file(link):
+        raise AssertionError
+    with one_file(link, force=True) as part:
+        part.write_text("new")
+    assert not link.is_symlink()
+    assert link.read_text() == "new"
+    assert precious.exists() == there
+    assert not there or precious.read_text() == "mine"
+
+
+def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
+    with Output(tmp_path, FILES) as output:
+        write_all(output)
+        (hidden,) = tmp_path.iterdir()
+        assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
+    with Output(tmp_path / "out", FILES) as output:
+        write_all(output)
+    (tmp_path / "other").mkdir()
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("out", "other")}
+    assert len(modes) == 1
 
 
 def test_a_pipe_is_written_as_it_is(tmp_path):

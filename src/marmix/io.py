@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -13,10 +12,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.batches import ADVICE, NUMBER, READ, WHOLE, Table, arrow, as_table, naming, rows_of
-from marmix.labels import MISSING, TEXT_FOR_MISSING
+from marmix.labels import MISSING_FIELDS
+from marmix.outputs import Output
+from marmix.tables.cells import arrow, as_numbers, trimmed, truths
+from marmix.tables.labels import ConvertedLabels
+from marmix.tables.reading import READ, Source, as_source, naming, rows_of
 
-_MOST_CLASSES = 100_000
+_ADVICE = "One-hot encode what is not numeric, or leave it out: columns= names the features."
 
 
 class Converted(NamedTuple):
@@ -115,16 +117,27 @@ def to_memmap(
         if value not in allowed:
             raise ValueError(f"{option}={value!r} is not one of {', '.join(map(repr, allowed))}.")
     files = _files(target)
-    _refuse_target(files, overwrite)
-    table = as_table(source, label)
+    if not files[0].parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
+    table = as_source(source)
     features = _features(table, columns, label)
-    labels = None if label is None else _Labels(label, table)
-    parts = [path.with_name(f"{path.name}.{uuid.uuid4().hex}.part") for path in (*files, files[1])]
-    x_part, y_part, facts_part, numbers_part = parts
+    labels = None if label is None else ConvertedLabels(label, table.name, table.text)
     blocks = _blocks(table, features, labels, np.dtype(dtype), missing, progress)
+    written = [path.name for path in files if labels is not None or path is not files[1]]
     rows = dropped = 0
-    try:
-        with open(x_part, "wb") as x_file, open(numbers_part, "wb") as numbers_file, closing(blocks):
+    with Output(
+        files[0].parent,
+        written,
+        force=overwrite,
+        obsolete=[path.name for path in files if path.name not in written],
+        advice="give another target, or overwrite=True to replace {}",
+    ) as output:
+        numbers_path = output.scratch / "numbers"
+        with (
+            open(output.path(files[0].name), "wb") as x_file,
+            open(numbers_path, "wb") as numbers_file,
+            closing(blocks),
+        ):
             _write_header(x_file, (0, len(features)), dtype)
             for block, numbers, lost in blocks:
                 x_file.write(block.data)
@@ -136,18 +149,9 @@ def to_memmap(
             raise ValueError(f"{table.name} has no row{' without a missing feature' if dropped else ''}.")
         facts = {"columns": features, "label": label, "classes": None, "rows": rows, "dropped": dropped, "dtype": dtype}
         if labels is not None:
-            facts["classes"] = labels.write(numbers_part, y_part, rows)
-        facts_part.write_text(json.dumps(facts | {"source": table.name}, indent=1), encoding="utf-8")
-        _refuse_target(files, overwrite)
-        os.replace(x_part, files[0])
-        for path in reversed(files[1:]):  # should the next lines not be reached, new files are not taken for old ones
-            path.unlink(missing_ok=True)
-        if labels is not None:
-            os.replace(y_part, files[1])
-        os.replace(facts_part, files[2])
-    finally:
-        for part in parts:
-            part.unlink(missing_ok=True)
+            facts["classes"] = _write_labels(labels, numbers_path, output.path(files[1].name), rows)
+        text = json.dumps(facts | {"source": table.name}, indent=1)
+        output.path(files[2].name).write_text(text, encoding="utf-8")
     return open_memmap(target)
 
 
@@ -186,14 +190,6 @@ def _files(target: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     return path, path.with_suffix(".labels.npy"), path.with_name(f"{path.name}.json")
 
 
-def _refuse_target(files: Sequence[Path], overwrite: bool) -> None:
-    if not files[0].parent.is_dir():
-        raise FileNotFoundError(f"{files[0].parent} is not a folder: make it first.")
-    for path in files:
-        if path.is_dir() or (path.exists() and not overwrite):
-            raise FileExistsError(f"{path} exists: give another target, or overwrite=True to replace a file.")
-
-
 def _write_header(file: BinaryIO, shape: tuple[int, ...], dtype: Any) -> None:
     """Write the header of an array whose number of rows may grow: NumPy leaves room in it for their digits."""
     file.seek(0)
@@ -220,26 +216,35 @@ def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray
 
 
 def _blocks(
-    table: Table, features: list[str], labels: "_Labels | None", dtype: np.dtype[Any], missing: str, progress: bool
+    table: Source,
+    features: list[str],
+    labels: ConvertedLabels | None,
+    dtype: np.dtype[Any],
+    missing: str,
+    progress: bool,
 ) -> Generator[tuple[NDArray[np.floating], NDArray[np.int32], int], None, None]:
     """Features and labels of the rows that are kept, a block at a time, and the number of rows that are not."""
-    seen = 0
+    seen, booleans = 0, dict[str, bool]()
     step = rows_of(len(features))
-    batches = table.batches(features if labels is None else [*features, labels.column])
-    with (
-        naming(table.name, table.schema.names if table.text else ()),
-        _bar(table, progress) as advance,
-        closing(batches),
-    ):
+    batches = table.batches(features if labels is None else [*features, labels.name])
+    with naming(table.name), _bar(table, progress) as advance, closing(batches):
         for batch in batches:
             for part in (batch.slice(a, step) for a in range(0, batch.num_rows, step)):
                 block = np.empty((part.num_rows, len(features)), dtype)
                 for j, feature in enumerate(features):
+                    column = part.column(feature)
                     with np.errstate(over="ignore"):  # what is too large for float32 is refused below, as infinity
-                        block[:, j] = _numbers(part.column(feature), feature, table.name)
+                        if table.text:
+                            block[:, j] = _text_numbers(column, feature, table.name, seen, booleans)
+                        else:
+                            block[:, j] = _numbers(column, feature, table.name)
                 kept = _kept(block, missing, features, seen, table.name)
-                numbers = np.empty(0, np.int32) if labels is None else labels.numbers(part, kept)
-                yield (block if kept.all() else block[kept]), numbers, int((~kept).sum())
+                whole = bool(kept.all())
+                numbers = np.empty(0, np.int32)
+                if labels is not None:
+                    column = part.column(labels.name)
+                    numbers = labels.add(column if whole else column.filter(arrow().array(kept))).astype(np.int32)
+                yield (block if whole else block[kept]), numbers, int((~kept).sum())
                 seen += part.num_rows
                 advance(part.num_rows)
 
@@ -250,8 +255,27 @@ def _numbers(column: Any, feature: str, name: str) -> NDArray[Any]:
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        raise ValueError(f"{name}: column {feature!r} holds {kind}, not numbers. {ADVICE}")
+        raise ValueError(f"{name}: column {feature!r} holds {kind}, not numbers. {_ADVICE}")
     return column.to_numpy(zero_copy_only=False)
+
+
+def _text_numbers(column: Any, feature: str, name: str, seen: int, booleans: dict[str, bool]) -> NDArray[np.float64]:
+    """A column of a text file as numbers, NaN where missing; true and false, if the first cells are such, as 1 and 0."""
+    cells = as_numbers(column, MISSING_FIELDS)
+    values, odd = cells.values, cells.odd
+    if booleans.get(feature, bool(odd.any())):
+        truth = truths(trimmed(column))
+        if booleans.get(feature, not (odd & (truth < 0)).any()):
+            values, odd = np.where(truth < 0, np.nan, truth), ~cells.missing & (truth < 0)
+            booleans[feature] = True
+    if not cells.missing.all():
+        booleans.setdefault(feature, False)
+    if odd.any():
+        i = int(np.argmax(odd))
+        raise ValueError(
+            f"{name}: column {feature!r} holds {column[i].as_py()!r} in row {seen + i}, not a number. {_ADVICE}"
+        )
+    return values
 
 
 def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: int, name: str) -> NDArray[np.bool_]:
@@ -268,79 +292,22 @@ def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: 
     return ~np.isnan(block).any(axis=1) if missing == "drop" else np.ones(len(block), dtype=bool)
 
 
-class _Labels:
-    """Labels as numbers in the order in which they come, and of the sorted classes when all have come."""
-
-    def __init__(self, column: str, table: Table):
-        self.column, self.where, self.text = column, f"{table.name}: the label {column!r}", table.text
-        self.places: dict[Any, int] = {}
-        self.kind: type | None = None
-
-    def numbers(self, batch: Any, kept: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Numbers of the labels of these rows, -1 where missing."""
-        pa, column = arrow(), batch.column(self.column)
-        if pa.types.is_nested(column.type):
-            raise ValueError(f"{self.where} holds {column.type}: labels are integers, strings or booleans.")
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        values = [*encoded.dictionary.to_pylist(), None]
-        indices = encoded.indices.cast(pa.int64()).fill_null(len(values) - 1).to_numpy()[kept]
-        numbers = np.full(len(values), MISSING, np.int32)
-        for i in np.unique(indices).tolist():
-            numbers[i] = self._place(values[i])
-        return numbers[indices]
-
-    def _place(self, value: Any) -> int:
-        if isinstance(value, float) and value.is_integer():  # integers that stood beside NaN
-            value = int(value)
-        if value is None or value != value or (type(value) is int and value == MISSING):
-            return MISSING
-        if not isinstance(value, int | str):
-            raise ValueError(f"{self.where} holds {value!r}: labels are integers, strings or booleans.")
-        if value in TEXT_FOR_MISSING and not (self.text and value == str(MISSING)):
-            raise ValueError(f"{self.where} holds the text {value!r}: write missing labels as null.")
-        self.kind = self.kind or type(value)
-        if type(value) is not self.kind:
-            raise ValueError(
-                f"{self.where} mixes {self.kind.__name__} and {type(value).__name__}: use one type for all."
-            )
-        place = self.places.setdefault(value, len(self.places))
-        if place == _MOST_CLASSES:
-            raise ValueError(f"{self.where} has more than {_MOST_CLASSES:,} classes: does it name rows?")
-        return place
-
-    def _names(self) -> list[Any]:
-        """Names by their numbers; those of a text file as the type that they all look like."""
-        names = list(self.places)
-        if self.text and all(map(NUMBER.fullmatch, names)):
-            whole = [WHOLE.fullmatch(name) for name in names]
-            if not all(whole):
-                raise ValueError(
-                    f"{self.where} holds {names[whole.index(None)]}: labels are whole numbers, or strings."
-                )
-            return [int(found[1]) for found in whole if found]
-        if self.text and {name.lower() for name in names} <= {"true", "false"}:
-            return [name.lower() == "true" for name in names]
-        return names
-
-    def write(self, numbers: Path, target: Path, rows: int) -> list[Any]:
-        """Turn the file of numbers into one of places among the classes, which are returned."""
-        names = self._names()
-        classes = sorted(set(names) - {MISSING, str(MISSING)})
-        kind = _code_type(classes)
-        place = {name: k for k, name in enumerate(classes)}
-        final = np.array([*(place.get(name, MISSING) for name in names), MISSING], kind)
-        with open(numbers, "rb") as old, open(target, "wb") as new:
-            _write_header(new, (rows,), kind)
-            while len(codes := np.fromfile(old, np.int32, READ)):
-                new.write(final[codes].data)
-        return classes
+def _write_labels(labels: ConvertedLabels, numbers: Path, target: Path, rows: int) -> list[Any]:
+    """Turn the file of the numbers in which labels came into one of the numbers of classes; return the classes."""
+    classes = labels.sorted_names()
+    kind = _code_type(classes)
+    with open(numbers, "rb") as old, open(target, "wb") as new:
+        _write_header(new, (rows,), kind)
+        while len(codes := np.fromfile(old, np.int32, READ)):
+            new.write(labels.numbered(codes, kind).data)
+    return classes
 
 
 def _code_type(classes: list[Any]) -> np.dtype[Any]:
     return next(np.dtype(kind) for kind in (np.int8, np.int16, np.int32) if len(classes) <= np.iinfo(kind).max)
 
 
-def _features(table: Table, columns: Sequence[str] | None, label: str | None) -> list[str]:
+def _features(table: Source, columns: Sequence[str] | None, label: str | None) -> list[str]:
     """Names of the features, all of them there."""
     names, counts = table.schema.names, Counter(table.schema.names)
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
@@ -359,7 +326,7 @@ def _features(table: Table, columns: Sequence[str] | None, label: str | None) ->
 
 
 @contextmanager
-def _bar(table: Table, progress: bool) -> Iterator[Callable[[int], object]]:
+def _bar(table: Source, progress: bool) -> Iterator[Callable[[int], object]]:
     """A function that shows that so many rows more are done."""
     try:
         from tqdm import tqdm
@@ -369,3 +336,4 @@ def _bar(table: Table, progress: bool) -> Iterator[Callable[[int], object]]:
     where, unit = table.position, "row" if table.position is None else "B"
     with tqdm(total=table.total, unit=unit, unit_scale=True, disable=not progress, file=sys.stderr) as bar:
         yield lambda rows: bar.update(rows if where is None else where() - bar.n)
+        bar.update(0 if where is None else where() - bar.n)

@@ -1,21 +1,23 @@
-"""Arrays in files: read where they are, a run of rows at a time, and written as they come."""
+"""Arrays in `.npy` files: opened as memory maps, and written as results come."""
 
 import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.outputs import one_file
+
 # An array in a file stays there if it is larger than this; else it is read into memory, which is faster.
 LEFT_IN_FILE = 2**26
 
 
 def opened(array: Any, name: str = "X") -> Any:
-    """What was given, or the array in the `.npy` file whose path was given, as a read-only memory map."""
+    """Return the array, or a read-only memory map of the `.npy` file if a path is given."""
     if not isinstance(array, str | os.PathLike):
         return array
     path = Path(array)
@@ -30,14 +32,14 @@ def opened(array: Any, name: str = "X") -> Any:
 
 
 def in_file(array: Any) -> bool:
-    """Whether an array is in a file and so large that it is left there."""
+    """Whether an array is a memory map that is too large to be read into memory."""
     return isinstance(array, np.memmap) and array.nbytes > LEFT_IN_FILE
 
 
 def release(array: NDArray[Any]) -> None:
-    """Let go of the pages of a memory-mapped array that were read: the file keeps them, the process need not.
+    """Release the memory of the pages of a memory map that were read.
 
-    A copy-on-write map is left alone, since its pages may hold what the file does not.
+    A copy-on-write map is left alone: its pages may hold changes that the file does not have.
     """
     pages = getattr(array, "_mmap", None)
     if pages is None or getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
@@ -50,7 +52,7 @@ def release(array: NDArray[Any]) -> None:
 
 @contextmanager
 def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any]]:
-    """Where results go: a new array, the user's own, or a new `.npy` file, which appears only when it is whole.
+    """Yield an array for results: a new one, the user's own, or that of a new `.npy` file, which appears when it is whole.
 
     Parameters
     ----------
@@ -66,24 +68,14 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
             raise ValueError(
                 f"out={os.fspath(path)!r}: results are written to a .npy file; give a path that ends in .npy."
             )
-        if path.exists():
-            raise FileExistsError(f"out={os.fspath(path)!r} exists: remove it, or give another path.")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"out={os.fspath(path)!r}: there is no folder {os.fspath(path.parent)!r}.")
         if dtype.hasobject:
             raise ValueError(
                 "out= cannot be a file for labels that are Python objects: name the classes as text or numbers."
             )
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            written = np.lib.format.open_memmap(unfinished, mode="w+", dtype=dtype, shape=shape)
-            yield written
-            written.flush()
-            os.replace(unfinished, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                unfinished.unlink()
-            raise
+        with one_file(path, advice="remove it, or give another path", pipes=False) as part:
+            array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
+            yield array
+            array.flush()
     else:
         rule = "same_kind" if dtype.kind == "f" else "safe"  # a label must not be cut
         fits = isinstance(out, np.ndarray) and out.shape == shape and np.can_cast(dtype, out.dtype, rule)  # type: ignore[arg-type]
@@ -95,5 +87,5 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
 
 
 def result(out: Any, written: NDArray[Any]) -> NDArray[Any]:
-    """What the user gets of a finished `output`: a file's array is opened anew, to be read."""
+    """Return the array of a finished `output`: that of a file is opened again, read-only."""
     return np.load(out, mmap_mode="r") if isinstance(out, str | os.PathLike) else written

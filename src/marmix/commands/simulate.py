@@ -10,7 +10,8 @@ from marmix.commands.arguments import add_command, add_output, at_least_one, at_
 from marmix.commands.words import print_json
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.families import FAMILIES
-from marmix.tables.writing import one_file, write_table
+from marmix.outputs import one_file
+from marmix.tables.writing import write_table
 
 
 def add(commands: Any) -> None:

@@ -8,9 +8,7 @@ import json
 import os
 import stat
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.format import FORMAT_VERSION, ContainerError, packed, read, write
 from marmix.container.models import estimator_of, input_of, state_of
+from marmix.outputs import one_file
 
 __all__ = ["ContainerError", "describe", "load", "save"]
 
@@ -61,15 +60,6 @@ def save(
     >>> bool(np.all(again.predict_proba(X) == clf.predict_proba(X)))
     True
     """
-    place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(
-            f"{os.fspath(place)!r} is a folder: give the path of a file, such as model.marmix in it."
-        )
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {os.fspath(place.parent)!r}: make it first.")
-    if place.exists() and not overwrite:
-        raise FileExistsError(f"{os.fspath(place)!r} exists: pass overwrite=True to replace it, or give another path.")
     state = state_of(model)
     check_is_fitted(model)
     header = {
@@ -85,13 +75,12 @@ def save(
         "model": state,
     }
     members = packed(header)
-    with _complete(place) as unfinished:
-        with open(unfinished, "wb") as file:
+    advice = "pass overwrite=True to replace it, or give another path"
+    with one_file(path, overwrite, advice=advice, pipes=False) as part:
+        with open(part, "wb") as file:
             write(file, members)
-            file.flush()
-            os.fsync(file.fileno())
         try:
-            _read(unfinished)
+            _read(part)
         except ContainerError as error:
             raise ValueError(f"this {type(model).__name__} cannot be saved: {error}") from error
 
@@ -115,17 +104,6 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
         (`name` and `dtype` of each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
     """
     return _read(Path(path))[1]
-
-
-@contextmanager
-def _complete(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which replaces `path` at the end unless there is an exception."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _plain_json(about: Mapping[str, Any]) -> dict[str, Any]:

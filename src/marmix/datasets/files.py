@@ -5,7 +5,6 @@ import hashlib
 import io
 import os
 import urllib.request
-import uuid
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -17,12 +16,13 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from marmix.datasets.bunches import delivered
+from marmix.outputs import write_whole
 
 TIMEOUT = 30.0  # seconds without an answer
 LARGEST = 50_000_000  # bytes of a download
 
 
-class DataFile(NamedTuple):
+class KnownFile(NamedTuple):
     """A file by its name and content, and where it comes from."""
 
     name: str
@@ -32,7 +32,7 @@ class DataFile(NamedTuple):
 
 
 MAGIC_PAGE = "https://archive.ics.uci.edu/dataset/159/magic+gamma+telescope"
-MAGIC = DataFile(
+MAGIC = KnownFile(
     "magic04.data",
     "e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a",
     f"It comes with {MAGIC_PAGE}",
@@ -58,7 +58,7 @@ Source: R. Bock, UCI, {MAGIC_PAGE}
 GASTRO_PAGE = "https://archive.ics.uci.edu/dataset/408/gastrointestinal+lesions+in+regular+colonoscopy"
 GASTRO_FEATURES = ("feature_294", "feature_441", "feature_472", "feature_486")
 GASTRO_CLASSES = ("no-resection", "resection")
-GASTRO = DataFile(
+GASTRO = KnownFile(
     "gastro.csv",
     "79290e12c8a6a26ddb5f3b071be54e5b5e029d029609c63207f0cad99152ec4f",
     f"It is a table prepared from {GASTRO_PAGE}, with the columns {', '.join(GASTRO_FEATURES)}, label and truth: the four are "
@@ -183,7 +183,7 @@ def _columns(columns: Sequence[str] | None) -> list[int]:
 # Finding and fetching.
 
 
-def _content(file: DataFile, data_home: str | os.PathLike[str] | None, download: bool) -> bytes:
+def _content(file: KnownFile, data_home: str | os.PathLike[str] | None, download: bool) -> bytes:
     """What the file holds, from the folder or else from its source, which then leaves it in the folder."""
     path = _folder(data_home) / file.name
     if path.is_file():
@@ -198,7 +198,8 @@ def _content(file: DataFile, data_home: str | os.PathLike[str] | None, download:
     if file.addresses and download:
         content, reason = _fetched(file)
         if content:
-            _write(path, content)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
             return content
     raise OSError(
         f"{path} is not there, and was not downloaded ({reason}). {file.origin} (SHA-256 {file.sha256}): put it there, or into "
@@ -213,7 +214,7 @@ def _folder(data_home: str | os.PathLike[str] | None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "marmix"
 
 
-def _fetched(file: DataFile) -> tuple[bytes, str]:
+def _fetched(file: KnownFile) -> tuple[bytes, str]:
     """The file from the first source that has it; or nothing, and why."""
     reasons = []
     for address in file.addresses:
@@ -243,17 +244,6 @@ def _limited(stream: Any) -> bytes:
     if len(content) > LARGEST:
         raise OSError(f"more than {LARGEST:,} bytes")
     return content
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write all or nothing, also where others write the same file at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _sha256(content: bytes) -> str:

@@ -12,8 +12,8 @@ from sklearn.datasets import load_breast_cancer
 from marmix.demo.comparison import COLUMNS, load
 from marmix.journey import FitOptions, Progress, fit_file
 from marmix.journey.options import FILES
+from marmix.outputs import Output
 from marmix.report.contents import Findings
-from marmix.tables.outputs import Output
 from marmix.tables.reading import open_table
 
 DATA, TRUTH = "breast-cancer.csv", "truth.csv"

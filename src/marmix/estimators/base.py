@@ -14,7 +14,7 @@ from marmix.arrays import Array, brought_here, detached, in_double, like, namesp
 from marmix.estimators.prediction import Predictor
 from marmix.estimators.validation import check_width, feature_columns
 from marmix.fitting import Fit
-from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
+from marmix.labels import encode_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
@@ -137,8 +137,8 @@ class MARClassifier(Predictor):
     def _numbers(self, y: Any, reset: bool) -> Any:
         """The numbers of the classes, -1 where a label is missing; `reset` finds the classes."""
         if not reset:
-            return number_device_labels(y, self.classes_) if on_device(y) else number_labels(y, self.classes_)
-        z, self.classes_ = encode_device_labels(y, self.classes) if on_device(y) else encode_labels(y, self.classes)
+            return number_labels(y, self.classes_)
+        z, self.classes_ = encode_labels(y, self.classes)
         return z
 
     def _device_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> DeviceRows:

@@ -23,7 +23,7 @@ from marmix.arrays import (
     to_host,
     total,
 )
-from marmix.labels import known_labels, number_device_labels, number_labels
+from marmix.labels import known_labels, number_labels
 from marmix.mechanism.measures import entropy, log_tau
 from marmix.model import FittedModel
 from marmix.rows import block_rows
@@ -275,7 +275,7 @@ class Predictor(ClassifierMixin, BaseEstimator):
 
             return imputed(self, X, y)
         y = to_host(y) if on_device(y) and not on_device(X) else y
-        z = number_device_labels(y, self.classes_) if on_device(y) else number_labels(y, self.classes_)
+        z = number_labels(y, self.classes_)
         if z.shape[0] != X.shape[0]:
             raise ValueError(f"X and y have inconsistent numbers of samples: {X.shape[0]} and {z.shape[0]}.")
         return self._imputed(X, z, None, out)[0]

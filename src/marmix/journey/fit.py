@@ -13,13 +13,14 @@ from marmix.journey.options import FILES, FitOptions
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Tally, added_names, scored_batches
+from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.cells import counted
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, open_table
-from marmix.tables.writing import Output, RowWriter, check_added
+from marmix.tables.writing import RowWriter, check_added
 
 
 def fit_file(options: FitOptions, progress: Progress) -> Findings:

@@ -20,11 +20,11 @@ from marmix.journey.progress import Progress
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.scoring import Tally, scored_batches
+from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import DataFile, check_columns, open_table
-from marmix.tables.writing import Output
 
 
 def report_file(

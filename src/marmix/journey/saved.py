@@ -20,12 +20,13 @@ from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress, Step
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
+from marmix.outputs import one_file
 from marmix.report.contents import ScoreFacts, finite
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
-from marmix.tables.writing import RowWriter, one_file
+from marmix.tables.writing import RowWriter
 
 
 class Saved(NamedTuple):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from marmix.datasets import load_magic
 from marmix.displays.drawing import styled
+from marmix.outputs import write_whole
 from marmix.study import (
     approximation,
     four_classes,
@@ -24,7 +25,7 @@ from marmix.study.blocks import Item, Page
 from marmix.study.page import index_html
 from marmix.study.pieces import Store, compute
 from marmix.study.plan import Plan
-from marmix.study.writing import index_markdown, write_item, write_text
+from marmix.study.writing import index_markdown, write_item
 
 ITEMS: dict[str, Item] = {
     item.name: item
@@ -102,8 +103,8 @@ def run(
             facts = (
                 f"Preliminary: the small size has few replicates, and its verdicts may change at the full size. {facts}"
             )
-        write_text(folder / "index.md", index_markdown(pages, left_out, command, facts))
-        write_text(folder / "index.html", index_html(pages, left_out, command, facts))
+        write_whole(folder / "index.md", index_markdown(pages, left_out, command, facts))
+        write_whole(folder / "index.html", index_html(pages, left_out, command, facts))
     return pages, left_out
 
 

@@ -2,11 +2,10 @@
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from marmix.outputs import write_whole
 from marmix.study.blocks import Block, Heading, Page, Paragraph, Picture, Sheet
 
 
@@ -14,15 +13,15 @@ def write_item(page: Page, command: str, folder: Path) -> None:
     """The files of an item: its Markdown, a CSV for every table, a PNG and an SVG for every figure."""
     for block in page.blocks:
         if isinstance(block, Sheet):
-            write_text(folder / f"{block.stem}.csv", as_csv(block))
+            write_whole(folder / f"{block.stem}.csv", as_csv(block))
         elif isinstance(block, Picture):
             for ending in ("png", "svg"):
                 # no date and no version of the program, so that the same numbers give the same file
                 metadata = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
                 buffer = io.BytesIO()
                 block.figure.savefig(buffer, format=ending, metadata=metadata)
-                write_bytes(folder / f"{block.stem}.{ending}", buffer.getvalue())
-    write_text(folder / f"{page.name}.md", as_markdown(page, command))
+                write_whole(folder / f"{block.stem}.{ending}", buffer.getvalue())
+    write_whole(folder / f"{page.name}.md", as_markdown(page, command))
 
 
 def as_csv(sheet: Sheet) -> str:
@@ -90,21 +89,3 @@ def index_markdown(pages: Sequence[Page], left_out: dict[str, str], command: str
 def left_out_lines(left_out: dict[str, str]) -> list[str]:
     """Which items are not there, and why."""
     return [f"Left out: {name}. {reason}" for name, reason in left_out.items()]
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -1,8 +1,8 @@
 """Data files: read as they are, prepared for a fit, and written back safely."""
 
+from marmix.outputs import Output, one_file
 from marmix.tables.cells import as_text
 from marmix.tables.labels import LabelColumn
-from marmix.tables.outputs import Output, one_file
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile, open_table
 from marmix.tables.writing import RowWriter

@@ -1,12 +1,33 @@
-"""Cells of a table as text: how values are written in a CSV file, and which texts mean that there is none."""
+"""Cells of a table as text and as numbers: how values are written, what is a number, and what is missing."""
 
 import json
-from typing import Any
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from marmix.batches import arrow
+import numpy as np
+from numpy.typing import NDArray
 
-MISSING_CELLS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>", "NaT", "?")
+from marmix.labels import MISSING_CELLS
+
+NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
+WHOLE = re.compile(r"\s*([+-]?[0-9]+)(\.0*)?\s*")
+TRUTHS = ("false", "true")
 _SHOWN = 40  # characters of a value that an error shows
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_INFINITY = r"(?i)^[+-]?inf(inity)?$"
+_COMMA = r"^[+-]?[0-9.]*,[0-9.,]*([eE][+-]?[0-9]+)?$"
+
+
+def arrow(module: str = "") -> Any:
+    """Import a module of pyarrow, or say how to install it."""
+    try:
+        return import_module(f"pyarrow{module}")
+    except ModuleNotFoundError:
+        raise ImportError(
+            "marmix reads tables with pyarrow: pip install 'marmix[io]', or 'marmix[cli]' with the program"
+        ) from None
 
 
 def shown(value: object) -> str:
@@ -83,8 +104,8 @@ def as_text(array: Any) -> Any:
 
 def _is_bytes(kind: Any) -> bool:
     types = arrow().types
-    known = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    return known or str(kind) == "binary_view"
+    plain_bytes = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return plain_bytes or str(kind) == "binary_view"
 
 
 def _one_text(value: Any) -> str:
@@ -94,3 +115,84 @@ def _one_text(value: Any) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.hex()
+
+
+class Numbers(NamedTuple):
+    """Of a column: the numbers, NaN where there is none; the missing cells; those that are neither."""
+
+    values: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    odd: NDArray[np.bool_]
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type has only numbers. Decimals do not count: as text they are read more exactly."""
+    types = arrow().types
+    return types.is_integer(kind) or types.is_floating(kind)
+
+
+def trimmed(column: Any) -> Any:
+    """Cells as text, without blanks around it."""
+    return arrow(".compute").utf8_trim_whitespace(as_text(column))
+
+
+def missing_cells(text: Any, markers: Sequence[str] = MISSING_CELLS) -> NDArray[np.bool_]:
+    """Which trimmed cells mean that there is no value."""
+    pa, pc = arrow(), arrow(".compute")
+    return np.asarray(pc.is_in(text, value_set=pa.array(markers)).to_numpy(zero_copy_only=False))
+
+
+def matching(text: Any, pattern: str) -> NDArray[np.bool_]:
+    """Which cells a regular expression fits."""
+    return np.asarray(arrow(".compute").match_substring_regex(text, pattern).to_numpy(zero_copy_only=False))
+
+
+def with_comma(text: Any) -> NDArray[np.bool_]:
+    """Which trimmed cells are numbers with a comma in them."""
+    return matching(text, _COMMA)
+
+
+def truths(text: Any) -> NDArray[np.integer]:
+    """Return 1 where a trimmed cell is true, 0 where it is false, however it is capitalised or as a number, and -1 elsewhere."""
+    pa, pc = arrow(), arrow(".compute")
+    places = pc.index_in(pc.utf8_lower(text), value_set=pa.array([*TRUTHS, "0", "1", "0.0", "1.0"]))
+    places = places.fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.where(places < 0, -1, places % 2)
+
+
+def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
+    """A column as numbers; text as Python's `float` reads it, but for underscores and the digits of other scripts."""
+    pa = arrow()
+    column = plain(column)
+    numeric = is_numeric(column.type)
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if numeric else _finite(column)
+    if values is not None:
+        return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
+    text = trimmed(column)
+    missing = missing_cells(text, markers)
+    values = _finite(text.filter(pa.array(~missing)))
+    if values is None:
+        return _one_by_one(text, missing)
+    all_values = np.full(len(text), np.nan)
+    all_values[~missing] = values
+    return Numbers(all_values, missing, np.zeros(len(text), dtype=bool))
+
+
+def _finite(column: Any) -> NDArray[np.float64] | None:
+    """Text as finite numbers, or None if it is not all such; pyarrow would also read words such as -NAN."""
+    pa = arrow()
+    if column.type != pa.string() or column.null_count:
+        return None
+    try:
+        values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return None
+    return values if np.isfinite(values).all() else None
+
+
+def _one_by_one(text: Any, missing: NDArray[np.bool_]) -> Numbers:
+    """The numbers of a column that has other things, too."""
+    number = (matching(text, _NUMBER) | matching(text, _INFINITY)) & ~missing
+    values = np.full(len(text), np.nan)
+    values[number] = [float(cell) for cell in text.filter(arrow().array(number)).to_pylist()]
+    return Numbers(values, missing, ~number & ~missing)

@@ -6,14 +6,13 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from marmix.batches import arrow, headless
-from marmix.tables.cells import counted, shown
+from marmix.tables.cells import NUMBER, WHOLE, arrow, counted, shown
 
-_BLOCK = 2**19  # bytes that are parsed together, and the longest row; pyarrow reads 32 blocks ahead
+BLOCK = 2**19  # bytes that are parsed together, and the longest row; pyarrow reads 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}  # and how to write them in a shell
 
@@ -25,15 +24,15 @@ class Text(io.RawIOBase):
     ----------
     path : Path
         Packed by gzip if its name ends in ``.gz``.
-    encoding : str
-        Of the file.
+    encoding : str or None
+        Of the file. None reads the bytes as they are, for columns that are not wanted may be in any encoding.
     """
 
-    def __init__(self, path: Path, encoding: str):
+    def __init__(self, path: Path, encoding: str | None):
         self.path, self.encoding = path, encoding
         try:
-            io.TextIOWrapper(io.BytesIO(), encoding).close()
-            self._decoder = codecs.getincrementaldecoder(encoding)()
+            io.TextIOWrapper(io.BytesIO(), encoding or "utf-8").close()
+            self._decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
         except LookupError:
             raise ValueError(f"there is no encoding {shown(encoding)}: try utf-8, cp1252, latin-1 or utf-16.") from None
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with this)
@@ -63,13 +62,12 @@ class Text(io.RawIOBase):
     def _next(self) -> bytes:
         """The next bytes of the file, in UTF-8."""
         try:
-            packed = self._bytes.read(_BLOCK) or b""
+            packed = self._bytes.read(BLOCK) or b""
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{self.path} is not a whole gzip file ({error}): copy or download it again.") from None
         self._ended = not packed
         try:
-            text = self._decoder.decode(packed, self._ended)
-            piece = text.encode()
+            piece = packed if self.encoding is None else self._decoder.decode(packed, self._ended).encode()
         except UnicodeError as error:
             raise ValueError(self._wrong_encoding(packed, error)) from None
         if b"\0" in piece:
@@ -77,7 +75,7 @@ class Text(io.RawIOBase):
             raise ValueError(
                 f"{self.path} is not plain text: it has a NUL byte in line {line}. If it is UTF-16, give --encoding utf-16."
             )
-        if not self._begun and text:
+        if not self._begun and piece:
             piece, self._begun = piece.removeprefix(codecs.BOM_UTF8), True
         self._lines += piece.count(b"\n")
         self.quotes += piece.count(b'"')
@@ -87,7 +85,7 @@ class Text(io.RawIOBase):
         line = self._lines + packed.count(b"\n", 0, getattr(error, "start", 0))
         if not self._begun and packed[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return f"{self.path} is text in UTF-16, not in {self.encoding}: give --encoding utf-16."
-        other = "cp1252 (Windows), latin-1 or utf-16" if codecs.lookup(self.encoding).name == "utf-8" else "utf-8"
+        other = "cp1252 (Windows), latin-1 or utf-16" if codecs.lookup(str(self.encoding)).name == "utf-8" else "utf-8"
         return (
             f"{self.path} is not text in {self.encoding}, see line {line}: name its encoding, e.g. --encoding {other}."
         )
@@ -107,10 +105,10 @@ def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> s
     return found
 
 
-def header(path: Path, encoding: str, delimiter: str) -> list[str]:
-    """Names of the columns, from the first line that is not empty."""
+def header(path: Path, encoding: str | None, delimiter: str, advice: str = "") -> list[str]:
+    """Return the names of the columns, from the first line that is not empty; `advice` says how else a file can be read."""
     with Text(path, encoding) as source:
-        lines = io.StringIO(source.read(_BLOCK).decode(errors="ignore"), newline="")
+        lines = io.StringIO(source.read(BLOCK).decode(errors="ignore"), newline="")
     try:
         names: list[str] = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
     except csv.Error as error:
@@ -120,29 +118,50 @@ def header(path: Path, encoding: str, delimiter: str) -> list[str]:
     if len(names) == 1:
         for other, written in _DELIMITERS.items():
             if other in names[0]:
-                raise ValueError(f"{path} has one column only, {shown(names[0])}: give --delimiter {written}.")
+                raise ValueError(
+                    f"{path} has one column only, {shown(names[0])}: {advice or f'give --delimiter {written}.'}"
+                )
     if headless(names):
-        raise ValueError(f"{path} has numbers in its first line: put a line with the names of the columns above it.")
+        advice = advice or "put a line with the names of the columns above it."
+        raise ValueError(f"{path} has numbers in its first line: {advice}")
     if not lines.read().strip("\r\n"):
         raise ValueError(f"{path} has names of columns, {shown(delimiter.join(names))}, but no rows.")
     return names
 
 
+def headless(names: Sequence[str]) -> bool:
+    """Whether the first line of a file is a row rather than names: whole numbers can be names beside others, or if they count."""
+    numbers = [name for name in names if NUMBER.fullmatch(name)]
+    counting = [str(j) for j in range(len(numbers))]
+    return not all(map(WHOLE.fullmatch, numbers)) or list(names) == numbers != counting
+
+
 def delimited_batches(
-    path: Path, encoding: str, delimiter: str, names: list[str], wanted: list[str], step: Callable[[float], object]
-) -> Iterator[Any]:
-    """Record batches of the wanted columns, all text."""
+    path: Path,
+    encoding: str | None,
+    delimiter: str,
+    names: list[str],
+    wanted: list[str],
+    step: Callable[[float], object],
+    block: int = BLOCK,
+) -> Generator[Any, None, None]:
+    """Yield record batches of the wanted columns, all text."""
     pa, pacsv = arrow(), arrow(".csv")
     size, rows, last = path.stat().st_size, 0, None
     with Text(path, encoding) as source:
         try:
             batches = pacsv.open_csv(
                 pa.PythonFile(source, mode="r"),
-                pacsv.ReadOptions(use_threads=False, block_size=_BLOCK),  # with threads, errors do not tell the row
+                pacsv.ReadOptions(use_threads=False, block_size=block),  # with threads, errors do not tell the row
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[], check_utf8=False),
+                pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    null_values=[],
+                    check_utf8=encoding is None,
+                    include_columns=wanted if encoding is None else None,
+                ),
             )
-            if batches.schema.names != names:
+            if batches.schema.names != (wanted if encoding is None else names):
                 raise ValueError(f"{path}: its first line has no names of columns that can be read.")
             for batch in batches:
                 if batch.num_rows:
@@ -150,15 +169,15 @@ def delimited_batches(
                     yield batch.select(wanted)
                     step(min(source.tell() / size, 1.0))
         except pa.ArrowException as error:
-            raise ValueError(_told(path, str(error), rows)) from None
+            raise ValueError(_message(path, str(error), rows, block)) from None
         if source.quotes % 2 and last is not None and _runs_on(last):
             raise ValueError(
                 f"{path} has a quotation mark that is not closed: see data row {rows}. Within a cell, write it twice."
             )
 
 
-def _told(path: Path, error: str, rows: int) -> str:
-    """What pyarrow has to say, in other words."""
+def _message(path: Path, error: str, rows: int, block: int) -> str:
+    """Return an error of pyarrow in plain words."""
     ragged = _RAGGED.search(error)
     if ragged:
         row, expected, found = (int(number) for number in ragged.groups())
@@ -168,7 +187,7 @@ def _told(path: Path, error: str, rows: int) -> str:
         )
     if "straddl" in error:
         return (
-            f"{path}: a row after data row {rows} is longer than {_BLOCK:,} bytes. Is there a quotation mark that is not closed? "
+            f"{path}: a row after data row {rows} is longer than {block:,} bytes. Is there a quotation mark that is not closed? "
             "Within a cell, write it twice."
         )
     return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"

@@ -8,8 +8,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from marmix.batches import arrow
-from marmix.tables.cells import as_text, counted, listed, shown
+from marmix.tables.cells import arrow, as_text, counted, listed, shown
 
 _ROWS = 8192  # converted together
 _MOST_ROWS = 2**20  # of a sheet; openpyxl believes what a file says

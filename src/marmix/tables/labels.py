@@ -1,57 +1,32 @@
-"""The column of labels, some of them missing, as classes and their numbers, a batch at a time."""
+"""The column of labels of a table, a batch at a time."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.batches import arrow
-from marmix.tables.cells import MISSING_CELLS, as_text, listed, plain, shown
+from marmix.labels import DOUBTFUL_TEXTS, MISSING, MISSING_FIELDS, MISSING_LABELS, Labels
+from marmix.tables.cells import NUMBER, WHOLE, arrow, as_text, listed, plain, shown
 
-MISSING_LABELS = (*MISSING_CELLS, "-1", "-1.0")
 MOST_CLASSES = 100
+MOST_CONVERTED = 100_000  # classes of `to_memmap`
 _ALMOST_ALL = 0.8  # of the labels distinct, and more than _FEW of them: names of rows, or measurements
 _FEW = 10
-_MISSING = -1
-_SUSPECT = (
-    *(
-        "na",
-        "n/a",
-        "#n/a",
-        "nan",
-        "null",
-        "nil",
-        "none",
-        "<na>",
-        "nat",
-        "missing",
-        "unknown",
-        "undefined",
-        "unlabelled",
-    ),
-    *(
-        "unlabeled",
-        "no label",
-        "not labelled",
-        "not labeled",
-        "-",
-        "--",
-        ".",
-        "??",
-        "???",
-        "-9",
-        "-99",
-        "-999",
-        "-9999",
-    ),
-)  # texts that may mean a missing label, and are not taken so unasked
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as Python writes it
 _ROW_BY_ROW = "looks like an identifier or a number, not a class. Name the column of classes with --label."
 
 
-class LabelColumn:
-    """Labels as they come, batch by batch; then classes, and the number of each row's class.
+def _distinct(column: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return the distinct values of a column that are not null, and the place of each row's value, -1 where it is null."""
+    encoded = plain(column).dictionary_encode()
+    return encoded.dictionary, encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+class LabelColumn(Labels):
+    """Labels of a data file as they come, batch by batch; then classes, and the number of each row's class.
 
     A label is the text of its cell without blanks around it; a whole number of a typed column is written without a point.
     It is missing where the cell is null, NaN or blank, or holds NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT, ?,
@@ -78,59 +53,56 @@ class LabelColumn:
     >>> import pyarrow as pa
     >>> from marmix.tables import LabelColumn
     >>> labels = LabelColumn("stage")
-    >>> labels.add(pa.array(["2", " 10", "NA"]))
-    >>> labels.add(pa.array(["", "2"]))
+    >>> _ = labels.add(pa.array(["2", " 10", "NA"]))
+    >>> _ = labels.add(pa.array(["", "2"]))
     >>> labels.classes, labels.codes, labels.n_missing
     (array([ 2, 10]), array([ 0,  1, -1, -1,  0], dtype=int32), 2)
     """
 
     def __init__(self, name: str, missing: Iterable[str] = (), classes: Sequence[Any] | NDArray[Any] | None = None):
+        super().__init__(f"label column {shown(name)}", classes, most=MOST_CLASSES)
         self.name = name
         self.markers = {*MISSING_LABELS, *(str(text).strip() for text in missing)}
-        self.known = None if classes is None else np.asarray(classes)
-        self.rows = self.n_missing = 0
-        self._numbers = {} if self.known is None else {str(text): k for k, text in enumerate(self.known)}
-        self._parts: list[NDArray[np.int32]] = []
+        self._numbers = {str(label): k for label, k in self._numbers.items()}
+        self._parts: list[NDArray[np.integer]] = []
         self._marks: Counter[str] = Counter()
 
-    def add(self, column: Any) -> None:
+    def add(self, column: Any) -> NDArray[np.integer]:
         """Take the labels of the next rows, an Arrow array."""
-        pa = arrow()
-        if pa.types.is_nested(column.type):
-            raise ValueError(f"label column {shown(self.name)} holds {column.type}: labels are text or whole numbers.")
-        encoded = plain(column).dictionary_encode()
-        texts = [text.strip() for text in as_text(encoded.dictionary).to_pylist()]
-        indices = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        numbers = np.full(len(texts) + 1, _MISSING, np.int32)
-        for i, text in enumerate(texts):
-            if text not in self.markers:
-                numbers[i] = self._number(text, i, indices)
-        codes = numbers[indices]
-        counts = np.bincount(indices, minlength=len(numbers)).tolist()
-        for text, count, number in zip([*texts, ""], counts, numbers.tolist(), strict=True):
-            if number == _MISSING and count:
-                self._marks[text] += count
-        self.rows += len(codes)
-        self.n_missing += int((codes == _MISSING).sum())
-        self._parts.append(codes)
+        if arrow().types.is_nested(column.type):
+            raise ValueError(f"{self.where} holds {column.type}: labels are text or whole numbers.")
+        values, places = _distinct(column)
+        nulls = int(np.count_nonzero(places == MISSING))
+        if nulls:
+            self._marks[""] += nulls
+        self._parts.append(self.add_distinct([text.strip() for text in as_text(values).to_pylist()], places))
+        return self._parts[-1]
 
-    def _number(self, text: str, i: int, indices: NDArray[Any]) -> int:
-        row = self.rows + int(np.argmax(indices == i)) + 1
-        where = f"label column {shown(self.name)} holds {shown(text)} in data row {row}"
-        if "\0" in text:
-            raise ValueError(f"{where}, which has a NUL character: labels are plain text or whole numbers.")
-        if self.known is not None and text not in self._numbers:
+    def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
+        if value in self.markers:
+            self._marks[value] += count
+            return None
+        if "\0" in value:
             raise ValueError(
-                f"{where}, which is not a class of the model: its classes are {listed(self.known)}. Correct it, or give "
-                f"--missing {shown(text)} if it means a missing label."
+                f"{self.where} holds {shown(value)} in data row {first() + 1}, which has a NUL character: labels are plain text "
+                "or whole numbers."
             )
-        number = self._numbers.setdefault(text, len(self._numbers))
-        if number == MOST_CLASSES and self.known is None:
-            some = listed(self._numbers, 3)
-            raise ValueError(
-                f"label column {shown(self.name)} has more than {MOST_CLASSES} different labels ({some}): it {_ROW_BY_ROW}"
-            )
-        return number
+        return value
+
+    def stranger(self, label: str, first: Callable[[], int]) -> str:
+        return (
+            f"{self.where} holds {shown(label)} in data row {first() + 1}, which is not among the classes {listed(self.classes)} "
+            f"of the model. Correct it, or give --missing {shown(label)} if it means a missing label."
+        )
+
+    def too_many(self) -> str:
+        some = listed(self._numbers, 3)
+        return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW}"
+
+    def names(self) -> list[Any]:
+        """The labels found, in the order in which they came: integers if every one is written as such, else text."""
+        texts = list(self._numbers)
+        return list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -143,58 +115,48 @@ class LabelColumn:
         """
         if self.known is not None:
             return self.known
-        found = list(self._numbers)
+        found, given = list(self._numbers), self.rows - self.n_missing
         if len(found) < 2:
             what = f"one class only, {shown(found[0])}" if found else "no label at all"
+            markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
             raise ValueError(
-                f"label column {shown(self.name)} has {what}: two classes need labels. {self._marked()}"
+                f"{self.where} has {what}: at least two classes must have labels. {markers}"
                 "If the classes are in another column, name it with --label."
             )
-        given = self.rows - self.n_missing
         if len(found) > max(_FEW, _ALMOST_ALL * given):
             raise ValueError(
-                f"label column {shown(self.name)} has {len(found)} different labels in {given} labelled rows "
-                f"({listed(found, 3)}): it {_ROW_BY_ROW}"
+                f"{self.where} has {len(found)} different labels in {given} labelled rows ({listed(found, 3)}): it {_ROW_BY_ROW}"
             )
-        if all(map(_is_plain_integer, found)):
-            return np.array(sorted(map(int, found)), np.int64)
-        return np.array(sorted(found))
-
-    def notes(self) -> list[str]:
-        """What was taken for a class or for a missing label, where somebody may have meant it otherwise."""
-        found = []
-        if len(self._marks) > 1:
-            parts = ", ".join(
-                f"{shown(text) if text else 'empty'} ({count:,})" for text, count in sorted(self._marks.items())
-            )
-            found.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
-        alike: dict[Any, list[str]] = {}
-        for text in sorted(self._numbers):
-            alike.setdefault(_meaning(text), []).append(text)
-            if " ".join(text.split()).casefold() in _SUSPECT:
-                found.append(
-                    f"The label {shown(text)} counts as a class: give --missing={shown(text)} if it means no label."
-                )
-        for texts in alike.values():
-            if len(texts) > 1:
-                found.append(
-                    f"The labels {listed(sorted(texts))} count as different classes: correct them if they are not."
-                )
-        return found
-
-    def _marked(self) -> str:
-        """That -1 does not count, where somebody may think it does."""
-        return "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
+        return super().classes
 
     @property
     def codes(self) -> NDArray[np.int32]:
         """For each row the place of its class among `classes`, -1 where the label is missing."""
-        codes = np.concatenate(self._parts) if self._parts else np.empty(0, np.int32)
-        self._parts = [codes]
-        if self.known is not None:
-            return codes.copy()
-        place = {str(label): k for k, label in enumerate(self.classes)}
-        return np.array([*(place[text] for text in self._numbers), _MISSING], np.int32)[codes]
+        _ = self.classes
+        self._parts = [np.concatenate([*self._parts, np.empty(0, np.int8)])]
+        return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
+
+    def notes(self) -> list[str]:
+        """What was taken for a class or for a missing label, where somebody may have meant it otherwise."""
+        notes = []
+        if len(self._marks) > 1:
+            parts = ", ".join(
+                f"{shown(text) if text else 'empty'} ({count:,})" for text, count in sorted(self._marks.items())
+            )
+            notes.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
+        alike: dict[Any, list[str]] = {}
+        for text in sorted(self._numbers):
+            alike.setdefault(_meaning(text), []).append(text)
+            if " ".join(text.split()).casefold() in DOUBTFUL_TEXTS:
+                notes.append(
+                    f"The label {shown(text)} counts as a class: give --missing={shown(text)} if it means no label."
+                )
+        for texts in alike.values():
+            if len(texts) > 1:
+                notes.append(
+                    f"The labels {listed(sorted(texts))} count as different classes: correct them if they are not."
+                )
+        return notes
 
 
 def _meaning(text: str) -> Any:
@@ -205,6 +167,55 @@ def _meaning(text: str) -> Any:
         return " ".join(text.split()).casefold()
 
 
-def _is_plain_integer(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+class ConvertedLabels(Labels):
+    """The labels of `to_memmap`: integers, strings or booleans, of the type that the table has, or that all its texts look like.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    source : str
+        Name of the table, for messages.
+    text : bool
+        Whether the table is a text file, which has no types.
+    """
+
+    text_advice = "write missing labels as null"
+
+    def __init__(self, name: str, source: str, text: bool):
+        super().__init__(f"{source}: the label {name!r}", most=MOST_CONVERTED)
+        self.name, self.text = name, text
+
+    def add(self, column: Any) -> NDArray[np.integer]:
+        """Numbers of the labels of the next rows, an Arrow array, in the order in which labels came."""
+        if arrow().types.is_nested(column.type):
+            raise ValueError(f"{self.where} holds {column.type}: labels are integers, strings or booleans.")
+        values, places = _distinct(column)
+        return self.add_distinct(values.to_pylist(), places)
+
+    def read(self, value: Any, count: int, first: Callable[[], int]) -> Any:
+        if self.text:
+            return None if value in MISSING_FIELDS else value
+        if isinstance(value, float) and value.is_integer():  # an integer that stood beside NaN
+            value = int(value)
+        label = super().read(value, count, first)
+        if label is not None and not isinstance(label, int | str):
+            raise ValueError(f"{self.where} holds {label!r}: labels are integers, strings or booleans.")
+        return label
+
+    def names(self) -> list[Any]:
+        """The labels found, in the order in which they came; those of a text file as the type that all of them look like."""
+        names = super().names()
+        if not self.text:
+            return names
+        if names and all(map(NUMBER.fullmatch, names)):
+            whole = [WHOLE.fullmatch(name) for name in names]
+            if not all(whole):
+                raise ValueError(
+                    f"{self.where} holds {names[whole.index(None)]}: labels are whole numbers, or strings."
+                )
+            numbers = [int(match[1]) for match in whole if match]
+            return [None if number == MISSING else number for number in numbers]
+        if {name.lower() for name in names} <= {"true", "false"}:
+            return [name.lower() == "true" for name in names]
+        return [None if name == str(MISSING) else name for name in names]

@@ -1,19 +1,25 @@
-"""Data files of the usual kinds as Arrow record batches, any number of times, in little memory."""
+"""Tables as Arrow record batches in little memory: data files, which can be read again, and any other source, read once."""
 
+import mmap
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from marmix.batches import Table, arrow, as_table, rows_of
-from marmix.tables.cells import listed, shown
+import numpy as np
+
+from marmix.tables.cells import arrow, listed, shown
 from marmix.tables.delimited import checked_delimiter, delimited_batches, header
 from marmix.tables.excel import read_sheet
 
+_BLOCK = 2**23  # bytes of features that are converted together
+READ = 2**20  # bytes of a file that are read together
+_PARQUET = (".parquet", ".pq")
 _KINDS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -148,11 +154,11 @@ def open_table(
     with _readable(path, kind):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
-            found = _text_file(path, kind, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
+            table = _text_file(path, kind, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
         else:
-            found = _sheet(path, sheet) if kind == "excel" else _typed_file(path, kind)
-    _check_names(found)
-    return found
+            table = _sheet(path, sheet) if kind == "excel" else _typed_file(path, kind)
+    _check_names(table)
+    return table
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -212,8 +218,8 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
         parsing = isinstance(error, pa.ArrowException | UnicodeError) or error.__cause__ is not None
         if not nameless and not parsing:
             raise
-        told = " ".join(str(error.__cause__ or error).split())[:200]
-        raise ValueError(f"{path} cannot be read as {kind} ({told}): is the file whole?") from None
+        reason = " ".join(str(error.__cause__ or error).split())[:200]
+        raise ValueError(f"{path} cannot be read as {kind} ({reason}): is the file whole?") from None
 
 
 def _text_file(path: Path, kind: str, encoding: str, delimiter: str) -> DataFile:
@@ -226,13 +232,13 @@ def _text_file(path: Path, kind: str, encoding: str, delimiter: str) -> DataFile
 
 
 def _typed_file(path: Path, kind: str) -> DataFile:
-    """A Parquet or Arrow file, through the readers of `marmix.batches`."""
-    table: Table = as_table(path, None)
+    """A Parquet or Arrow file."""
+    table = as_source(path)
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
         rows = 0
-        for batch in as_table(path, None).batches(wanted):
+        for batch in as_source(path).batches(wanted):
             if batch.num_rows:
                 rows += batch.num_rows
                 batch.validate(full=True)
@@ -271,3 +277,202 @@ def _check_names(table: DataFile) -> None:
         raise ValueError(f"{table.path} has several columns {shown(twice[0])}: give each column a name of its own.")
     if not table.names:
         raise ValueError(f"{table.path} has no columns.")
+
+
+# Sources of any kind.
+
+
+class Source(NamedTuple):
+    """A table of any kind that is read once."""
+
+    name: str
+    schema: Any
+    batches: Callable[[list[str]], Generator[Any, None, None]]  # record batches, with these columns at least
+    total: int | None = None  # its rows; or the size of its file, if there is a position
+    position: Callable[[], int] | None = None  # up to which the file was read
+    text: bool = False  # all columns are strings, whatever they look like
+
+
+def rows_of(columns: int) -> int:
+    """Rows of a block."""
+    return _BLOCK // (8 * max(columns, 1)) or 1
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Errors of pyarrow, with the name of the table."""
+    pa = arrow()
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ValueError(f"{name}: {error}") from error
+    except OSError as error:
+        if type(error) is OSError and error.errno is None:  # pyarrow's own, which do not name the file
+            raise OSError(f"{name}: {error}") from error
+        raise
+
+
+def as_source(source: Any) -> Source:
+    """Return the table of a path, a table in memory, or an iterable of such tables."""
+    if isinstance(source, str | os.PathLike):
+        with naming(str(source)):
+            return _of_path(Path(source))
+    name = type(source).__name__
+    with naming(name):
+        if isinstance(source, arrow(".dataset").Dataset):
+            return _of_dataset(source, name)
+        if hasattr(source, "ndim") or hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__"):
+            return _of_pieces(iter([source]), name)
+        if isinstance(source, Iterable):
+            return _of_pieces(iter(source), name)
+    raise TypeError(f"cannot read {name} as a table: give a path, a table, or an iterable of tables.")
+
+
+def _of_path(path: Path) -> Source:
+    """A file by the ending of its name; a folder of Parquet files."""
+    if not path.is_dir():
+        kind = _kind(path)
+        _check_first_bytes(path, kind)
+        if kind == "parquet":
+            return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
+        if kind == "arrow":
+            return _of_arrow(path)
+        if kind in ("csv", "tsv"):
+            return _of_text(path, str(_DELIMITERS[kind]))
+        raise ValueError(f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather.")
+    inside = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET)
+    files = [str(path / file) for file in inside if not any(part[0] in "._" for part in file.parts)]
+    if not files:
+        raise ValueError(f"{path} has no file that ends in .parquet.")
+    hive = {"partitioning": "hive", "partition_base_dir": str(path)}
+    return _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
+
+
+def _refuse_other_columns(names: Sequence[str], first: Sequence[str], where: str) -> None:
+    if set(names) != set(first):
+        odd = sorted(set(names) ^ set(first))[0]
+        raise ValueError(
+            f"{where}: column {odd!r} is in some parts of the table only. Give all parts the same columns."
+        )
+
+
+def _of_dataset(dataset: Any, name: str) -> Source:
+    """Plain Parquet files are read as such; others, or some rows of files, by pyarrow's scanner, which holds row groups whole."""
+    ds = arrow(".dataset")
+
+    def plain(fragment: Any) -> bool:
+        keys = ds.get_partition_keys(fragment.partition_expression)
+        known = {field for field in dataset.schema if field.name in keys}
+        return isinstance(fragment, ds.ParquetFileFragment) and known | set(fragment.physical_schema) == {
+            *dataset.schema
+        }
+
+    def read(wanted: list[str]) -> Generator[Any, None, None]:
+        few = {"batch_readahead": 1, "fragment_readahead": 1}
+        yield from dataset.scanner(columns=wanted, batch_size=rows_of(len(wanted)), **few).to_batches()
+
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # there is a filter
+        return Source(name, dataset.schema, read)
+    return _of_parquet(dataset, name) if all(map(plain, fragments)) else Source(name, dataset.schema, read)
+
+
+def _of_parquet(dataset: Any, name: str) -> Source:
+    """Parquet files in batches that are smaller than their row groups."""
+    pa, ds, pq = arrow(), arrow(".dataset"), arrow(".parquet")
+    fragments = list(dataset.get_fragments())
+
+    def read(wanted: list[str]) -> Generator[Any, None, None]:
+        buffer = max(2**12, min(READ, 2**25 // len(wanted)))
+        for fragment in fragments:
+            keys = ds.get_partition_keys(fragment.partition_expression)
+            groups = [group.id for group in fragment.row_groups]
+            with naming(fragment.path), pq.ParquetFile(fragment.open(), buffer_size=buffer, pre_buffer=False) as file:
+                _refuse_other_columns([*file.schema_arrow.names, *keys], dataset.schema.names, fragment.path)
+                stored = [column for column in wanted if column not in keys]
+                for batch in file.iter_batches(rows_of(len(wanted)), groups, stored):
+                    constant = {key: pa.repeat(pa.scalar(value), len(batch)) for key, value in keys.items()}
+                    yield pa.RecordBatch.from_pydict(dict(zip(stored, batch.columns, strict=True)) | constant)
+
+    return Source(name, dataset.schema, read, sum(fragment.count_rows() for fragment in fragments))
+
+
+def _of_text(path: Path, delimiter: str) -> Source:
+    """A CSV or TSV file, whose cells are text as they stand there."""
+    pa, size, position = arrow(), path.stat().st_size, 0
+    names = header(
+        path,
+        None,
+        delimiter,
+        "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs.",
+    )
+
+    def step(share: float) -> None:
+        nonlocal position
+        position = round(share * size)
+
+    def read(wanted: list[str]) -> Generator[Any, None, None]:
+        yield from delimited_batches(path, None, delimiter, names, wanted, step, READ)
+        step(1.0)
+
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return Source(str(path), schema, read, size, lambda: position, text=True)
+
+
+def _of_arrow(path: Path) -> Source:
+    """An Arrow IPC file, or stream in a file, through a map whose pages are given back as they are read."""
+    pa, ipc = arrow(), arrow(".ipc")
+    with open(path, "rb") as file:
+        stream = file.read(6) != b"ARROW1"
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def opened() -> Any:
+        return (ipc.open_stream if stream else ipc.open_file)(pa.BufferReader(pa.py_buffer(pages)))
+
+    def read(wanted: list[str]) -> Generator[Any, None, None]:
+        reader, step = opened(), rows_of(len(wanted))
+        for batch in reader if stream else map(reader.get_batch, range(reader.num_record_batches)):
+            for a in range(0, batch.num_rows, step):
+                yield batch.slice(a, step)
+                if hasattr(mmap, "MADV_DONTNEED"):
+                    pages.madvise(mmap.MADV_DONTNEED)
+
+    return Source(str(path), opened().schema, read)
+
+
+def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
+    """Tables in memory, or streams of record batches, one after the other."""
+    batches = chain.from_iterable(map(record_batches, pieces))
+    first = next(batches, None)
+    if first is None:
+        raise ValueError(f"{name} has no row.")
+
+    def read(wanted: list[str]) -> Generator[Any, None, None]:
+        for batch in chain([first], batches):
+            _refuse_other_columns(batch.schema.names, first.schema.names, name)
+            yield batch
+
+    return Source(name, first.schema, read)
+
+
+def record_batches(piece: Any) -> Iterator[Any]:
+    """Record batches of one table; those of pandas and NumPy are copies, of a block at most."""
+    pa = arrow()
+    if getattr(piece, "ndim", 2) != 2:
+        raise TypeError(f"cannot read {type(piece).__name__} of {piece.ndim} dimensions as a table, which has 2.")
+    if isinstance(piece, np.ndarray):
+        names = [f"x{j}" for j in range(piece.shape[1])]
+        step = rows_of(len(names))
+        for block in (piece[a : a + step] for a in range(0, len(piece), step)):
+            yield pa.RecordBatch.from_arrays([pa.array(block[:, j]) for j in range(len(names))], names)
+    elif hasattr(piece, "iloc"):
+        step = rows_of(len(piece.columns))
+        for block in (piece.iloc[a : a + step] for a in range(0, len(piece), step)):
+            yield from pa.Table.from_pandas(block, preserve_index=False).to_batches()
+    elif isinstance(piece, pa.RecordBatch):
+        yield piece
+    elif hasattr(piece, "__arrow_c_stream__"):
+        yield from pa.RecordBatchReader.from_stream(piece)
+    else:
+        raise TypeError(f"cannot read {type(piece).__name__} as a table: give DataFrames, arrays or Arrow tables.")
