@@ -91,7 +91,7 @@ def test_a_file_of_many_blocks_is_read_in_the_memory_of_a_few_and_progress_is_th
         2**16,
         40,
     )  # pyarrow reads up to 32 blocks ahead of the rows that it hands out, how far is up to chance
-    monkeypatch.setattr(delimited, "_BLOCK", block)
+    monkeypatch.setattr(delimited, "BLOCK", block)
     line = "123456,abcdefgh,0.123456789\n"
     path = written(tmp_path, "rows.csv", "a,b,c\n" + line * 300_000)
     size, shares, rows = path.stat().st_size, [], []
