@@ -38,10 +38,6 @@ class Fields:
             raise ContainerError(f"{self.where}: the file lacks the field {name!r}. Save the model again.")
         return self._values.pop(name)
 
-    def drop(self, name: str) -> None:
-        """Leave a field out, where there is one."""
-        self._values.pop(name, None)
-
     def finish(self) -> None:
         """Refuse fields that nobody asked for."""
         if self._values:

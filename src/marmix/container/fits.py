@@ -22,11 +22,7 @@ from marmix.scores.linear import LinearScores
 # Shapes of covariance factors: C components, d features.
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}
 
-# What follows from the rest: written for other programs, or by version 0.1, and never read.
-_DERIVED = (
-    *("loglik_", "alpha_", "shape_", "share_", "_total_weight", "_missing_weight", "intercept_", "coef_"),
-    *("weights_", "means_", "covariances_", "class_prior_", "component_classes_"),
-)
+_ROUNDING = 1e-6  # by which numbers that follow from others may differ from those in a file
 
 
 class ScoreFormat(NamedTuple):
@@ -59,7 +55,7 @@ def state_of_fit(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
         "n_passes_": model.n_passes,
         "notes_": [note._asdict() for note in model.notes],
         **scores.write(model.score_model, model.theta),
-        **{f"{name}_": value for name, value in model.values.items()},
+        **_derived(model),
     }
     return state if model.features is None else state | {"feature_names_in_": model.features}
 
@@ -67,8 +63,6 @@ def state_of_fit(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
 def restore_fit(estimator: Any, fitted: Fields, scores: ScoreFormat) -> None:
     """Give an estimator the fitted model of a file."""
     check_parameters(estimator.get_params())
-    for name in _DERIVED:
-        fitted.drop(name)
     d, features = read_features(fitted)
     classes = fitted.labels("classes_")
     K = len(classes)
@@ -107,9 +101,42 @@ def restore_fit(estimator: Any, fitted: Fields, scores: ScoreFormat) -> None:
         notes=read_notes(fitted, K, d),
         entropy=entropy,
     )
+    _check_derived(fitted, model)
     fitted.finish()
     _try(model)
     estimator.model_ = model
+
+
+def _derived(model: FittedModel) -> dict[str, Any]:
+    """What follows from the rest of a fitted model, written for other programs that read the file."""
+    mechanism = model.mechanism
+    values = {f"{name}_": value for name, value in model.values.items()}
+    if isinstance(model.score_model, GaussianScores):
+        values["component_classes_"] = model.classes[model.score_model.owner]
+    return values | {
+        "loglik_": model.loglik,
+        "alpha_": None if mechanism is None else np.array(mechanism.alpha),
+        "shape_": None if mechanism is None else mechanism.shape,
+        "share_": None if mechanism is None else mechanism.share,
+        "_total_weight": model.total_weight,
+        "_missing_weight": model.missing_weight,
+    }
+
+
+def _check_derived(fitted: Fields, model: FittedModel) -> None:
+    """Refuse a file whose derived values are not those of its model."""
+    for name, expected in _derived(model).items():
+        value = fitted.anything(name)
+        if expected is None or getattr(expected, "dtype", np.dtype(float)).kind not in "f":
+            agrees = type(value) is type(expected) and np.array_equal(value, expected)
+        else:
+            agrees = np.shape(value) == np.shape(expected) and getattr(value, "dtype", type(value)) in (
+                float,
+                "float64",
+            )
+            agrees = agrees and np.allclose(value, expected, rtol=_ROUNDING, atol=1e-300, equal_nan=True)
+        if not agrees:
+            raise fitted.refuse(name, "what follows from the rest of the model")
 
 
 def read_features(fitted: Fields) -> tuple[int, Any]:

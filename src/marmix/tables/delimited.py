@@ -143,9 +143,10 @@ def delimited_batches(
     names: list[str],
     wanted: list[str],
     step: Callable[[float], object],
-    block: int = BLOCK,
+    block: int | None = None,
 ) -> Generator[Any, None, None]:
     """Yield record batches of the wanted columns, all text."""
+    block = block or BLOCK
     pa, pacsv = arrow(), arrow(".csv")
     size, rows, last = path.stat().st_size, 0, None
     with Text(path, encoding) as source:
