@@ -308,17 +308,17 @@ def test_files_zipped_again_without_compression_load(files, tmp_path):
 
 
 def test_no_byte_that_means_something_can_change_unnoticed(files, tmp_path):
-    path, good, rng = tmp_path / "model.marmix", files["mixture"], np.random.default_rng(0)
-    path.write_bytes(good)
-    means = load(path).means_
-    places = {*range(100), *range(len(good) - 250, len(good)), *rng.integers(len(good), size=350).tolist()}
+    path, good, rng = tmp_path / "changed", files["mixture"], np.random.default_rng(0)
+    places = {*range(0, 100, 2), *range(len(good) - 200, len(good), 2), *rng.integers(len(good), size=150).tolist()}
     refused = 0
     for place in sorted(places):
         path.write_bytes(overwritten(good, place, bytes([good[place] ^ 1 << int(rng.integers(8))])))
         try:
-            np.testing.assert_array_equal(load(path).means_, means)  # such as another date of a member
+            model = load(path)
         except ContainerError:
             refused += 1
+        else:  # a date or a mode of a member, say
+            assert saved(model, tmp_path).read_bytes() == good
     assert refused > 0.8 * len(places)
 
 

@@ -1,4 +1,4 @@
-"""Write the stored models of format 1: `python tests/data/make_models.py`. They are kept as they are; see test_container.py."""
+"""Write models to `tests/data`; test_container.py checks that the stored ones, written by version 0.1, still load."""
 
 import json
 import warnings

@@ -131,6 +131,6 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
         except ContainerError as error:
             raise ContainerError(f"{place}: {error}") from error
         except Exception as error:  # whatever damaged or made-up contents do to code that expects sound ones
-            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            reason = f"{type(error).__name__}: {' '.join(str(error)[:1000].split())[:200]}"
             raise ContainerError(f"{place} is damaged or is not a saved model ({reason}). Save it again.") from error
     return model, {key: value for key, value in header.items() if key not in ("model", "arrays")} | {"sizes": sizes}
