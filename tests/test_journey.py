@@ -20,6 +20,7 @@ from marmix.journey.choosing import IGNORED, MODELLED, candidates
 from marmix.journey.findings import all_scores, candidate_rows, comparison, score_facts
 from marmix.journey.plain import in_plain_words
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
 MECHANISM = {"link": "logit", "uncertainty": "margin"}
 
 
