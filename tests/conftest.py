@@ -1,5 +1,6 @@
 """Data for the tests, and the settings they run under: short by default, thorough with ``--long``."""
 
+import base64
 import itertools
 import os
 import random
@@ -79,6 +80,21 @@ def seeds(long):
             yield seed
 
     return by_time if long else range
+
+
+@pytest.fixture(scope="module")
+def quick_figures():
+    """Figures are made but not drawn, which takes most of the time of a report: their files hold one pixel."""
+    figure = pytest.importorskip("matplotlib.figure")
+    files = {"png": _PIXEL, "svg": b'<svg xmlns="http://www.w3.org/2000/svg"/>'}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure.Figure, "savefig", lambda self, file, *, format, **options: file.write(files[format]))
+        yield
+
+
+_PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+)
 
 
 class Partly(NamedTuple):

@@ -16,6 +16,7 @@ import marmix
 from marmix.cli import main
 from marmix.demo import comparison as demo
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 

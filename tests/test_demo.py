@@ -8,11 +8,11 @@ from marmix.demo.walk import DATA, TRUTH, walk
 from marmix.journey import Progress
 from marmix.journey.options import FILES
 
-pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")]
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory):
+def walked(tmp_path_factory, quick_figures):
     folder = tmp_path_factory.mktemp("a folder") / "of mine"
     return walk(folder, 0, Progress(quiet=True))
 

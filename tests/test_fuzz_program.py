@@ -8,7 +8,7 @@ from test_fuzz_tables import ROWS, mutated
 
 from marmix.cli import main
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnings("ignore")]
 
 
 def fit(data, out):
@@ -29,7 +29,7 @@ def fit(data, out):
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory):
+def sound(tmp_path_factory, quick_figures):
     """A file of forty rows and its model."""
     folder = tmp_path_factory.mktemp("sound")
     (folder / "rows.csv").write_text("\n".join(",".join(row) for row in ROWS) + "\n")

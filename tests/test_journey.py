@@ -21,6 +21,8 @@ from marmix.journey.findings import all_scores, candidate_rows, comparison, scor
 from marmix.notes import Note
 from marmix.report.notes import plain_notes
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def rows(n=200, **options):
     """Simulated rows as a frame with the classes "elm" and "oak" in the column "kind"."""
