@@ -225,11 +225,11 @@ def _blocks(
 ) -> Generator[tuple[NDArray[np.floating], NDArray[np.int32], int], None, None]:
     """Features and labels of the rows that are kept, a block at a time, and the number of rows that are not."""
     seen, booleans = 0, dict[str, bool]()
-    step = rows_of(len(features))
-    batches = table.batches(features if labels is None else [*features, labels.name])
-    with naming(table.name), _bar(table, progress) as advance, closing(batches):
-        for batch in batches:
-            for part in (batch.slice(a, step) for a in range(0, batch.num_rows, step)):
+    size = rows_of(len(features))
+    columns = features if labels is None else [*features, labels.name]
+    with naming(table.name), _bar(table, progress) as (step, advance):
+        for batch in table.read(columns, step):
+            for part in (batch.slice(a, size) for a in range(0, batch.num_rows, size)):
                 block = np.empty((part.num_rows, len(features)), dtype)
                 for j, feature in enumerate(features):
                     column = part.column(feature)
@@ -309,11 +309,10 @@ def _code_type(classes: list[Any]) -> np.dtype[Any]:
 
 def _features(table: Source, columns: Sequence[str] | None, label: str | None) -> list[str]:
     """Names of the features, all of them there."""
-    names, counts = table.schema.names, Counter(table.schema.names)
-    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    names, counts = table.names, Counter(table.names)
     if isinstance(columns, str):
         raise ValueError(f"columns={columns!r} must be a list of names.")
-    chosen = [name for name in names if name != label and name not in stored] if columns is None else list(columns)
+    chosen = [name for name in names if name != label and name not in table.index] if columns is None else list(columns)
     for name in chosen if label is None else [*chosen, label]:
         if counts[name] != 1:
             there = f"{', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
@@ -326,14 +325,17 @@ def _features(table: Source, columns: Sequence[str] | None, label: str | None) -
 
 
 @contextmanager
-def _bar(table: Source, progress: bool) -> Iterator[Callable[[int], object]]:
-    """A function that shows that so many rows more are done."""
+def _bar(table: Source, progress: bool) -> Iterator[tuple[Callable[[float], object], Callable[[int], object]]]:
+    """Yield two functions that move a progress bar: by the share of a text file that was read, or by rows that are done."""
+
+    def nothing(_: float) -> None:
+        pass
+
     try:
         from tqdm import tqdm
     except ModuleNotFoundError:
-        yield lambda rows: None
+        yield nothing, nothing
         return
-    where, unit = table.position, "row" if table.position is None else "B"
-    with tqdm(total=table.total, unit=unit, unit_scale=True, disable=not progress, file=sys.stderr) as bar:
-        yield lambda rows: bar.update(rows if where is None else where() - bar.n)
-        bar.update(0 if where is None else where() - bar.n)
+    unit: dict[str, Any] = {"total": table.rows, "unit": "row", "unit_scale": True}
+    with tqdm(**({"total": 100, "unit": "%"} if table.text else unit), disable=not progress, file=sys.stderr) as bar:
+        yield (lambda share: bar.update(round(100 * share) - bar.n), nothing) if table.text else (nothing, bar.update)

@@ -3,18 +3,18 @@
 import mmap
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from marmix.tables.cells import arrow, listed, shown
-from marmix.tables.delimited import checked_delimiter, delimited_batches, header
+from marmix.tables.delimited import BLOCK, checked_delimiter, delimited_batches, header
 from marmix.tables.excel import read_sheet
 
 _BLOCK = 2**23  # bytes of features that are converted together
@@ -43,6 +43,18 @@ _FIRST_BYTES = {
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 
 Step = Callable[[float], object]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table of any kind, which some kinds allow to be read once only."""
+
+    name: str
+    names: list[str]  # of the columns
+    read: Callable[[list[str], Step], Iterator[Any]]  # record batches with these columns at least
+    rows: int | None = None  # if they are known before reading
+    index: list[str] = field(default_factory=list)  # columns that pandas stored as the index of a frame
+    text: bool = False  # all columns are strings, whatever they look like
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,9 @@ class DataFile:
 
     def _all(self, wanted: list[str], tell: Step) -> Iterator[Any]:
         with _readable(self.path, self.kind):
-            yield from self._read(wanted, tell)
+            for batch in self._read(wanted, tell):
+                if batch.num_rows:
+                    yield batch.select(wanted)
         tell(1.0)
 
 
@@ -154,11 +168,11 @@ def open_table(
     with _readable(path, kind):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
-            table = _text_file(path, kind, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
+            source = _of_text(path, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
         else:
-            table = _sheet(path, sheet) if kind == "excel" else _typed_file(path, kind)
-    _check_names(table)
-    return table
+            source = _of_sheet(path, sheet) if kind == "excel" else _of_file(path, kind)
+    _check_names(source)
+    return DataFile(path, kind, source.names, path.stat().st_size, source.rows, source.index, source.read)
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -222,75 +236,29 @@ def _readable(path: Path, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {kind} ({reason}): is the file whole?") from None
 
 
-def _text_file(path: Path, kind: str, encoding: str, delimiter: str) -> DataFile:
-    names = header(path, encoding, delimiter)
-
-    def read(wanted: list[str], step: Step) -> Iterator[Any]:
-        return delimited_batches(path, encoding, delimiter, names, wanted, step)
-
-    return DataFile(path, kind, names, path.stat().st_size, None, [], read)
-
-
-def _typed_file(path: Path, kind: str) -> DataFile:
-    """A Parquet or Arrow file."""
-    table = as_source(path)
-    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
-
-    def read(wanted: list[str], step: Step) -> Iterator[Any]:
-        rows = 0
-        for batch in as_source(path).batches(wanted):
-            if batch.num_rows:
-                rows += batch.num_rows
-                batch.validate(full=True)
-                yield batch.select(wanted)
-                step(rows / table.total if table.total else 0.0)
-
-    index = [name for name in stored if isinstance(name, str)]
-    return DataFile(path, kind, table.schema.names, path.stat().st_size, table.total, index, read)
-
-
-def _sheet(path: Path, sheet: str | None) -> DataFile:
-    table = read_sheet(path, sheet)
-
-    def read(wanted: list[str], step: Step) -> Iterator[Any]:
-        rows = 0
-        for batch in table.select(wanted).to_batches(rows_of(len(wanted))):
-            rows += batch.num_rows
-            yield batch
-            step(rows / table.num_rows)
-
-    return DataFile(path, "excel", table.schema.names, path.stat().st_size, table.num_rows, [], read)
-
-
-def _check_names(table: DataFile) -> None:
+def _check_names(table: Source) -> None:
     """Refuse a table without rows, and columns without a name of their own."""
     if table.rows == 0:
-        raise ValueError(f"{table.path} has names of columns but no rows.")
+        raise ValueError(f"{table.name} has names of columns but no rows.")
     unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip()]
     if unnamed:
         index = " (pandas leaves it out with to_csv(..., index=False))" if unnamed == [1] else ""
         raise ValueError(
-            f"{table.path}: column {unnamed[0]} has no name{index}. Give each column a name in the first line."
+            f"{table.name}: column {unnamed[0]} has no name{index}. Give each column a name in the first line."
         )
     twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
-        raise ValueError(f"{table.path} has several columns {shown(twice[0])}: give each column a name of its own.")
+        raise ValueError(f"{table.name} has several columns {shown(twice[0])}: give each column a name of its own.")
     if not table.names:
-        raise ValueError(f"{table.path} has no columns.")
+        raise ValueError(f"{table.name} has no columns.")
 
 
 # Sources of any kind.
 
 
-class Source(NamedTuple):
-    """A table of any kind that is read once."""
-
-    name: str
-    schema: Any
-    batches: Callable[[list[str]], Generator[Any, None, None]]  # record batches, with these columns at least
-    total: int | None = None  # its rows; or the size of its file, if there is a position
-    position: Callable[[], int] | None = None  # up to which the file was read
-    text: bool = False  # all columns are strings, whatever they look like
+def _index(schema: Any) -> list[str]:
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in stored if isinstance(name, str)]
 
 
 def rows_of(columns: int) -> int:
@@ -333,12 +301,10 @@ def _of_path(path: Path) -> Source:
     if not path.is_dir():
         kind = _kind(path)
         _check_first_bytes(path, kind)
-        if kind == "parquet":
-            return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
-        if kind == "arrow":
-            return _of_arrow(path)
         if kind in ("csv", "tsv"):
-            return _of_text(path, str(_DELIMITERS[kind]))
+            return _of_text(path, None, str(_DELIMITERS[kind]))
+        if kind in ("parquet", "arrow"):
+            return _of_file(path, kind)
         raise ValueError(f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather.")
     inside = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET)
     files = [str(path / file) for file in inside if not any(part[0] in "._" for part in file.parts)]
@@ -346,6 +312,12 @@ def _of_path(path: Path) -> Source:
         raise ValueError(f"{path} has no file that ends in .parquet.")
     hive = {"partitioning": "hive", "partition_base_dir": str(path)}
     return _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
+
+
+def _of_file(path: Path, kind: str) -> Source:
+    if kind == "parquet":
+        return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
+    return _of_arrow(path)
 
 
 def _refuse_other_columns(names: Sequence[str], first: Sequence[str], where: str) -> None:
@@ -362,29 +334,30 @@ def _of_dataset(dataset: Any, name: str) -> Source:
 
     def plain(fragment: Any) -> bool:
         keys = ds.get_partition_keys(fragment.partition_expression)
-        known = {field for field in dataset.schema if field.name in keys}
-        return isinstance(fragment, ds.ParquetFileFragment) and known | set(fragment.physical_schema) == {
-            *dataset.schema
-        }
+        columns = {field for field in dataset.schema if field.name in keys} | set(fragment.physical_schema)
+        return isinstance(fragment, ds.ParquetFileFragment) and columns == {*dataset.schema}
 
-    def read(wanted: list[str]) -> Generator[Any, None, None]:
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
         few = {"batch_readahead": 1, "fragment_readahead": 1}
         yield from dataset.scanner(columns=wanted, batch_size=rows_of(len(wanted)), **few).to_batches()
 
     try:
         fragments = list(dataset.get_fragments())
     except ValueError:  # there is a filter
-        return Source(name, dataset.schema, read)
-    return _of_parquet(dataset, name) if all(map(plain, fragments)) else Source(name, dataset.schema, read)
+        fragments = []
+    if fragments and all(map(plain, fragments)):
+        return _of_parquet(dataset, name)
+    return Source(name, dataset.schema.names, read, index=_index(dataset.schema))
 
 
 def _of_parquet(dataset: Any, name: str) -> Source:
     """Parquet files in batches that are smaller than their row groups."""
     pa, ds, pq = arrow(), arrow(".dataset"), arrow(".parquet")
     fragments = list(dataset.get_fragments())
+    rows = sum(fragment.count_rows() for fragment in fragments)
 
-    def read(wanted: list[str]) -> Generator[Any, None, None]:
-        buffer = max(2**12, min(READ, 2**25 // len(wanted)))
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        seen, buffer = 0, max(2**12, min(READ, 2**25 // len(wanted)))
         for fragment in fragments:
             keys = ds.get_partition_keys(fragment.partition_expression)
             groups = [group.id for group in fragment.row_groups]
@@ -392,32 +365,40 @@ def _of_parquet(dataset: Any, name: str) -> Source:
                 _refuse_other_columns([*file.schema_arrow.names, *keys], dataset.schema.names, fragment.path)
                 stored = [column for column in wanted if column not in keys]
                 for batch in file.iter_batches(rows_of(len(wanted)), groups, stored):
+                    batch.validate(full=True)
                     constant = {key: pa.repeat(pa.scalar(value), len(batch)) for key, value in keys.items()}
                     yield pa.RecordBatch.from_pydict(dict(zip(stored, batch.columns, strict=True)) | constant)
+                    seen += len(batch)
+                    step(seen / rows)
 
-    return Source(name, dataset.schema, read, sum(fragment.count_rows() for fragment in fragments))
+    return Source(name, dataset.schema.names, read, rows, _index(dataset.schema))
 
 
-def _of_text(path: Path, delimiter: str) -> Source:
-    """A CSV or TSV file, whose cells are text as they stand there."""
-    pa, size, position = arrow(), path.stat().st_size, 0
-    names = header(
-        path,
-        None,
-        delimiter,
-        "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs.",
+def _of_text(path: Path, encoding: str | None, delimiter: str) -> Source:
+    """A text file, whose cells are as they stand there; of `to_memmap` if there is no encoding, which reads numbers only."""
+    advice = (
+        "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs."
     )
+    names = header(path, encoding, delimiter, "" if encoding else advice)
 
-    def step(share: float) -> None:
-        nonlocal position
-        position = round(share * size)
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        return delimited_batches(path, encoding, delimiter, names, wanted, step, BLOCK if encoding else READ)
 
-    def read(wanted: list[str]) -> Generator[Any, None, None]:
-        yield from delimited_batches(path, None, delimiter, names, wanted, step, READ)
-        step(1.0)
+    return Source(str(path), names, read, text=True)
 
-    schema = pa.schema([(name, pa.string()) for name in names])
-    return Source(str(path), schema, read, size, lambda: position, text=True)
+
+def _of_sheet(path: Path, sheet: str | None) -> Source:
+    """A sheet of an Excel workbook, which is held in memory."""
+    table = read_sheet(path, sheet)
+
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        rows = 0
+        for batch in table.select(wanted).to_batches(rows_of(len(wanted))):
+            rows += batch.num_rows
+            yield batch
+            step(rows / table.num_rows)
+
+    return Source(str(path), table.schema.names, read, table.num_rows)
 
 
 def _of_arrow(path: Path) -> Source:
@@ -430,15 +411,18 @@ def _of_arrow(path: Path) -> Source:
     def opened() -> Any:
         return (ipc.open_stream if stream else ipc.open_file)(pa.BufferReader(pa.py_buffer(pages)))
 
-    def read(wanted: list[str]) -> Generator[Any, None, None]:
-        reader, step = opened(), rows_of(len(wanted))
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
+        reader, rows = opened(), rows_of(len(wanted))
         for batch in reader if stream else map(reader.get_batch, range(reader.num_record_batches)):
-            for a in range(0, batch.num_rows, step):
-                yield batch.slice(a, step)
+            for a in range(0, batch.num_rows, rows):
+                part = batch.slice(a, rows)
+                part.validate(full=True)
+                yield part
                 if hasattr(mmap, "MADV_DONTNEED"):
                     pages.madvise(mmap.MADV_DONTNEED)
 
-    return Source(str(path), opened().schema, read)
+    schema = opened().schema
+    return Source(str(path), schema.names, read, index=_index(schema))
 
 
 def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
@@ -448,12 +432,12 @@ def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
     if first is None:
         raise ValueError(f"{name} has no row.")
 
-    def read(wanted: list[str]) -> Generator[Any, None, None]:
+    def read(wanted: list[str], step: Step) -> Iterator[Any]:
         for batch in chain([first], batches):
             _refuse_other_columns(batch.schema.names, first.schema.names, name)
             yield batch
 
-    return Source(name, first.schema, read)
+    return Source(name, first.schema.names, read, index=_index(first.schema))
 
 
 def record_batches(piece: Any) -> Iterator[Any]:
