@@ -287,7 +287,7 @@ def test_describe_returns_what_is_in_the_file(clf, tmp_path):
     sizes = {name.removeprefix("arrays/").removesuffix(".npy"): len(members_of(path)[name]) for name in names}
     assert describe(path) == {
         "format": "marmix",
-        "format_version": 1,
+        "format_version": 2,
         "written_by": {"marmix": marmix.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "class": "MARGaussianMixture",
         "classes": ["no", "yes"],

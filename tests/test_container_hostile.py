@@ -344,8 +344,8 @@ def test_a_directory_full_of_members_takes_little_memory(files, tmp_path):
 
 def test_a_newer_format_says_to_upgrade_and_who_wrote_it(files, tmp_path):
     path, members = tmp_path / "model.marmix", members_of(io.BytesIO(files["mixture"]))
-    path.write_bytes(zipped(put("format_version", 2)(put("written_by", "marmix", "7.1")(members))))
-    with pytest.raises(ContainerError, match=r"version 2 of the format, written by marmix 7\.1.*upgrade"):
+    path.write_bytes(zipped(put("format_version", 9)(put("written_by", "marmix", "7.1")(members))))
+    with pytest.raises(ContainerError, match=r"version 9 of the format, written by marmix 7\.1.*upgrade"):
         load(path)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from marmix.container.fields import ContainerError as ContainerError
 from marmix.container.fields import Fields
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1, of marmix 0.1, had notes as sentences
 
 MOST_BYTES = 2**31 - 1  # in a file
 MOST_MEMBERS = 20_000
