@@ -15,8 +15,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marmix import MARGaussianMixture, Mechanism
+from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.rows import Setting
 from marmix.rows.cluster import ClusterRows
 from marmix.rows.host import HostRows
 from marmix.scores.covariance import structure
@@ -37,10 +37,10 @@ def pass_of(rows):
     """A function that makes one pass at the starting values."""
     model = GaussianScores(structure("full", 4), [1, 1], 1e-6)
     frame = frame_of(model, *rows.moments.overall(), rows.moments.labelled, singular=False)
-    engine = rows.engine(Setting(frame, model))
+    objective = Objective(rows.engine(frame), model)
     theta = labelled_start(model, frame, rows.moments.labelled)
     mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
-    return lambda: engine.sums(theta, mechanism)
+    return lambda: objective.sums(theta, mechanism)
 
 
 def milliseconds(function, repeats):

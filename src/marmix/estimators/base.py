@@ -11,14 +11,14 @@ from sklearn.utils.validation import validate_data
 from marmix.arrays import Array, brought_here, detached, in_double, like, namespace, on_cluster, on_device, to_host
 from marmix.estimators.prediction import Predictor
 from marmix.estimators.validation import check_width, feature_columns
-from marmix.fitting import Fit
+from marmix.fitting import Fit, Objective
 from marmix.inference import Fingerprint
 from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.notes import BoundaryWarning, mechanism_notes
-from marmix.rows import Covariates, Engine, Frame, Setting
+from marmix.rows import Covariates, Frame
 from marmix.rows.checks import (
     check_lengths,
     check_table,
@@ -40,15 +40,11 @@ class Training(NamedTuple):
     names: list[str]
     mean: Array
     covariance: Array
-    covariates: Covariates | None
+    covariates: Covariates
 
-    def setting(self, frame: Frame, model: ScoreModel, tempering: float) -> Setting:
-        """What the engine of a fit knows besides the rows."""
-        return Setting(frame, model, self.covariates, tempering)
-
-
-def silent(line: str) -> None:
-    """Take a line of progress and say nothing."""
+    def objective(self, frame: Frame, model: ScoreModel, tempering: float) -> Objective:
+        """What a fit of the model in these axes maximises."""
+        return Objective(self.rows.engine(frame, self.covariates), model, tempering)
 
 
 def device_weights(X: Any, sample_weight: Any) -> Any:
@@ -85,10 +81,7 @@ class MARClassifier(Predictor):
         if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
             rows.check_finite(names)
         columns = feature_columns(self.mechanism_features, names) if reset else self._columns
-        covariates = None
-        if columns and self.link is not None:
-            sd = np.sqrt(np.diag(covariance))[columns]
-            covariates = Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))), columns
+        covariates = Covariates.standardised([] if self.link is None else columns, mean, covariance)
         return Training(rows, names, mean, covariance, covariates)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
@@ -142,21 +135,16 @@ class MARClassifier(Predictor):
         """The mechanism to be fitted, None where there is none to fit."""
         if self.link is None or not training.rows.any_missing:
             return None
-        covariates = 0 if training.covariates is None else len(training.covariates[1])
+        covariates = len(training.covariates.columns)
         return Mechanism.from_link(self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates)
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
         """The user's starting values, alpha moved to the axes of the covariates."""
-        out = dict(values)
-        if "alpha" in out and training.covariates is not None:
-            frame, columns = training.covariates
-            alpha = np.array(out["alpha"])
-            if alpha.shape == (2 + len(columns),) and alpha.dtype.kind in "if":
-                alpha = alpha.astype(float)
-                alpha[0] += alpha[2:] @ frame.centre
-                alpha[2:] = alpha[2:] @ frame.unwhitener
-                out["alpha"] = alpha
-        return out
+        if "alpha" in values and training.covariates.columns:
+            alpha = np.array(values["alpha"])
+            if alpha.shape == (2 + len(training.covariates.columns),) and alpha.dtype.kind in "if":
+                return dict(values) | {"alpha": training.covariates.alpha_from_user(alpha)}
+        return dict(values)
 
     def _previous_mechanism(self) -> dict[str, Any]:
         """Starting values of the mechanism from the previous fit."""
@@ -169,18 +157,16 @@ class MARClassifier(Predictor):
 
     # Out of the fit.
 
-    def _set_fitted(self, fit: Fit, engine: Engine, training: Training, offset: float) -> None:
-        """Attributes that all estimators have; `offset` brings log-likelihoods to the user's axes."""
-        self._model, self._frame, self._theta = engine.model, engine.frame, fit.theta
-        sums = engine.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
+    def _set_fitted(self, fit: Fit, objective: Objective, training: Training) -> None:
+        """Attributes that all estimators have."""
+        engine, offset = objective.engine, objective.offset
+        self._model, self._frame, self._theta = objective.model, engine.frame, fit.theta
+        sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
         self._measure = vars(self)["uncertainty"]
-        self._columns = [] if training.covariates is None else training.covariates[1]
+        self._columns = training.covariates.columns
         self.mechanism_ = fit.mechanism
-        if fit.mechanism is not None and training.covariates is not None:
-            alpha, frame = np.array(fit.mechanism.alpha), training.covariates[0]
-            alpha[2:] = alpha[2:] @ frame.whitener
-            alpha[0] -= alpha[2:] @ frame.centre
-            self.mechanism_ = fit.mechanism.moved(alpha)
+        if fit.mechanism is not None:
+            self.mechanism_ = fit.mechanism.moved(training.covariates.alpha_to_user(fit.mechanism.alpha))
         if fit.mechanism is None and self.link is not None:
             # every row labelled: the maximum of the mechanism is that no label is ever missing
             none_lost = (-np.inf,) + (0.0,) * (1 + len(self._columns))
@@ -197,10 +183,10 @@ class MARClassifier(Predictor):
         self.trace_ = np.array(fit.trace) + offset
         self.converged_ = fit.converged
         self.n_iter_ = max(len(fit.trace) - 1, 1)
-        self.n_passes_ = engine.passes[0]
+        self.n_passes_ = objective.passes[0]
         self._fingerprint = Fingerprint(training.rows.moments)
         self._total_weight = engine.total_weight
-        self._tempering = engine.tempering
+        self._tempering = objective.tempering
 
     def _warn(self, fit: Fit, notes: list[str]) -> None:
         if not fit.converged:

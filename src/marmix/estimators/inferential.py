@@ -11,11 +11,11 @@ from marmix.arrays import brought_here, total
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
+from marmix.fitting import Objective
 from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
-from marmix.likelihood import ScoreModel
+from marmix.likelihood import Block, ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, posterior
-from marmix.rows import Engine, Piece
 from marmix.rows.checks import check_finite
 from marmix.rows.host import HostRows
 from marmix.streams import in_file
@@ -50,7 +50,7 @@ class InferentialClassifier(Described, MARClassifier):
         rows: HostRows = training.rows
         if in_file(rows.X) and rows.weight is not None and not np.all(rows.weight):
             raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
-        engine, mechanism = self._engine(training), self._mechanism_of_fit(training)
+        objective, mechanism = self._objective(training), self._mechanism_of_fit(training)
         own = Fingerprint(rows.moments)
         if not own.same(self._fingerprint):
             raise ValueError(
@@ -59,7 +59,7 @@ class InferentialClassifier(Described, MARClassifier):
         features = self._column_names()
         about = mechanism_parameters(mechanism, training.covariates, features)
         fitted = Fitted(
-            engine=engine,
+            objective=objective,
             theta=self._theta,
             mechanism=mechanism,
             parameters=self._parameters(features, about),
@@ -138,20 +138,19 @@ class InferentialClassifier(Described, MARClassifier):
             n = self._total_weight - (self._missing_weight if labelled_only else 0.0)
             return Counts(self.loglik_, size + own, n, np.nan if self._entropy is None else self._entropy)
         training = self._validated(X, y, sample_weight, reset=False)
-        engine = self._engine(training)
-        sums = engine.sums(self._theta, self._mechanism_of_fit(training))
-        offset = engine.total_weight * self._frame.log_det if self._model.joint else 0.0
-        entropy_sum = float(np.sum(engine.mapped(_entropy, self._model, self._theta)))
+        objective = self._objective(training)
+        engine = objective.engine
+        sums = objective.sums(self._theta, self._mechanism_of_fit(training))
+        entropy_sum = float(objective.total(_entropy, self._theta))
         n = float(engine.group_weight[:-1].sum()) if labelled_only else engine.total_weight
-        loglik = sums.ignorable + sums.missing + offset
+        loglik = sums.ignorable + sums.missing + objective.offset
         if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.n_rows:
             loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
         return Counts(loglik, size + own, n, entropy_sum)
 
-    def _engine(self, training: Training) -> Engine:
-        """Rows in the axes of the fit."""
-        engine: Engine = training.rows.engine(training.setting(self._frame, self._model, self._tempering))
-        return engine
+    def _objective(self, training: Training) -> Objective:
+        """The objective of the fit, over these rows."""
+        return training.objective(self._frame, self._model, self._tempering)
 
     def _numbered(self) -> "MARClassifier":
         """A copy whose classes are 0, 1, ... and whose features have no names, to be fitted to other rows."""
@@ -169,11 +168,11 @@ class InferentialClassifier(Described, MARClassifier):
         known = self.mechanism_
         if known is None or not np.isfinite(known.alpha[0]):
             return None
-        return known.moved(np.array(self._starting_values(training, {"alpha": known.alpha})["alpha"]))
+        return known.moved(training.covariates.alpha_from_user(known.alpha))
 
 
-def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:
+def _entropy(block: Block, model: ScoreModel, theta: Any) -> Any:
     """The entropy of the labels that are missing."""
-    x, labelled = piece.x, piece.cuts[-1]
-    h = entropy(posterior(model.scores(theta, x[:, labelled:]))).value
-    return total(h if piece.weight is None else h * piece.weight[labelled:])
+    labelled = block.cuts[-1]
+    h = entropy(posterior(model.scores(theta, block.x[:, labelled:]))).value
+    return total(h if block.weight is None else h * block.weight[labelled:])

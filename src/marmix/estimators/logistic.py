@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import silent
 from marmix.estimators.inferential import InferentialClassifier
 from marmix.estimators.validation import check_parameters
-from marmix.fitting.restarts import fit_logistic
+from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.inference import Parameters, logistic_parameters
 from marmix.rows import Frame
 from marmix.scores.linear import LinearScores
@@ -168,23 +167,21 @@ class MARLogisticRegression(InferentialClassifier):
         scale = np.where(sd > 0.0, sd, 1.0)
         model = LinearScores(len(sd), len(self.classes_), self.degree, float(self.C), training.mean, scale)
         frame = Frame(training.mean, np.diag(1.0 / scale))
-        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
-        fit = fit_logistic(
-            engine,
-            model,
-            self._mechanism(training),
-            values=self._starting_values(training, self._previous_fit(model) if self.warm_start else {}),
+        objective = training.objective(frame, model, float(self.mechanism_weight))
+        search = Search(
+            check_random_state(self.random_state),
+            self._starting_values(training, self._previous_fit(model) if self.warm_start else {}),
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=check_random_state(self.random_state),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
-        self._set_fitted(fit, engine, training, 0.0)
+        fit = fit_logistic(objective, self._mechanism(training), search)
+        self._set_fitted(fit, objective, training)
         coefficients = model.to_user(fit.theta)
         self.intercept_, self.coef_ = coefficients[:, 0], coefficients[:, 1:]
-        del engine
+        del objective
         self._warn(fit, [])
         self._set_transduction(training)
         return self

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import silent
 from marmix.estimators.inferential import InferentialClassifier
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
-from marmix.fitting.restarts import fit_mixture
+from marmix.fitting.restarts import Search, fit_mixture, silent
 from marmix.inference import Parameters, mixture_parameters
 from marmix.notes import covariance_notes
 from marmix.rows import Frame
@@ -206,27 +205,25 @@ class MARGaussianMixture(InferentialClassifier):
         model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
         labelled = training.rows.moments.labelled
         frame = starts.frame_of(model, training.mean, training.covariance, labelled, dependent is not None)
-        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
+        objective = training.objective(frame, model, float(self.mechanism_weight))
         if not values and isinstance(self.init, Mapping):
             values = dict(self.init)
-        fit = fit_mixture(
-            engine,
-            labelled,
-            self._mechanism(training),
-            solver=self.solver,
-            kmeans=self.init == "kmeans",
-            values=self._starting_values(training, values),
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=check_random_state(self.random_state),
-            names=self.classes_.tolist(),
+        search = Search(
+            check_random_state(self.random_state),
+            self._starting_values(training, values),
+            self.solver,
+            self.n_init,
+            self.max_iter,
+            self.tol,
+            self.init == "kmeans",
+            self.classes_.tolist(),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
-        self._set_fitted(fit, engine, training, engine.total_weight * frame.log_det)
+        fit = fit_mixture(objective, labelled, self._mechanism(training), search)
+        self._set_fitted(fit, objective, training)
         self._set_mixture(model, frame)
-        del engine
+        del objective
         pivots = model.structure.pivots(fit.theta.chol)
         self._warn(fit, list(covariance_notes(dependent, pivots, self.component_classes_.tolist(), self.reg_covar)))
         self._set_transduction(training)

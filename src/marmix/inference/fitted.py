@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
 from marmix.inference.parameters import Parameters
 from marmix.mechanism import Mechanism
-from marmix.rows import Engine, Frame, NumpyEngine
+from marmix.rows import Covariates, NumpyEngine
 
 # Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
 _FEW_ROWS, _FEW_LABELS = 10, 10
@@ -25,8 +26,8 @@ class Fitted:
 
     Parameters
     ----------
-    engine : Engine
-        The rows, in the axes of the fit.
+    objective : Objective
+        What was maximised, over the rows in the axes of the fit.
     theta, mechanism
         The fit; the mechanism in the axes of its covariates, None where there is none.
     parameters : Parameters
@@ -36,7 +37,7 @@ class Fitted:
     features : list of str
         Names of the features: the user's if `features_named`, else x0, x1, ...
     features_named : bool
-    covariates : Frame and list of columns, or None
+    covariates : Covariates
     estimator : MARClassifier
         The fitted estimator, with classes named 0, 1, ...: to be fitted again to other rows.
     X, z, weight : arrays
@@ -50,14 +51,14 @@ class Fitted:
         Turns rows to predict into an array, with the estimator's own checks.
     """
 
-    engine: Engine
+    objective: Objective
     theta: Any
     mechanism: Mechanism | None
     parameters: Parameters
     classes: NDArray[Any]
     features: list[str]
     features_named: bool
-    covariates: tuple[Frame, list[int]] | None
+    covariates: Covariates
     estimator: Any
     X: NDArray[Any]
     z: NDArray[Any]
@@ -70,7 +71,7 @@ class Fitted:
     @cached_property
     def information(self) -> Information:
         """What the rows say of the parameters."""
-        return Information(self.engine, self.theta, self.mechanism)
+        return Information(self.objective, self.theta, self.mechanism)
 
     @property
     def coordinates(self) -> Coordinates:
@@ -109,7 +110,7 @@ class Fitted:
     @property
     def tempered(self) -> bool:
         """Whether the mechanism entered with another weight than one."""
-        return self.mechanism is not None and self.engine.tempering != 1.0
+        return self.mechanism is not None and self.objective.tempering != 1.0
 
     @property
     def described(self) -> str:
@@ -118,7 +119,7 @@ class Fitted:
         parts = [
             f"{params['covariance_type']} covariance" if "covariance_type" in params else f"degree {params['degree']}"
         ]
-        if not self.engine.model.joint:
+        if not self.objective.model.joint:
             several = "coefficients of the classes sum to zero"
             parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
         if self.mechanism is None:
@@ -140,13 +141,13 @@ class Fitted:
         labels = np.array([w[self.z == k].sum() for k in range(len(self.classes))])
         if labels.min() < _FEW_LABELS:
             return f"{labels.min():.0f} labelled rows of class {self.classes[labels.argmin()]}"
-        if not self.engine.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
+        if not self.objective.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
             return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
         return None
 
     def require_memory(self, what: str) -> None:
         """Refuse what needs the rows in one order where they stay in a file."""
-        if not isinstance(self.engine, NumpyEngine):
+        if not isinstance(self.objective.engine, NumpyEngine):
             raise ValueError(f"{what} needs the rows in memory: pass np.array(X), or a sample of the rows.")
 
     def require_mechanism(self, what: str) -> Mechanism:

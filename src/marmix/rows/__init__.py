@@ -1,7 +1,6 @@
-"""Engines hold the rows, map the block function over them and add. The data decide which engine that is."""
+"""Where rows are, and how to map over them. The data decide which engine holds them."""
 
-from marmix.rows.engine import Covariates, Engine, Frame, Piece, Sample, Setting, block_rows
-from marmix.rows.files import FileEngine
-from marmix.rows.memory import NumpyEngine
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, block_rows
+from marmix.rows.host import FileEngine, NumpyEngine
 
-__all__ = ["Covariates", "Engine", "FileEngine", "Frame", "NumpyEngine", "Piece", "Sample", "Setting", "block_rows"]
+__all__ = ["NO_COVARIATES", "Covariates", "Engine", "FileEngine", "Frame", "NumpyEngine", "block_rows"]

@@ -10,7 +10,9 @@ Without a `distributed.Client` Dask's own scheduler computes the partitions into
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import count
+from operator import add
 from typing import Any
 from uuid import uuid4
 
@@ -25,13 +27,12 @@ from sklearn.utils.validation import validate_data
 
 from marmix.arrays import Array, on_cluster
 from marmix.labels import choose_classes, number_labels
-from marmix.likelihood import ScoreModel, Sums
-from marmix.mechanism import Mechanism
+from marmix.likelihood import Block, ScoreModel
 from marmix.mechanism.measures import entropy, posterior
 from marmix.moments import GroupMoments, merged
-from marmix.rows import Engine, NumpyEngine, Piece, Setting
+from marmix.rows import NO_COVARIATES, Covariates, Engine, Frame, NumpyEngine
 from marmix.rows.checks import check_lengths, check_table, check_weighted_classes
-from marmix.rows.holders import Crew
+from marmix.rows.holders import Crew, Shared
 from marmix.rows.host import MANY_ROWS
 from marmix.workers import available
 
@@ -42,50 +43,49 @@ _JOINED = 2**16
 class ClusterEngine(Engine):
     """Rows that the workers of a cluster hold, numbered by a `Crew`."""
 
-    def __init__(self, crew: Crew, setting: Setting):
-        super().__init__(setting)
-        self._crew = crew
-        entered = crew.call("enter", setting, step=True)
+    def __init__(self, crew: Crew, frame: Frame, covariates: Covariates):
+        super().__init__(frame, covariates)
+        self._crew, self._keys = crew, count()
+        entered = crew.call("enter", frame, covariates, step=True)
         self._runs = list(entered)
-        self._counts, weights, second = (list(each) for each in zip(*entered.values(), strict=True))
+        self._counts, weights = (list(values) for values in zip(*entered.values(), strict=True))
         self.counts, self.group_weight = np.sum(self._counts, axis=0), np.sum(weights, axis=0)
-        self.second = None if second[0] is None else np.sum(second, axis=0)
 
-    def parts(self, theta: Any, mechanism: Mechanism | None, ignorable: bool) -> list[Sums]:
-        return list(self._crew.call("parts", theta, mechanism, ignorable, self.tempering).values())
+    def shared(self, value: Any) -> Shared:
+        key = Shared(next(self._keys))
+        self._crew.call("share", key.key, value, step=True)
+        return key
 
-    def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return [one for own in self._crew.call("mapped", function, *args).values() for one in own]
+    def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
+        return [part for parts in self._crew.call("map", function, width, *args).values() for part in parts]
+
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        return reduce(add, self._crew.call("total", function, width, *args).values())
 
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         """Rows by their places, which ascend."""
         ends = np.cumsum(self._counts, axis=0)
         first = ends - self._counts
-        split = [np.split(own, np.searchsorted(own, ends[:-1, k])) for k, own in enumerate(places)]
-        own = {i: [split[k][j] - first[j, k] for k in range(len(places))] for j, i in enumerate(self._runs)}
-        found = list(self._crew.call("select", own=own).values())
-        at = [np.cumsum([0, *map(len, own[i])]) for i in self._runs]
-        runs = [(j, slice(*at[j][k : k + 2])) for k in range(len(places)) for j in range(len(found))]
+        split = [np.split(group, np.searchsorted(group, ends[:-1, k])) for k, group in enumerate(places)]
+        by_run = {i: [split[k][j] - first[j, k] for k in range(len(places))] for j, i in enumerate(self._runs)}
+        parts = list(self._crew.call("select", own=by_run).values())
+        at = [np.cumsum([0, *map(len, by_run[i])]) for i in self._runs]
+        runs = [(j, slice(*at[j][k : k + 2])) for k in range(len(places)) for j in range(len(parts))]
 
-        def sorted_rows(part: int) -> Any:
-            if found[0][part] is None:
+        def sorted_rows(item: int) -> Any:
+            if parts[0][item] is None:
                 return None
-            return np.concatenate([found[j][part][..., run] for j, run in runs], axis=-1)
+            return np.concatenate([parts[j][item][..., run] for j, run in runs], axis=-1)
 
         return sorted_rows(0), sorted_rows(1), sorted_rows(2)
 
-    def holding(self, x: Array, cuts: NDArray[np.integer], weight: Array, covariates: Array | None) -> NumpyEngine:
-        workers = available() if x.shape[1] >= MANY_ROWS else 1
-        return NumpyEngine.sorted_rows(self.setting, x, cuts, weight, covariates, workers)
+    def holding(self, block: Block) -> NumpyEngine:
+        workers = available() if block.x.shape[1] >= MANY_ROWS else 1
+        return NumpyEngine.of_block(block, self.frame, self.covariates, workers)
 
     def release(self) -> None:
         """Let the rows go, before nothing refers to them."""
         self._crew.release()
-
-    def alone(self) -> "ClusterEngine":
-        other = copy(self)
-        other.tempering = 1.0
-        return other
 
 
 class ClusterRows:
@@ -149,28 +149,29 @@ class ClusterRows:
             raise ValueError(wrong)
         raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
-    def engine(self, setting: Setting) -> ClusterEngine:
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> ClusterEngine:
         """The rows in the axes of a fit."""
         crew, self._crew = self._loaded_crew(), None
-        self._engine = ClusterEngine(crew, setting)
+        self._engine = ClusterEngine(crew, frame, covariates)
         return self._engine
 
     def imputed(self, classifier: Any) -> tuple[Any, float]:
         """Labels of all rows, a lazy Dask array, and the entropy of those that are imputed; the rows are then let go."""
         engine = self._engine
         if engine is None or engine.frame is not classifier._frame:
-            engine = self.engine(Setting(classifier._frame, classifier._model))
-        uncertain = engine.mapped(_entropy, classifier._model, classifier._theta)
+            engine = self.engine(classifier._frame)
+        width = classifier._model.values_per_row()
+        uncertain = engine.map(_entropy, classifier._model, classifier._theta, width=width)
         engine.release()
         self._engine = None
         return _labels(classifier, self._x, self._y, self._coded, self._lengths), float(np.sum(uncertain))
 
 
-def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> float:
+def _entropy(block: Block, model: ScoreModel, theta: Any) -> float:
     """The entropy of the labels that are missing."""
-    labelled = piece.cuts[-1]
-    h = entropy(posterior(model.scores(theta, piece.x[:, labelled:]))).value
-    return float(h.sum() if piece.weight is None else h @ piece.weight[labelled:])
+    labelled = block.cuts[-1]
+    h = entropy(posterior(model.scores(theta, block.x[:, labelled:]))).value
+    return float(h.sum() if block.weight is None else h @ block.weight[labelled:])
 
 
 # From collections to partitions, and back.

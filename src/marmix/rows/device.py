@@ -4,7 +4,7 @@ Only the parameters go to the device and only the sums come back, once a pass ea
 """
 
 from collections.abc import Callable
-from functools import cache, cached_property, reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, ones_beside, to_host
-from marmix.likelihood import Block, Sums, block_sums
-from marmix.mechanism import Mechanism
+from marmix.arrays import Array, like, namespace, on_device, to_host
+from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
-from marmix.rows.engine import Engine, Piece, Sample, Setting
-from marmix.rows.memory import NumpyEngine
-from marmix.scores.covariance import Moments
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame
+from marmix.rows.host import NumpyEngine
 
 # Values that a block may take of each array computed from it: enough to fill a large card, small beside its memory.
 _BLOCK_VALUES = 2**26
@@ -28,9 +26,9 @@ _HOST_ROWS = 2**15
 _SINGLE = 1e-6
 
 
-def device_blocks(n: int, p: int) -> list[slice]:
-    """Blocks of n rows with p features each."""
-    size = max(4096, _BLOCK_VALUES // p // 4096 * 4096)
+def device_blocks(n: int, width: int) -> list[slice]:
+    """Blocks of n rows, of each of which `width` values are held together."""
+    size = max(4096, _BLOCK_VALUES // width // 4096 * 4096)
     return [slice(a, min(a + size, n)) for a in range(0, n, size)]
 
 
@@ -44,13 +42,15 @@ class DeviceEngine(Engine):
     cuts : integer array of shape (K + 1,)
         Class k holds the columns ``cuts[k]:cuts[k + 1]``, the unlabelled follow.
     weight : array of shape (n,) or None
-    covariates : array of shape (L, n) or None
-    setting : Setting
+    v : array of shape (L, n) or None
+        The covariates.
+    frame : Frame
+    covariates : Covariates
     """
 
-    def __init__(self, x: Any, cuts: NDArray[np.integer], weight: Any, covariates: Any, setting: Setting):
-        super().__init__(setting)
-        self.x, self.cuts, self.weight, self.covariates = x, cuts, weight, covariates
+    def __init__(self, x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, frame: Frame, covariates: Covariates):
+        super().__init__(frame, covariates)
+        self.x, self.cuts, self.weight, self.v, self.place = x, cuts, weight, v, x[:, :0]
         self.resolution = 0.0 if x.dtype == namespace(x).float64 else _SINGLE
         ends = [*cuts.tolist(), x.shape[1]]
         self.counts = np.diff(ends)
@@ -59,49 +59,28 @@ class DeviceEngine(Engine):
             xp = namespace(x)
             groups = [xp.sum(weight[a:b], dtype=xp.float64) for a, b in pairwise(ends)]
             self.group_weight = to_host(xp.stack(groups)).astype(float)
-        self.second = self.second_moment()
 
-    def _pieces(self) -> list[Piece]:
+    def _blocks(self, width: int) -> list[Block]:
         out = []
-        for rows in device_blocks(self.x.shape[1], self.model.n_features()):
+        for rows in device_blocks(self.x.shape[1], width):
             cuts = np.clip(self.cuts - rows.start, 0, rows.stop - rows.start).tolist()
             weight = None if self.weight is None else self.weight[rows]
-            covariates = None if self.covariates is None else self.covariates[:, rows]
-            out.append(Piece(self.x[:, rows], cuts, weight, covariates))
+            out.append(Block(self.x[:, rows], cuts, weight, None if self.v is None else self.v[:, rows]))
         return out
 
-    def parts(self, theta: Any, mechanism: Mechanism | None, ignorable: bool) -> list[Sums]:
-        prepared = like(self.model.prepare(theta), self.x)
-        return [fetched(self._sums_there(prepared, mechanism, ignorable), self.x)]
+    def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
+        return [fetched(function(block, *args), self.x) for block in self._blocks(width)]
 
-    def _sums_there(self, prepared: Any, mechanism: Mechanism | None, ignorable: bool) -> Sums:
-        """The sums over all rows, on the device; by the fused kernel where there is one for them."""
-        fused = _fused(self.x)
-        if fused is not None and fused.supports(self.model, mechanism, self.x):
-            with fused.torch.cuda.device(self.x.device):
-                found: Sums = fused.fused_sums(
-                    self.x, self.cuts.tolist(), self.weight, self.model, prepared, mechanism, ignorable, self.tempering
-                )
-            return found
-        return self.plain_sums(prepared, mechanism, ignorable)
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        return fetched(self.total_there(function, *args, width=width), self.x)
 
-    def plain_sums(self, prepared: Any, mechanism: Mechanism | None, ignorable: bool) -> Sums:
-        """The sums over all rows, on the device, by array operations alone."""
-        return reduce(add, (self._piece_sums(piece, prepared, mechanism, ignorable) for piece in self._pieces()))
-
-    def _piece_sums(self, piece: Piece, prepared: Any, mechanism: Mechanism | None, ignorable: bool) -> Sums:
-        phi = ones_beside(piece.x, self.model.n_features())
-        phi[1 : 1 + piece.x.shape[0], :] = piece.x
-        self.model.fill(phi)
-        block = Block(phi, piece.cuts, piece.weight, piece.covariates)
-        return block_sums(block, self.model, prepared, mechanism, ignorable, self.tempering)
-
-    def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return [_on_host(function(piece, *args)) for piece in self._pieces()]
+    def total_there(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        """`total` with what it returns left on the device."""
+        return reduce(add, (function(block, *args) for block in self._blocks(width)))
 
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         xp = namespace(self.x)
-        columns = np.concatenate([a + own for a, own in zip(self.cuts, places, strict=True)])
+        columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
         index = xp.asarray(columns, device=self.x.device)
 
         def chosen(array: Any) -> Array | None:
@@ -109,57 +88,39 @@ class DeviceEngine(Engine):
 
         x = chosen(self.x)
         assert x is not None
-        return x, chosen(self.weight), chosen(self.covariates)
+        return x, chosen(self.weight), chosen(self.v)
 
-    def holding(self, x: Array, cuts: NDArray[np.integer], weight: Array, covariates: Array | None) -> Engine:
-        if x.shape[1] <= _HOST_ROWS:
-            return NumpyEngine.sorted_rows(self.setting, x, cuts, weight, covariates)
-        there = None if covariates is None else like(covariates, self.x)
-        return DeviceEngine(like(x, self.x), cuts, like(weight, self.x), there, self.setting)
-
-    def alone(self) -> "DeviceEngine":
-        other = DeviceEngine.__new__(DeviceEngine)
-        other.__dict__.update(self.__dict__)
-        other.tempering = 1.0
-        return other
+    def holding(self, block: Block) -> Engine:
+        if block.x.shape[1] <= _HOST_ROWS:
+            return NumpyEngine.of_block(block, self.frame, self.covariates)
+        x, w, v = (None if part is None else like(part, self.x) for part in (block.x, block.weight, block.covariates))
+        return DeviceEngine(x, np.array(block.cuts), w, v, self.frame, self.covariates)
 
 
-@cache
-def _kernels() -> Any:
-    try:
-        from marmix.rows import fused
-    except ImportError:  # no Triton
-        return None
-    return fused
+def fetched(answer: Any, array: Any) -> Any:
+    """An array or nested tuples of arrays on the device of `array`, brought to the host in one transfer."""
+    xp, parts = namespace(array), list[Any]()
 
+    def collect(part: Any) -> None:
+        if isinstance(part, tuple):
+            for one in part:
+                collect(one)
+        elif on_device(part):
+            parts.append(xp.astype(xp.reshape(part, (-1,)), xp.float64))
 
-def _fused(x: Any) -> Any:
-    """The fused kernels, where x is on a CUDA device of torch and Triton is installed."""
-    return _kernels() if getattr(x, "is_cuda", False) else None
+    collect(answer)
+    values = (
+        iter(np.split(to_host(xp.concat(parts)), np.cumsum([part.shape[0] for part in parts[:-1]])))
+        if parts
+        else iter(())
+    )
 
+    def restored(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return type(part)(*map(restored, part))
+        return next(values).reshape(tuple(part.shape)) if on_device(part) else part
 
-def fetched(sums: Sums, array: Any) -> Sums:
-    """Sums on the device `array` is on, brought to the host in one transfer."""
-    xp = namespace(array)
-    moments = sums.moments.by_component
-    parts = [sums.ignorable, sums.missing, sums.shape, sums.share, sums.alpha, moments]
-    flat = xp.concat([_flat(part, xp, array) for part in parts])
-    values = to_host(flat)
-    alpha = len(values) - 4 - int(np.prod(moments.shape))
-    by_component = values[4 + alpha :].reshape(tuple(moments.shape))
-    return Sums(values[0], values[1], Moments(by_component), values[4 : 4 + alpha], values[2], values[3])
-
-
-def _flat(part: Any, xp: Any, array: Any) -> Any:
-    if isinstance(part, float):
-        return xp.full((1,), part, dtype=xp.float64, device=array.device)
-    return xp.astype(xp.reshape(part, (-1,)), xp.float64)
-
-
-def _on_host(answer: Any) -> Any:
-    if isinstance(answer, Sample):
-        return Sample(_on_host(answer.drivers), answer.labelled, _on_host(answer.weight))
-    return answer if answer is None else to_host(answer)
+    return restored(answer)
 
 
 class DeviceRows:
@@ -247,18 +208,16 @@ class DeviceRows:
         found: tuple[Any, float] = classifier._imputed(self.X, self.z, self.weight)
         return found
 
-    def engine(self, setting: Setting) -> DeviceEngine:
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> DeviceEngine:
         """The rows in the axes of a fit."""
         xp, n, d = namespace(self.X), self._n, self.X.shape[1]
         place: dict[str, Any] = {"dtype": self._dtype, "device": self.X.device}
         x = xp.empty((d, n), **place)
-        v = None if setting.covariates is None else xp.empty((len(setting.covariates[1]), n), **place)
+        v = xp.empty((len(covariates.columns), n), **place) if covariates.columns else None
         for rows in device_blocks(n, d):
             X = xp.astype(xp.take(self.X, self._order[rows], axis=0), self._double)
-            x[:, rows] = xp.astype(setting.frame.enter(X), self._dtype)
-            if setting.covariates is not None and v is not None:
-                axes, columns = setting.covariates
-                index = xp.asarray(np.array(columns), device=self.X.device)
-                v[:, rows] = xp.astype(axes.enter(xp.take(X, index, axis=1)), self._dtype)
+            x[:, rows] = xp.astype(frame.enter(X), self._dtype)
+            if v is not None:
+                v[:, rows] = xp.astype(covariates.enter(X), self._dtype)
         w = None if self.weight is None else xp.astype(xp.take(self.weight, self._order[:n], axis=0), self._dtype)
-        return DeviceEngine(x, self.cuts, w, v, setting)
+        return DeviceEngine(x, self.cuts, w, v, frame, covariates)
