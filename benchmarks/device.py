@@ -73,7 +73,7 @@ def simulated(n, d, classes, seed=0):
 
 def objective_of(X, z, classes):
     """Rows and starting values as a fit has them."""
-    rows = DeviceRows(X, z, None, classes, False)
+    rows = DeviceRows(X).with_labels(z)
     model = GaussianScores(structure("full", X.shape[1]), [1] * classes, 1e-6)
     frame = frame_of(model, *rows.moments.overall(), rows.moments.labelled, singular=False)
     return Objective(rows.engine(frame), model), labelled_start(model, frame, rows.moments.labelled)

@@ -158,7 +158,7 @@ def test_rows_that_one_worker_has_are_shared_with_the_others(client, rows):
     X, y = lazy(rows[0], (500,) * 10), lazy(rows[1], (500,) * 10)
     first = next(iter(client.nthreads()))
     held = client.persist([X, y], workers=[first], allow_other_workers=False)
-    taken = cluster.ClusterRows.of(MARGaussianMixture(), *held, None, True)
+    taken = cluster.ClusterRows(held[0]).with_labels(held[1])
     assert sorted(len(holder.runs) for holder in taken._crew._holders) == [5, 5]
 
 

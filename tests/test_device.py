@@ -45,7 +45,8 @@ def there(request):
 
 def objective_there(problem, there):
     p = problem
-    rows = DeviceRows(there(p.X), there(p.z), None if p.weight is None else there(p.weight), p.model.n_classes, False)
+    weight = None if p.weight is None else there(p.weight)
+    rows = DeviceRows(there(p.X)).with_labels(there(p.z), weight, classes=np.arange(p.model.n_classes))
     return Objective(rows.engine(p.engine.frame), p.model)
 
 

@@ -2,41 +2,29 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from marmix.arrays import Array, brought_here, detached, in_double, like, namespace, on_cluster, on_device, to_host
+from marmix.arrays import Array
 from marmix.estimators.prediction import Predictor
 from marmix.estimators.validation import check_width, feature_columns
 from marmix.fitting import Fit, Objective
 from marmix.inference import Fingerprint
-from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.notes import BoundaryWarning, mechanism_notes
-from marmix.rows import Covariates, Frame
-from marmix.rows.checks import (
-    check_lengths,
-    check_table,
-    check_weighted_classes,
-    file_weights,
-    refuse_negative,
-    refuse_sparse,
-    weighted_rows,
-)
-from marmix.rows.device import DeviceRows
-from marmix.rows.host import HostRows
-from marmix.streams import in_file, opened
+from marmix.rows import Covariates, Frame, rows_of
 
 
 class Training(NamedTuple):
     """Validated rows, and what a first look at them has shown."""
 
-    rows: Any  # HostRows, DeviceRows or ClusterRows
+    rows: Any  # Rows
     names: list[str]
     mean: Array
     covariance: Array
@@ -45,22 +33,6 @@ class Training(NamedTuple):
     def objective(self, frame: Frame, model: ScoreModel, tempering: float) -> Objective:
         """What a fit of the model in these axes maximises."""
         return Objective(self.rows.engine(frame, self.covariates), model, tempering)
-
-
-def device_weights(X: Any, sample_weight: Any) -> Any:
-    """Weights of rows on a device, checked, in double precision beside them."""
-    if not on_device(sample_weight):
-        sample_weight = like(np.array(sample_weight, dtype=float), in_double(X[:0, :]))
-    xp, weight = namespace(sample_weight), in_double(detached(sample_weight))
-    if tuple(weight.shape) != (X.shape[0],):
-        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {tuple(weight.shape)}.")
-    low, high = to_host(xp.stack([xp.min(weight), xp.max(weight)]))
-    if not np.isfinite([low, high]).all():
-        raise ValueError("Input sample_weight contains NaN or infinity.")
-    refuse_negative(low)
-    if high == 0.0:
-        raise ValueError("every sample_weight is zero: no row counts.")
-    return weight
 
 
 class MARClassifier(Predictor):
@@ -74,7 +46,14 @@ class MARClassifier(Predictor):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """The rows, checked; `reset` is False where they are those of the previous fit."""
-        rows = self._rows(X, y, sample_weight, reset)
+        rows = rows_of(X, partial(validate_data, self, reset=reset)).with_labels(
+            y,
+            sample_weight,
+            named=self.classes,
+            classes=None if reset else self.classes_,
+            single=self.precision == "single",
+        )
+        self.classes_ = rows.classes
         check_width(self.n_features_in_, self.get_params().get("covariance_type", "diag"))
         names = self._column_names()
         mean, covariance = rows.moments.overall()
@@ -83,53 +62,6 @@ class MARClassifier(Predictor):
         columns = feature_columns(self.mechanism_features, names) if reset else self._columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, covariance)
         return Training(rows, names, mean, covariance, covariates)
-
-    def _rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
-        """The rows where they are: on the host, on a device or on a cluster."""
-        X, y, sample_weight = detached(opened(X)), opened(y, "y"), opened(sample_weight, "sample_weight")
-        refuse_sparse(X)
-        if on_cluster(X):
-            from marmix.rows.cluster import ClusterRows
-
-            return ClusterRows.of(self, X, y, sample_weight, reset)
-        if on_device(X):
-            return self._device_rows(X, y, sample_weight, reset)
-        y, sample_weight = brought_here("the fit", y, sample_weight)
-        if in_file(X):
-            check_table(X)
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        else:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
-        z = self._numbers(y, reset)
-        check_lengths(X, z)
-        named, labels_in_file = self.classes_ if reset else self.classes_[:0], isinstance(y, np.memmap)
-        if in_file(X):
-            weight = file_weights(X, z, sample_weight, named)
-            return HostRows(X, z, X, z, weight, None, len(self.classes_), labels_in_file)
-        counted, labels, weight = weighted_rows(X, z, sample_weight, named)
-        kept = None if len(counted) == len(X) else np.flatnonzero(np.asarray(sample_weight) > 0)
-        return HostRows(X, z, counted, labels, weight, kept, len(self.classes_), False)
-
-    def _numbers(self, y: Any, reset: bool) -> Any:
-        """The numbers of the classes, -1 where a label is missing; `reset` finds the classes."""
-        if not reset:
-            return number_device_labels(y, self.classes_) if on_device(y) else number_labels(y, self.classes_)
-        z, self.classes_ = encode_device_labels(y, self.classes) if on_device(y) else encode_labels(y, self.classes)
-        return z
-
-    def _device_rows(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> DeviceRows:
-        check_table(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        xp, z = namespace(X), self._numbers(y, reset)
-        check_lengths(X, z)
-        z = xp.asarray(z, device=X.device)
-        weight = None
-        if sample_weight is not None:
-            weight = device_weights(X, sample_weight)
-        rows = DeviceRows(X, z, weight, len(self.classes_), self.precision == "single")
-        if reset:
-            check_weighted_classes(self.classes_, rows.moments.weight[:-1] > 0.0)
-        return rows
 
     def _mechanism(self, training: Training) -> Mechanism | None:
         """The mechanism to be fitted, None where there is none to fit."""
@@ -186,6 +118,7 @@ class MARClassifier(Predictor):
         self.n_passes_ = objective.passes[0]
         self._fingerprint = Fingerprint(training.rows.moments)
         self._total_weight = engine.total_weight
+        self._entropy = None if training.rows.labels_in_file else objective.entropy(fit.theta)
         self._tempering = objective.tempering
 
     def _warn(self, fit: Fit, notes: list[str]) -> None:
@@ -201,9 +134,10 @@ class MARClassifier(Predictor):
             warnings.warn(" ".join(self.notes_), BoundaryWarning, stacklevel=3)
 
     def _set_transduction(self, training: Training) -> None:
-        """Impute the labels, and sum the entropy of what is imputed."""
-        imputed, self._entropy = training.rows.imputed(self)
-        self._missing_weight = float(training.rows.moments.weight[-1])
+        """Impute the labels, and let the rows go."""
+        rows = training.rows
+        self._missing_weight = float(rows.moments.weight[-1])
         self.__dict__.pop("transduction_", None)
-        if imputed is not None:
-            self.transduction_ = imputed
+        if not rows.labels_in_file:
+            self.transduction_ = self._imputed(rows, rows.codes)
+        rows.release()

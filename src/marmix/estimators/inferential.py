@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import brought_here, total
+from marmix.arrays import brought_here
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
 from marmix.fitting import Objective
 from marmix.inference import Counts, Fingerprint, Fitted, Imputations, Inference, Parameters, mechanism_parameters
-from marmix.likelihood import Block, ScoreModel
 from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import entropy, posterior
+from marmix.rows import HostRows
 from marmix.rows.checks import check_finite
-from marmix.rows.host import HostRows
-from marmix.streams import in_file
 from marmix.workers import one_thread
 
 
@@ -48,7 +45,7 @@ class InferentialClassifier(Described, MARClassifier):
         X, y, sample_weight = brought_here("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows: HostRows = training.rows
-        if in_file(rows.X) and rows.weight is not None and not np.all(rows.weight):
+        if rows.in_file and rows.weight is not None and not np.all(rows.weight):
             raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
         objective, mechanism = self._objective(training), self._mechanism_of_fit(training)
         own = Fingerprint(rows.moments)
@@ -81,7 +78,7 @@ class InferentialClassifier(Described, MARClassifier):
 
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, their values looked at."""
-        X = self._checked(X)
+        X = self._rows_of(X).X
         check_finite(X, self._column_names())
         return X
 
@@ -141,12 +138,11 @@ class InferentialClassifier(Described, MARClassifier):
         objective = self._objective(training)
         engine = objective.engine
         sums = objective.sums(self._theta, self._mechanism_of_fit(training))
-        entropy_sum = float(objective.total(_entropy, self._theta))
         n = float(engine.group_weight[:-1].sum()) if labelled_only else engine.total_weight
         loglik = sums.ignorable + sums.missing + objective.offset
         if known is not None and not np.isfinite(known.alpha[0]) and engine.labelled < engine.n_rows:
             loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
-        return Counts(loglik, size + own, n, entropy_sum)
+        return Counts(loglik, size + own, n, objective.entropy(self._theta))
 
     def _objective(self, training: Training) -> Objective:
         """The objective of the fit, over these rows."""
@@ -169,10 +165,3 @@ class InferentialClassifier(Described, MARClassifier):
         if known is None or not np.isfinite(known.alpha[0]):
             return None
         return known.moved(training.covariates.alpha_from_user(known.alpha))
-
-
-def _entropy(block: Block, model: ScoreModel, theta: Any) -> Any:
-    """The entropy of the labels that are missing."""
-    labelled = block.cuts[-1]
-    h = entropy(posterior(model.scores(theta, block.x[:, labelled:]))).value
-    return total(h if block.weight is None else h * block.weight[labelled:])

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array, like
+from marmix.arrays import Array, like, total
 from marmix.likelihood import Block, ScoreModel, Sums, block_sums
 from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import posterior
+from marmix.mechanism.measures import entropy, posterior
 from marmix.rows import Engine
 from marmix.scores.covariance import Moments
 
@@ -89,6 +89,10 @@ class Objective:
         """The objective at parameters with these sums."""
         return sums.ignorable + self.tempering * sums.missing - self.model.penalty(theta)
 
+    def entropy(self, theta: Any) -> float:
+        """The entropy of the labels that are missing."""
+        return float(self.total(_entropy, theta))
+
     def thinned(self, rows: int) -> "Objective":
         """The objective of about that many rows, which stand for all of them."""
         return Objective(self.engine.thinned(rows), self.model, self.tempering)
@@ -112,6 +116,12 @@ class Objective:
 
 def _second_moment(block: Block, model: ScoreModel) -> Any:
     return model.second_moment(block.x, block.weight)
+
+
+def _entropy(block: Block, model: ScoreModel, theta: Any) -> Any:
+    labelled = block.cuts[-1]
+    h = entropy(posterior(model.scores(theta, block.x[:, labelled:]))).value
+    return total(h if block.weight is None else h * block.weight[labelled:])
 
 
 def _drivers(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, on_device, to_host
+from marmix.arrays import Array, detached, in_double, like, namespace, on_device, on_host, to_host
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
-from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame
+from marmix.rows.checks import check_lengths, check_weighted_classes, refuse_negative
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, encoded, refuse_out
 from marmix.rows.host import NumpyEngine
+from marmix.streams import opened
 
 # Values that a block may take of each array computed from it: enough to fill a large card, small beside its memory.
 _BLOCK_VALUES = 2**26
@@ -123,32 +125,59 @@ def fetched(answer: Any, array: Any) -> Any:
     return restored(answer)
 
 
-class DeviceRows:
-    """Rows of a fit as the user has them on a device.
+class DeviceRows(Rows):
+    """Rows on a device, in the user's array; labels and weights are beside them."""
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    z : integer array of shape (n,) on the same device
-        Class of each row, -1 where missing.
-    weight : array of shape (n,) on the same device, or None
-    n_classes : int
-    single : bool
-        Whether to compute in single precision.
-    """
-
-    def __init__(self, X: Any, z: Any, weight: Any, n_classes: int, single: bool):
-        xp = namespace(X)
-        self.X, self.z, self.weight, self.n_classes = X, z, weight, n_classes
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "DeviceRows":
+        y, sample_weight = opened(y, "y"), opened(sample_weight, "sample_weight")
+        xp, X = namespace(self.X), self.X
+        codes, self.classes = encoded(y, named, classes)
+        self.codes = self._beside(codes)
+        self.weight = None if sample_weight is None else _checked_weights(X, sample_weight)
         self._double, self._dtype = xp.float64, xp.float32 if single else xp.float64
+        n_classes = len(self.classes)
         kind = xp.int8 if n_classes < 126 else xp.int64
-        group = xp.where(z < 0, xp.asarray(n_classes, dtype=kind, device=X.device), xp.astype(z, kind))
-        if weight is not None:  # rows of weight zero come last, and do not count
-            group = xp.where(weight > 0, group, xp.asarray(n_classes + 1, dtype=kind, device=X.device))
+        group = xp.where(
+            self.codes < 0, xp.asarray(n_classes, dtype=kind, device=X.device), xp.astype(self.codes, kind)
+        )
+        if self.weight is not None:  # rows of weight zero come last, and do not count
+            group = xp.where(self.weight > 0, group, xp.asarray(n_classes + 1, dtype=kind, device=X.device))
         self._order = xp.argsort(group, stable=True)
         counts = to_host(xp.stack([xp.count_nonzero(group == k) for k in range(n_classes + 1)]))
         self._n = int(counts.sum())
         self.cuts = np.concatenate([[0], np.cumsum(counts[:-1])])
+        if classes is None:
+            check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
+        return self
+
+    def _beside(self, codes: Any) -> Any:
+        check_lengths(self.X, codes)
+        return namespace(self.X).asarray(codes, device=self.X.device)
+
+    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+        return self._beside(encoded(opened(y, "y"), None, classes)[0])
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        refuse_out(out)
+        xp, X = namespace(self.X), self.X
+        if not bool(xp.all(xp.isfinite(X))):
+            raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
+        parts = [
+            function(in_double(X[rows, :]), *(values[rows] for values in beside))
+            for rows in device_blocks(X.shape[0], 4 * X.shape[1])
+        ]
+        return np.concatenate(parts) if on_host(parts[0]) else xp.concat(parts)
 
     def _blocks(self) -> list[slice]:
         """Runs of sorted rows, none of which crosses from one group to the next."""
@@ -159,8 +188,7 @@ class DeviceRows:
         return runs
 
     @cached_property
-    def moments(self) -> GroupMoments:
-        """Moments of each class and of the unlabelled."""
+    def moments(self) -> GroupMoments:  # type: ignore[override]
         return merged(self._block_moments(rows) for rows in self._blocks())
 
     def _block_moments(self, rows: slice) -> GroupMoments:
@@ -179,21 +207,14 @@ class DeviceRows:
             x = x - mean
             scatter = (x * w[:, None]).T @ x
         values = to_host(xp.concat([mass, mean, xp.reshape(scatter, (d * d,))]))
-        out = GroupMoments(
-            np.zeros(self.n_classes + 1), np.zeros((self.n_classes + 1, d)), np.zeros((self.n_classes + 1, d, d))
-        )
+        groups = len(self.cuts)
+        out = GroupMoments(np.zeros(groups), np.zeros((groups, d)), np.zeros((groups, d, d)))
         k = int(np.searchsorted(self.cuts, rows.start, side="right")) - 1
         out.weight[k] = values[0]
         out.mean[k], out.scatter[k] = values[1 : 1 + d], values[1 + d :].reshape(d, d)
         return out
 
-    @property
-    def any_missing(self) -> bool:
-        """Whether some row has no label."""
-        return bool(self.cuts[-1] < self._n)
-
     def check_finite(self, names: list[str]) -> None:
-        """Refuse features that are not finite, by name."""
         xp = namespace(self.X)
         bad = to_host(xp.any(~xp.isfinite(self.X), axis=0))
         if bad.any():
@@ -203,13 +224,7 @@ class DeviceRows:
             )
         raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
-    def imputed(self, classifier: Any) -> tuple[Any, float]:
-        """Labels of all rows, and the entropy of those that the classifier imputed."""
-        found: tuple[Any, float] = classifier._imputed(self.X, self.z, self.weight)
-        return found
-
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> DeviceEngine:
-        """The rows in the axes of a fit."""
         xp, n, d = namespace(self.X), self._n, self.X.shape[1]
         place: dict[str, Any] = {"dtype": self._dtype, "device": self.X.device}
         x = xp.empty((d, n), **place)
@@ -221,3 +236,19 @@ class DeviceRows:
                 v[:, rows] = xp.astype(covariates.enter(X), self._dtype)
         w = None if self.weight is None else xp.astype(xp.take(self.weight, self._order[:n], axis=0), self._dtype)
         return DeviceEngine(x, self.cuts, w, v, frame, covariates)
+
+
+def _checked_weights(X: Any, sample_weight: Any) -> Any:
+    """Weights of rows on a device, in double precision beside them."""
+    if not on_device(sample_weight):
+        sample_weight = like(np.array(sample_weight, dtype=float), in_double(X[:0, :]))
+    xp, weight = namespace(sample_weight), in_double(detached(sample_weight))
+    if tuple(weight.shape) != (X.shape[0],):
+        raise ValueError(f"sample_weight must have shape ({X.shape[0]},), one weight a row; got {tuple(weight.shape)}.")
+    low, high = to_host(xp.stack([xp.min(weight), xp.max(weight)]))
+    if not np.isfinite([low, high]).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    refuse_negative(low)
+    if high == 0.0:
+        raise ValueError("every sample_weight is zero: no row counts.")
+    return weight

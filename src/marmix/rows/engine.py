@@ -1,4 +1,7 @@
-"""The rows of a fit, in its axes and in blocks. An engine maps functions over blocks; it knows nothing of models."""
+"""Rows where the user has them, and the rows of a fit in its axes.
+
+`Rows` answers everything that depends on where rows are; an `Engine` maps functions over blocks, and knows nothing of models.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -7,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, on_host
+from marmix.arrays import Array, like, namespace, on_device, on_host
+from marmix.labels import encode_device_labels, encode_labels, number_device_labels, number_labels
 from marmix.likelihood import Block
+from marmix.moments import GroupMoments
 
 # Enough rows that a call of NumPy takes longer than threads need to take turns, in arrays that a shared cache still holds
 # (benchmarks/cores.py).
@@ -165,3 +170,107 @@ class Engine(ABC):
             if b > a:
                 weight[a:b] *= self.group_weight[k] / weight[a:b].sum()
         return Block(x, [0, *ends[:-1].tolist()], weight, covariates)
+
+
+class Rows(ABC):
+    """Rows where the user has them; with labels and weights they are the rows of a fit.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Checked, but for its values.
+
+    Attributes
+    ----------
+    classes : array
+        Known after `with_labels`.
+    codes : array
+        Numbers of the classes beside the rows, -1 where a label is missing, as `map` takes them.
+    labels_in_file : bool
+        Whether the labels came from a file: those imputed then go to a file too, when the user asks for them.
+    """
+
+    classes: NDArray[Any]
+    codes: Any
+    moments: GroupMoments  # of each class, and of the unlabelled
+    labels_in_file = False
+
+    def __init__(self, X: Any):
+        self.X = X
+
+    @abstractmethod
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "Rows":
+        """The same rows with labels and weights, checked.
+
+        Parameters
+        ----------
+        named : array-like or None
+            The classes that the user has named; None to find them among the labels.
+        classes : array or None
+            The classes of a fit, where there is one already: labels are then only numbered.
+        single : bool
+            Whether to compute in single precision, where rows are on a device.
+        """
+
+    @abstractmethod
+    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+        """The numbers of these classes beside the rows, -1 where a label is missing, as `map` takes them."""
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        """``function(x, *parts)`` of runs x (m, d) of all rows, as one array (n, *shape) where the rows are.
+
+        Parameters
+        ----------
+        function : callable
+            Rows on a cluster send it to the workers.
+        beside : arrays
+            Values of all rows, of which the function gets those of the run.
+        names : list of str
+            Names of the features, for messages.
+        width : int
+            How many values of a row the function holds together.
+        out : array or path or None
+            Where to write, for rows on the host.
+        """
+
+    @abstractmethod
+    def check_finite(self, names: list[str]) -> None:
+        """Say by name which feature is not finite; called where the moments are not."""
+
+    @abstractmethod
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
+        """The rows in the axes of a fit."""
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether some row has no label."""
+        return bool(self.moments.weight[-1] > 0.0)
+
+    def release(self) -> None:
+        """Let go of what a fit has put beside the rows, when it is over."""
+        return
+
+
+def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any]]:
+    """The numbers of the classes, and the classes: those of a fit, or those that are found among the labels."""
+    if classes is None:
+        return encode_device_labels(y, named) if on_device(y) else encode_labels(y, named)
+    return (number_device_labels(y, classes) if on_device(y) else number_labels(y, classes)), classes
+
+
+def refuse_out(out: Any) -> None:
+    """Refuse to write to the host what is computed elsewhere."""
+    if out is not None:
+        raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
 from operator import add
@@ -11,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
+from marmix.arrays import Array, brought_here
+from marmix.labels import number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
-from marmix.rows.checks import check_finite
-from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, block_rows
-from marmix.streams import in_file, release
+from marmix.rows.checks import check_finite, check_lengths, file_weights, weighted_rows
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows, encoded
+from marmix.streams import in_file, opened, output, release, result
 from marmix.workers import available, ordered
 
 # Rows from which more than one core is asked for.
@@ -279,75 +279,94 @@ class FileEngine(HostEngine):
         return X, None if w is None else w[chosen]
 
 
-@dataclass(frozen=True)
-class HostRows:
-    """Validated training data.
+class HostRows(Rows):
+    """Rows in memory or in a file.
 
-    Parameters
+    Attributes
     ----------
-    X, z : arrays
-        All rows, and their classes, -1 where missing.
-    counted, labels, weight : arrays
-        The rows of positive weight; None for weights of one. Rows in a file are all counted, whatever their weight.
-    kept : array or None
-        The places of these rows, None where they are all rows.
-    n_classes : int
-    labels_in_file : bool
-        Whether the labels came from a file: those imputed then go to a file too, when the user asks for them.
+    counted, labels, weight, kept : arrays
+        The rows of positive weight with their codes and weights, and their places; None for weights of one, and where they are
+        all rows. Rows in a file are all counted, whatever their weight.
     """
 
-    X: NDArray[Any]
-    z: NDArray[Any]
     counted: NDArray[Any]
-    labels: NDArray[Any]
+    labels: NDArray[np.integer]
     weight: Array | None
-    kept: NDArray[Any] | None
-    n_classes: int
-    labels_in_file: bool = False
+    kept: NDArray[np.integer] | None
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the rows stay in a file."""
+        return in_file(self.X)
 
     @cached_property
     def workers(self) -> int:
         """Threads that share the work on these rows."""
-        return available() if len(self.z) >= MANY_ROWS else 1
+        return available() if len(self.X) >= MANY_ROWS else 1
+
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "HostRows":
+        y, sample_weight = brought_here("the fit", opened(y, "y"), opened(sample_weight, "sample_weight"))
+        self.codes, self.classes = encoded(y, named, classes)
+        check_lengths(self.X, self.codes)
+        to_check = self.classes if classes is None else self.classes[:0]
+        if self.in_file:
+            self.labels_in_file = isinstance(y, np.memmap)
+            self.weight = file_weights(self.X, self.codes, sample_weight, to_check)
+            self.counted, self.labels, self.kept = self.X, self.codes, None
+        else:
+            self.counted, self.labels, self.weight = weighted_rows(self.X, self.codes, sample_weight, to_check)
+            all_count = len(self.counted) == len(self.X)
+            self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
+        return self
+
+    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+        codes = number_labels(brought_here("impute", opened(y, "y"))[0], classes)
+        check_lengths(self.X, codes)
+        return codes
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        X = self.X
+        with output(out, (len(X), *shape), dtype) as written:
+
+            def one(rows: slice) -> None:
+                x = np.asarray(X[rows], dtype=float)
+                check_finite(x, names, rows.start)
+                written[rows] = function(x, *(values[rows] for values in beside))
+                release(X[rows])
+                release(written[rows])
+
+            ordered(lambda: one, slices(len(X), block_rows(width)), self.workers)
+        return result(out, written)
 
     @cached_property
-    def moments(self) -> GroupMoments:
-        """Moments of each class and of the unlabelled."""
-
+    def moments(self) -> GroupMoments:  # type: ignore[override]
         def look(rows: slice) -> GroupMoments:
             weight = None if self.weight is None else self.weight[rows]
-            found = group_moments(self.counted[rows], self.labels[rows], weight, self.n_classes)
+            moments = group_moments(self.counted[rows], self.labels[rows], weight, len(self.classes))
             release(self.counted[rows])
             if weight is not None:
                 release(weight)
-            return found
+            return moments
 
         chunks = slices(len(self.labels), _MOMENT_ROWS)
         batches = (ordered(lambda: look, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
         return merged(part for batch in batches for part in batch)
 
     def check_finite(self, names: list[str]) -> None:
-        """Refuse features that are not finite, by name."""
         check_finite(self.counted, names)
         raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
-    def imputed(self, classifier: Any) -> tuple[NDArray[Any] | None, float | None]:
-        """Labels of all rows, and the entropy of those that the classifier imputed; neither where the labels are in a file."""
-        if self.labels_in_file:
-            return None, None
-        weight = self.weight
-        if self.kept is not None:
-            weight = np.zeros(len(self.X))
-            weight[self.kept] = self.weight
-        found: tuple[NDArray[Any], float] = classifier._imputed(self.X, self.z, weight)
-        return found
-
-    @property
-    def any_missing(self) -> bool:
-        """Whether some row has no label."""
-        return bool(self.moments.weight[-1] > 0.0)
-
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
-        """The rows in the axes of a fit."""
-        kind = FileEngine if in_file(self.X) else NumpyEngine
-        return kind(self.counted, self.labels, self.weight, self.n_classes, frame, covariates, self.workers)
+        kind = FileEngine if self.in_file else NumpyEngine
+        return kind(self.counted, self.labels, self.weight, len(self.classes), frame, covariates, self.workers)
