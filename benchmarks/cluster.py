@@ -15,10 +15,10 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marmix import MARGaussianMixture, Mechanism
+from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.rows import Setting
+from marmix.rows import HostRows
 from marmix.rows.cluster import ClusterRows
-from marmix.rows.host import HostRows
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
 
@@ -37,10 +37,10 @@ def pass_of(rows):
     """A function that makes one pass at the starting values."""
     model = GaussianScores(structure("full", 4), [1, 1], 1e-6)
     frame = frame_of(model, *rows.moments.overall(), rows.moments.labelled, singular=False)
-    engine = rows.engine(Setting(frame, model))
+    objective = Objective(rows.engine(frame), model)
     theta = labelled_start(model, frame, rows.moments.labelled)
     mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
-    return lambda: engine.sums(theta, mechanism)
+    return lambda: objective.sums(theta, mechanism)
 
 
 def milliseconds(function, repeats):
@@ -66,8 +66,8 @@ def main():
         for n, partitions in ((10_000, 2), (10_000, 20), (int(args.rows), 8)):
             X, y = simulated(n)
             lazy = da.from_array(X, chunks=(-(-n // partitions), 4)), da.from_array(y, chunks=-(-n // partitions))
-            here = pass_of(HostRows(X, y, X, y, None, None, 2))
-            there = pass_of(ClusterRows.of(MARGaussianMixture(), *lazy, None, True))
+            here = pass_of(HostRows(X).with_labels(y))
+            there = pass_of(ClusterRows(lazy[0]).with_labels(lazy[1]))
             there()
             alone, shared = milliseconds(here, args.repeats), milliseconds(there, args.repeats)
             mine, other = MARGaussianMixture(link="logit").fit(X, y), MARGaussianMixture(link="logit").fit(*lazy)

@@ -10,6 +10,7 @@ import numpy as np
 from peers import simulated
 
 from marmix import Mechanism
+from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
 from marmix.moments import group_moments
 from marmix.rows import NumpyEngine
@@ -35,14 +36,14 @@ def main():
         model = GaussianScores(structure("full", d), [1] * classes, 1e-6)
         frame = frame_of(model, *moments.overall(), moments.labelled, singular=False)
         theta = labelled_start(model, frame, moments.labelled)
-        engine = NumpyEngine(X, z, None, frame, model)
+        objective = Objective(NumpyEngine(X, z, None, classes, frame), model)
         times, sums = {threads: [] for threads in args.threads}, {}
         with one_thread():
             for _ in range(args.repeats + 1):
                 for workers, seconds in times.items():
-                    engine.workers = workers
+                    objective.engine.workers = workers
                     begin = time.perf_counter()
-                    sums[workers] = engine.sums(theta, mechanism)
+                    sums[workers] = objective.sums(theta, mechanism)
                     seconds.append(time.perf_counter() - begin)
         first = sums[args.threads[0]].moments.by_component
         same = all(np.array_equal(found.moments.by_component, first) for found in sums.values())

@@ -10,14 +10,16 @@ operations of scores, moments and link over its measured rate. Needs torch with 
 import argparse
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import torch
 
 from marmix import MARGaussianMixture, Mechanism
 from marmix.arrays import like
+from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.rows import Setting
+from marmix.likelihood import block_sums
 from marmix.rows.device import DeviceRows
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
@@ -69,12 +71,12 @@ def simulated(n, d, classes, seed=0):
     return X, torch.where(lost, -1, y).to(torch.int8)
 
 
-def engine_of(X, z, classes):
+def objective_of(X, z, classes):
     """Rows and starting values as a fit has them."""
-    rows = DeviceRows(X, z, None, classes, False)
+    rows = DeviceRows(X).with_labels(z)
     model = GaussianScores(structure("full", X.shape[1]), [1] * classes, 1e-6)
     frame = frame_of(model, *rows.moments.overall(), rows.moments.labelled, singular=False)
-    return rows.engine(Setting(frame, model)), labelled_start(model, frame, rows.moments.labelled)
+    return Objective(rows.engine(frame), model), labelled_start(model, frame, rows.moments.labelled)
 
 
 def passes(n, bandwidth, rate):
@@ -83,17 +85,17 @@ def passes(n, bandwidth, rate):
     print("|---|---|---|---|---|---|---|")
     mechanism = Mechanism(alpha=(2.0, -3.0), shape=0.7, free_shape=True)
     for d, classes in ((4, 2), (4, 5), (10, 2), (20, 2), (20, 5)):
-        engine, theta = engine_of(*simulated(n, d, classes), classes)
-        prepared = like(engine.model.prepare(theta), engine.x)
+        objective, theta = objective_of(*simulated(n, d, classes), classes)
+        engine, model = objective.engine, objective.model
+        plain = partial(engine.total_there, block_sums, model, width=model.values_per_row())
+        prepared = like(model.prepare(theta), engine.place)
 
-        ours = timed(lambda engine=engine, theta=theta: engine.sums(theta, mechanism)) * 1e6 / n
-        eager = (
-            timed(lambda engine=engine, prepared=prepared: engine.plain_sums(prepared, mechanism, True), 3) * 1e6 / n
-        )
+        ours = timed(partial(objective.sums, theta, mechanism)) * 1e6 / n
+        eager = timed(partial(plain, prepared, mechanism), 3) * 1e6 / n
         least = floor(d, classes, bandwidth, rate)
         row = [d, classes, f"{ours:.3f}", f"{eager:.3f}", f"{ours / eager:.2f}", f"{least:.3f}", f"{ours / least:.1f}"]
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
-        del engine
+        del objective, engine, plain
         torch.cuda.empty_cache()
 
 

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 from sklearn.mixture import GaussianMixture  # noqa: E402
 
 from marmix import Mechanism  # noqa: E402
+from marmix.fitting import Objective  # noqa: E402
 from marmix.fitting.starts import frame_of, labelled_start  # noqa: E402
 from marmix.moments import group_moments  # noqa: E402
 from marmix.rows import NumpyEngine, block_rows  # noqa: E402
@@ -44,10 +45,10 @@ def our_pass(X, z, classes):
     moments = group_moments(X, z, None, classes)
     (mean, covariance), labelled = moments.overall(), moments.labelled
     frame = frame_of(model, mean, covariance, labelled, singular=False)
-    engine = NumpyEngine(X, z, None, frame, model)
+    objective = Objective(NumpyEngine(X, z, None, classes, frame), model)
     theta = labelled_start(model, frame, labelled)
     mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
-    return lambda: engine.sums(theta, mechanism)
+    return lambda: objective.sums(theta, mechanism)
 
 
 def their_iteration(X, classes):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from marmix.fitting import Objective
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import MechanismChart
 from marmix.rows import Frame, NumpyEngine
@@ -23,7 +24,8 @@ class Problem:
         X = 3.0 + rng.normal(size=(n, d)) @ frame.unwhitener.T
         weight = rng.uniform(0.5, 2.0, size=n) if weighted else None
         self.X, self.z, self.weight = X, np.asarray(labels), weight
-        self.engine = NumpyEngine(X, self.z, weight, frame, self.model)
+        self.engine = NumpyEngine(X, self.z, weight, len(counts), frame)
+        self.objective = Objective(self.engine, self.model)
         roots = rng.normal(size=(components, d, d)) * 0.2 + np.eye(d)
         covariances = kind.project(roots @ np.swapaxes(roots, 1, 2), np.ones(components))
         pi = rng.dirichlet(np.full(components, 5.0))
@@ -32,18 +34,18 @@ class Problem:
         self.chart = GaussianChart(self.model, self.theta)
         self.about = None
         if mechanism is not None:
-            sample = self.engine.sample(self.theta, mechanism, 10_000)
+            sample = self.objective.sample(self.theta, mechanism, 10_000)
             self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.size = self.chart.size + (0 if self.about is None else self.about.size)
 
     def sums(self, vector, **kwargs):
         theta = self.chart.theta(vector[: self.chart.size])
         mechanism = None if self.about is None else self.about.mechanism(vector[self.chart.size :])
-        return theta, self.engine.sums(theta, mechanism, **kwargs)
+        return theta, self.objective.sums(theta, mechanism, **kwargs)
 
     def loglik(self, vector):
         theta, sums = self.sums(vector)
-        return self.engine.objective(theta, sums)
+        return self.objective.value(theta, sums)
 
     def gradient(self, vector):
         theta, sums = self.sums(vector)

@@ -12,6 +12,8 @@ import scipy.sparse
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.likelihood import block_sums
+from marmix.rows import NO_COVARIATES
 
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask")
@@ -156,7 +158,7 @@ def test_rows_that_one_worker_has_are_shared_with_the_others(client, rows):
     X, y = lazy(rows[0], (500,) * 10), lazy(rows[1], (500,) * 10)
     first = next(iter(client.nthreads()))
     held = client.persist([X, y], workers=[first], allow_other_workers=False)
-    taken = cluster.ClusterRows.of(MARGaussianMixture(), *held, None, True)
+    taken = cluster.ClusterRows(held[0]).with_labels(held[1])
     assert sorted(len(holder.runs) for holder in taken._crew._holders) == [5, 5]
 
 
@@ -168,14 +170,14 @@ def test_small_partitions_are_joined_and_large_ones_are_not():
 def test_threads_change_no_bit(rows):
     X, y = rows
     fit = MARGaussianMixture(link="logit").fit(X, y)
-    training = fit._validated(X, y, None, reset=False)
-    setting = training.setting(fit._frame, fit._model, 1.0)
+    args = holders.Shared(7), fit._model.prepare(fit._theta), fit.mechanism_
     found = []
     for threads in (1, 2, 5):
         cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
         holder = holders.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
-        holder.perform([("number", (False, fit.classes_)), ("enter", (setting,))], {})
-        sums = holder.perform([("parts", (fit._theta, fit.mechanism_, True, 1.0))], {})
+        steps = [("number", (False, fit.classes_)), ("enter", (fit._frame, NO_COVARIATES)), ("share", (7, fit._model))]
+        holder.perform(steps, {})
+        sums = holder.perform([("total", (block_sums, fit._model.values_per_row(), *args))], {})
         assert list(sums) == [0, 2]
         found.append([sums[i].moments.by_component for i in (0, 2)])
     assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
@@ -267,16 +269,16 @@ def mortal():
 @contextmanager
 def on_call(number, action):
     """Do something when the engine is asked for sums for the `number`-th time; the calls."""
-    usual, calls = cluster.ClusterEngine.parts, []
+    usual, calls = cluster.ClusterEngine.total, []
 
-    def parts(self, *args):
+    def total(self, *args, width):
         calls.append(args)
         if len(calls) == number:
             action()
-        return usual(self, *args)
+        return usual(self, *args, width=width)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster.ClusterEngine, "parts", parts)
+        patch.setattr(cluster.ClusterEngine, "total", total)
         yield calls
 
 

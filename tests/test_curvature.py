@@ -1,20 +1,18 @@
 """Second derivatives of the likelihood, outer products of the rows' scores, and the coordinates that carry both."""
 
-from copy import copy
-
 import mpmath as mp
 import numpy as np
 import pytest
 from problems import Problem, mechanism_of
 
-from marmix.inference import curvature as curvature_module
+from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.information import inverse
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.links import hazard, hazard_curvature
 from marmix.mechanism.measures import MEASURES, log_tau, measure_curvature, posterior
-from marmix.rows import Frame, NumpyEngine
+from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.scores.covariance import STRUCTURES
 from marmix.scores.linear import LinearScores
 
@@ -44,16 +42,26 @@ def with_slopes(mechanism, covariates):
     return None if mechanism is None else mechanism.moved(np.array([*mechanism.alpha, *slopes]))
 
 
+def objective_of(X, z, weight, frame, model, covariates, tempering):
+    """The objective of a model on these rows; its engine remembers what it was made of."""
+    engine = NumpyEngine(X, z, weight, model.n_classes, frame, covariates)
+    engine.made_of = X, z, weight, frame, model, covariates, tempering
+    return Objective(engine, model, tempering)
+
+
 def mixture(kind, mechanism, counts=(1, 1), d=2, weighted=False, covariates=0, tempering=1.0, n=36):
-    """An engine with a random mixture and mechanism, which are no maximum."""
+    """The objective of a random mixture and mechanism, which are no maximum."""
     wide = kind == "wide"
     problem = Problem(
         "full" if wide else kind, mechanism, labels_of(len(counts), n), list(counts), d=d, weighted=weighted, wide=wide
     )
-    columns = (Frame(np.full(covariates, 3.0), np.eye(covariates) / 2), list(range(covariates))) if covariates else None
-    engine = NumpyEngine(problem.X, problem.z, problem.weight, problem.engine.frame, problem.model, columns, tempering)
-    engine.made_of = problem.X, problem.z, problem.weight, problem.engine.frame, problem.model, columns, tempering
-    return engine, problem.theta, with_slopes(mechanism, covariates)
+    columns = Covariates(list(range(covariates)), Frame(np.full(covariates, 3.0), np.eye(covariates) / 2))
+    rows = problem.X, problem.z, problem.weight, problem.engine.frame
+    return (
+        objective_of(*rows, problem.model, columns, tempering),
+        problem.theta,
+        with_slopes(mechanism, covariates),
+    )
 
 
 def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0, tempering=1.0, n=40):
@@ -61,23 +69,21 @@ def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0
     rng, d = np.random.default_rng(1), 2
     X, z = rng.normal(size=(n, d)) * 2 + 1, labels_of(classes, n)
     model = LinearScores(d, classes, degree, C, np.ones(d), np.full(d, 2.0))
-    columns = (Frame(np.ones(covariates), np.eye(covariates)), list(range(covariates))) if covariates else None
+    columns = Covariates(list(range(covariates)), Frame(np.ones(covariates), np.eye(covariates)))
     weight = rng.uniform(0.5, 2, size=n) if weighted else None
-    made_of = X, z, weight, Frame(np.ones(d), np.eye(d) / 2), model, columns, tempering
-    engine = NumpyEngine(*made_of)
-    engine.made_of = made_of
-    phi = model.features(engine.x)
-    model.calibrate(phi @ phi.T / engine.n_rows, engine.total_weight)
-    return engine, 0.5 * rng.normal(size=(model.vectors, model.n_features())), with_slopes(mechanism, covariates)
+    objective = objective_of(X, z, weight, Frame(np.ones(d), np.eye(d) / 2), model, columns, tempering)
+    phi = model.features(objective.engine.x)
+    model.calibrate(phi @ phi.T / n, objective.engine.total_weight)
+    return objective, 0.5 * rng.normal(size=(model.vectors, model.n_features())), with_slopes(mechanism, covariates)
 
 
-def engine_with(engine, rows=slice(None), z=None, weight=None, repeats=None):
-    """An engine like this one with other rows, labels or weights."""
-    X, old_z, _, *rest = engine.made_of
+def objective_with(objective, rows=slice(None), z=None, weight=None, repeats=None):
+    """An objective like this one with other rows, labels or weights."""
+    X, old_z, _, *rest = objective.engine.made_of
     X, z = X[rows], (old_z if z is None else z)[rows]
     if repeats is not None:
         X, z = np.repeat(X, repeats, axis=0), np.repeat(z, repeats)
-    return NumpyEngine(X, z, weight, *rest)
+    return objective_of(X, z, weight, *rest)
 
 
 def pulled(coordinates, vector, gradient):
@@ -91,15 +97,13 @@ def pulled(coordinates, vector, gradient):
     return coordinates.basis.T @ np.concatenate([by_theta, by_mechanism])
 
 
-def equations(coordinates, engine, vector):
+def equations(coordinates, objective, vector):
     """What a fit solves, in the coordinates: a tempered mechanism counts t in the classes' equations, one in its own."""
     theta, mechanism = coordinates.at(vector)
-    sums = engine.sums(theta, mechanism)
-    if engine.tempering != 1.0:
-        whole = copy(engine)
-        whole.tempering = 1.0
-        own = whole.sums(theta, mechanism)
-        sums = sums._replace(alpha=own.alpha, shape=own.shape, share=own.share)
+    sums = objective.sums(theta, mechanism)
+    if objective.tempering != 1.0:
+        untempered = objective.alone().sums(theta, mechanism)
+        sums = sums._replace(alpha=untempered.alpha, shape=untempered.shape, share=untempered.share)
     return coordinates.gradient(vector, theta, sums)
 
 
@@ -118,18 +122,18 @@ def steps_of(coordinates):
     return steps
 
 
-def check(engine, theta, mechanism, rtol=1e-7):
+def check(objective, theta, mechanism, rtol=1e-7):
     """Gradient and Hessian of `curvature` are those of the equations that a fit solves."""
-    coordinates = Coordinates(engine, theta, mechanism)
-    sums = curvature(engine, theta, mechanism)
+    coordinates = Coordinates(objective, theta, mechanism)
+    sums = curvature(objective, theta, mechanism)
     origin, steps = np.zeros(coordinates.size), steps_of(coordinates)
-    gradient = equations(coordinates, engine, origin)
+    gradient = equations(coordinates, objective, origin)
     assert np.abs(gradient).max() > 1e-2  # no maximum: what the curved coordinates add is not zero
     found = pulled(coordinates, origin, sums.gradient)
     np.testing.assert_allclose(found, gradient, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
     pull = coordinates.pull(len(sums.gradient))
     bend = differences(lambda vector: pulled(coordinates, vector, sums.gradient), coordinates.size, steps)
-    numeric = differences(lambda vector: equations(coordinates, engine, vector), coordinates.size, steps)
+    numeric = differences(lambda vector: equations(coordinates, objective, vector), coordinates.size, steps)
     found = pull @ sums.hessian @ pull.T + bend
     np.testing.assert_allclose(found, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
 
@@ -265,12 +269,12 @@ def test_hessian_with_a_measure_of_the_user(measure, rtol):
 
 @pytest.mark.parametrize("measure", KINKED)
 def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
-    engine, theta, mechanism = mixture("tied", mechanism_of("logit", measure), (1, 1, 1), n=20_000)
-    coordinates = Coordinates(engine, theta, mechanism)
-    sums = curvature(engine, theta, mechanism)
+    objective, theta, mechanism = mixture("tied", mechanism_of("logit", measure), (1, 1, 1), n=20_000)
+    coordinates = Coordinates(objective, theta, mechanism)
+    sums = curvature(objective, theta, mechanism)
     pull = coordinates.pull(len(sums.gradient))
     found = pull @ sums.hessian @ pull.T + coordinates.bend(sums.gradient)
-    numeric = differences(lambda vector: equations(coordinates, engine, vector), coordinates.size, 0.02)
+    numeric = differences(lambda vector: equations(coordinates, objective, vector), coordinates.size, 0.02)
     np.testing.assert_allclose(found, numeric, atol=0.01 * np.abs(numeric).max(), rtol=0.0)
 
 
@@ -281,8 +285,8 @@ def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
     ids=["mixture", "logistic"],
 )
 def test_what_the_curved_coordinates_add_has_its_digits(build, link):
-    engine, theta, mechanism = build(mechanism_of(link, "entropy"))
-    coordinates, gradient = Coordinates(engine, theta, mechanism), curvature(engine, theta, mechanism).gradient
+    objective, theta, mechanism = build(mechanism_of(link, "entropy"))
+    coordinates, gradient = Coordinates(objective, theta, mechanism), curvature(objective, theta, mechanism).gradient
     numeric = differences(lambda vector: pulled(coordinates, vector, gradient), coordinates.size, steps_of(coordinates))
     np.testing.assert_allclose(coordinates.bend(gradient), numeric, atol=1e-6 * np.abs(numeric).max(), rtol=0.0)
 
@@ -306,51 +310,50 @@ CASES = {
 @pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
 @pytest.mark.parametrize("case", CASES)
 def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(case, tempering):
-    engine, theta, mechanism = CASES[case](tempering)
-    weight = np.random.default_rng(0).uniform(0.5, 3.0, size=engine.x.shape[1])
-    coordinates = Coordinates(engine, theta, mechanism)
+    objective, theta, mechanism = CASES[case](tempering)
+    weight = np.random.default_rng(0).uniform(0.5, 3.0, size=objective.engine.n_rows)
+    coordinates = Coordinates(objective, theta, mechanism)
     origin, n = np.zeros(coordinates.size), len(weight)
-    scores = np.array([equations(coordinates, engine_with(engine, slice(j, j + 1)), origin) for j in range(n)])
-    found = curvature(engine_with(engine, weight=weight), theta, mechanism)
+    scores = np.array([equations(coordinates, objective_with(objective, slice(j, j + 1)), origin) for j in range(n)])
+    found = curvature(objective_with(objective, weight=weight), theta, mechanism)
     pull = coordinates.pull(len(found.gradient))
     expected = (scores.T * weight) @ scores
     np.testing.assert_allclose(pull @ found.outer @ pull.T, expected, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(pull @ found.gradient, scores.T @ weight, atol=1e-10 * np.abs(expected).max())
 
 
-def outcomes(engine, theta, mechanism, rate=0.0):
-    """Every outcome of all rows at once: an engine each, weighted by its probability given the features."""
-    p = posterior(engine.model.scores(theta, engine.x))
-    q = np.full(engine.x.shape[1], rate)
+def outcomes(objective, theta, mechanism, rate=0.0):
+    """Every outcome of all rows at once: an objective each, weighted by its probability given the features."""
+    engine = objective.engine
+    p = posterior(objective.model.scores(theta, engine.x))
+    q = np.full(engine.n_rows, rate)
     if mechanism is not None:
-        q = mechanism.missing_proba_of(drivers_of(mechanism.measured(p).value, engine.covariates))
-    frame = engine.made_of[3]
-    X = engine.x.T @ frame.unwhitener.T + frame.centre  # in the order of the engine
-    columns = engine.made_of[5]
+        q = mechanism.missing_proba_of(drivers_of(mechanism.measured(p).value, engine.v))
+    X = engine.x.T @ engine.frame.unwhitener.T + engine.frame.centre  # in the order of the engine
     for k in range(-1, len(p.tau)):
         probability = q if k < 0 else (1.0 - q) * p.tau[k]
-        yield NumpyEngine(X, np.full(len(q), k), probability, frame, engine.model, columns, engine.tempering)
+        yield objective_of(X, np.full(len(q), k), probability, *engine.made_of[3:])
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("modelled", [True, False])
 def test_expected_outer_is_the_mean_over_all_outcomes_of_every_row(case, modelled):
-    engine, theta, mechanism = CASES[case]()
+    objective, theta, mechanism = CASES[case]()
     of = mechanism if modelled else None
-    truth = sum(curvature(other, theta, of).outer for other in outcomes(engine, theta, mechanism, 0.4))
+    truth = sum(curvature(other, theta, of).outer for other in outcomes(objective, theta, mechanism, 0.4))
     rate = 0.4 if mechanism is None else 0.0
-    found = expected_outer(engine, theta, mechanism, modelled, rate)
+    found = expected_outer(objective, theta, mechanism, modelled, rate)
     np.testing.assert_allclose(found, truth, atol=1e-12 * np.abs(truth).max())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_information_identity_holds_for_every_row(case):
     # given the features, outer products and second derivatives cancel but for those of the features' own density
-    engine, theta, mechanism = CASES[case]()
-    every = [curvature(other, theta, mechanism) for other in outcomes(engine, theta, mechanism, 0.4)]
+    objective, theta, mechanism = CASES[case]()
+    every = [curvature(other, theta, mechanism) for other in outcomes(objective, theta, mechanism, 0.4)]
     total = sum(part.hessian + part.outer for part in every)
-    if engine.model.joint:
-        marginal = curvature(engine_with(engine, z=np.full(engine.x.shape[1], -1)), theta, None)
+    if objective.model.joint:
+        marginal = curvature(objective_with(objective, z=np.full(objective.engine.n_rows, -1)), theta, None)
         size = len(marginal.gradient)
         total[:size, :size] -= marginal.hessian + marginal.outer
     np.testing.assert_allclose(total, 0.0, atol=1e-11 * np.abs(every[0].outer).max())
@@ -359,21 +362,23 @@ def test_the_information_identity_holds_for_every_row(case):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("degree", [1, 2])
 def test_expected_is_observed_information_where_every_row_of_a_logistic_regression_has_a_label(classes, degree):
-    engine, theta, _ = logistic(classes, None, degree)
-    engine = engine_with(engine, z=np.arange(40) % classes, weight=engine.made_of[2])
-    found = curvature(engine, theta, None)
-    np.testing.assert_allclose(expected_outer(engine, theta, None), -found.hessian, atol=1e-12 * engine.total_weight)
+    objective, theta, _ = logistic(classes, None, degree)
+    objective = objective_with(objective, z=np.arange(40) % classes, weight=objective.engine.made_of[2])
+    found = curvature(objective, theta, None)
+    np.testing.assert_allclose(
+        expected_outer(objective, theta, None), -found.hessian, atol=1e-12 * objective.engine.total_weight
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
-    engine, theta, mechanism = CASES[case]()
-    repeats = np.random.default_rng(0).integers(1, 4, size=engine.x.shape[1])
-    weighted = engine_with(engine, weight=repeats.astype(float))
-    repeated = engine_with(engine, repeats=repeats)
+    objective, theta, mechanism = CASES[case]()
+    repeats = np.random.default_rng(0).integers(1, 4, size=objective.engine.n_rows)
+    weighted = objective_with(objective, weight=repeats.astype(float))
+    repeated = objective_with(objective, repeats=repeats)
     expected = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
     found = [*curvature(repeated, theta, mechanism), expected_outer(repeated, theta, mechanism)]
-    monkeypatch.setattr(curvature_module, "block_rows", lambda p: 5)
+    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 5)
     blocked = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
     for one, other, third in zip(expected, found, blocked, strict=True):
         np.testing.assert_allclose(other, one, atol=1e-12 * np.abs(one).max())
@@ -388,13 +393,13 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
 @pytest.mark.parametrize("alpha", [(-900.0, 300.0), (-3.0, 900.0), (250.0, -20.0), (400.0, 20.0), (900.0, 300.0)])
 def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
     # that a label which was almost sure to be lost is lost says nothing; nor that one sure to be given is given
-    engine, theta, _ = logistic(2, None, n=60)
+    objective, theta, _ = logistic(2, None, n=60)
     mechanism = Mechanism("signed-margin", alpha=alpha, shape=shape, free_shape=free)
-    frame = engine.made_of[3]
-    lost = mechanism.missing_proba(engine.model.scores(theta, engine.x).T) > 0.5
-    X = engine.x.T @ frame.unwhitener.T + frame.centre  # in the order of the engine
-    engine = NumpyEngine(X, np.where(lost, -1, np.arange(60) % 2), None, *engine.made_of[3:])
-    for sums in (*curvature(engine, theta, mechanism), expected_outer(engine, theta, mechanism)):
+    engine = objective.engine
+    lost = mechanism.missing_proba(objective.model.scores(theta, engine.x).T) > 0.5
+    X = engine.x.T @ engine.frame.unwhitener.T + engine.frame.centre  # in the order of the engine
+    objective = objective_of(X, np.where(lost, -1, np.arange(60) % 2), None, *engine.made_of[3:])
+    for sums in (*curvature(objective, theta, mechanism), expected_outer(objective, theta, mechanism)):
         assert np.isfinite(sums).all()
 
 

@@ -14,6 +14,8 @@ from problems import Problem, mechanism_of, rows_of
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.arrays import to_host
+from marmix.fitting import Objective
+from marmix.likelihood import block_sums
 from marmix.mechanism.links import hazard, log_missing
 from marmix.mechanism.measures import MEASURES, posterior
 from marmix.rows.device import DeviceEngine, DeviceRows, device_blocks
@@ -39,10 +41,11 @@ def there(request):
     return lambda array: torch.asarray(array, device="cuda" if request.param == "cuda" else "cpu")
 
 
-def engine_there(problem, there):
+def objective_there(problem, there):
     p = problem
-    rows = DeviceRows(there(p.X), there(p.z), None if p.weight is None else there(p.weight), p.model.n_classes, False)
-    return rows.engine(p.engine.setting)
+    weight = None if p.weight is None else there(p.weight)
+    rows = DeviceRows(there(p.X)).with_labels(there(p.z), weight, classes=np.arange(p.model.n_classes))
+    return Objective(rows.engine(p.engine.frame), p.model)
 
 
 # The mathematics.
@@ -87,14 +90,14 @@ def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
     wide = covariance_type == "wide"
     kind = "full" if wide else covariance_type
     p = Problem(kind, mechanism_of(link), LABELS, [1, 2, 1], weighted=weighted, wide=wide)
-    engine = engine_there(p, there)
+    objective = objective_there(p, there)
     for options in ({}, {"ignorable": False}):
-        mine, other = (each.sums(p.theta, p.mechanism, **options) for each in (p.engine, engine))
+        mine, other = (each.sums(p.theta, p.mechanism, **options) for each in (p.objective, objective))
         np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(other.alpha, mine.alpha, rtol=1e-11, atol=1e-12)
         for name in ("ignorable", "missing", "shape", "share"):
             assert getattr(other, name) == pytest.approx(getattr(mine, name), rel=1e-11, abs=1e-11)
-    mine, other = (each.sums(p.theta, None) for each in (p.engine, engine))
+    mine, other = (each.sums(p.theta, None) for each in (p.objective, objective))
     assert other.ignorable == pytest.approx(mine.ignorable, rel=1e-12)
     np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
 
@@ -104,7 +107,7 @@ def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
 def test_no_value_is_looked_at_inside_a_pass(monkeypatch, measure, covariance_type):
     strict = pytest.importorskip("array_api_strict")
     p = Problem("full", mechanism_of("with share", measure), LABELS, [1, 1, 1], wide=covariance_type == "wide")
-    engine = engine_there(p, strict.asarray)
+    engine = objective_there(p, strict.asarray).engine
     prepared = strict.asarray(p.model.prepare(p.theta))
 
     def looked_at(self):
@@ -113,7 +116,7 @@ def test_no_value_is_looked_at_inside_a_pass(monkeypatch, measure, covariance_ty
     kind = type(engine.x)
     for name in ("__bool__", "__float__", "__int__", "__index__", "__array__"):
         monkeypatch.setattr(kind, name, looked_at, raising=False)
-    engine._sums_there(prepared, p.mechanism, True)
+    engine.total_there(block_sums, p.model, prepared, p.mechanism, width=1)
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
@@ -122,15 +125,17 @@ def test_cuda_does_not_wait_inside_a_pass():
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     p = Problem("full", mechanism_of("with share"), LABELS, [1, 1, 1])
-    engine = engine_there(p, lambda array: torch.asarray(array, device="cuda"))
+    fused = pytest.importorskip("marmix.fused")
+    engine = objective_there(p, lambda array: torch.asarray(array, device="cuda")).engine
     prepared = torch.asarray(p.model.prepare(p.theta), device="cuda")
-    engine._sums_there(prepared, p.mechanism, True)
-    engine.plain_sums(prepared, p.mechanism, True)
+    kernels = block_sums, fused.fused_sums
+    for kernel in kernels:
+        engine.total_there(kernel, p.model, prepared, p.mechanism, width=1)
     torch.cuda.synchronize()
     try:
         torch.cuda.set_sync_debug_mode("error")
-        engine._sums_there(prepared, p.mechanism, True)
-        engine.plain_sums(prepared, p.mechanism, True)
+        for kernel in kernels:
+            engine.total_there(kernel, p.model, prepared, p.mechanism, width=1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
 
@@ -145,11 +150,11 @@ def test_blocks_of_a_device_cover_all_rows_once():
 
 def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
     p = Problem("full", mechanism_of("with share"), LABELS * 300, [1, 1, 1], weighted=True)
-    one = engine_there(p, there).sums(p.theta, p.mechanism)
+    one = objective_there(p, there).sums(p.theta, p.mechanism)
     monkeypatch.setattr("marmix.rows.device._BLOCK_VALUES", 1)
-    engine = engine_there(p, there)
-    assert len(engine._pieces()) > 2
-    several = engine.sums(p.theta, p.mechanism)
+    objective = objective_there(p, there)
+    assert len(objective.map(lambda block, model: block.cuts)) > 2
+    several = objective.sums(p.theta, p.mechanism)
     np.testing.assert_allclose(several.moments.by_component, one.moments.by_component, rtol=1e-11, atol=1e-9)
     assert several.missing == pytest.approx(one.missing, rel=1e-12)
 
@@ -295,11 +300,11 @@ def test_an_unknown_precision_is_refused():
 def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(monkeypatch, there):
     p = Problem("full", mechanism_of("logit"), LABELS * 30, [1, 1, 1])
     monkeypatch.setattr("marmix.rows.device._HOST_ROWS", 500)
-    engine = engine_there(p, there)
-    assert isinstance(engine.thinned(1000), DeviceEngine)
-    assert not isinstance(engine.thinned(200), DeviceEngine)
+    objective = objective_there(p, there)
+    assert isinstance(objective.thinned(1000).engine, DeviceEngine)
+    assert not isinstance(objective.thinned(200).engine, DeviceEngine)
     for rows in (200, 1000):
-        mine, other = (each.thinned(rows).sums(p.theta, p.mechanism) for each in (p.engine, engine))
+        mine, other = (each.thinned(rows).sums(p.theta, p.mechanism) for each in (p.objective, objective))
         assert other.missing == pytest.approx(mine.missing, rel=1e-11)
 
 

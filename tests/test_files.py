@@ -11,7 +11,8 @@ from problems import Problem, mechanism_of, rows_of
 
 import marmix.streams
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.rows import FileEngine, Frame, NumpyEngine, Setting
+from marmix.fitting import Objective
+from marmix.rows import Covariates, FileEngine, Frame, NumpyEngine
 from marmix.streams import in_file, opened, output, release, result
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
@@ -42,11 +43,12 @@ def vector(fit):
 
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(covariance_type, weighted):
+def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(monkeypatch, covariance_type, weighted):
     p = Problem(covariance_type, mechanism_of("with share"), LABELS, [1, 2, 1], weighted=weighted)
-    there = FileEngine(p.X, p.z, p.weight, p.engine.setting, workers=2)
-    there._block = 7
-    mine, other = (engine.sums(p.theta, p.mechanism) for engine in (p.engine, there))
+    mine = p.objective.sums(p.theta, p.mechanism)
+    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 7)
+    there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame, workers=2)
+    other = Objective(there, p.model).sums(p.theta, p.mechanism)
     np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(other.alpha, mine.alpha, rtol=1e-11)
     assert other.ignorable == pytest.approx(mine.ignorable, rel=1e-12)
@@ -57,45 +59,45 @@ def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(covariance_type,
 
 @pytest.mark.parametrize("rows", [5, 20, 40])
 def test_a_thinned_file_has_the_rows_of_a_thinned_array(monkeypatch, rows):
-    monkeypatch.setattr("marmix.rows.files._CHUNK", 6)
+    monkeypatch.setattr("marmix.rows.host._COUNTED_ROWS", 6)
     X, z = rows_of(500)
-    model = Problem("full", None, LABELS, [1, 1, 1]).model
-    setting = Setting(Frame(np.zeros(3), np.eye(3)), model, (Frame(np.ones(1), np.eye(1)), [2]))
+    axes = Frame(np.zeros(3), np.eye(3)), Covariates([2], Frame(np.ones(1), np.eye(1)))
     weight = np.random.default_rng(3).uniform(0.5, 1.0, size=500)
-    mine = NumpyEngine(X, z, weight, *setting).thinned(rows)
-    there = FileEngine(X, z, weight, setting, 1).thinned(rows)
+    mine, there = (kind(X, z, weight, 3, *axes).thinned(rows) for kind in (NumpyEngine, FileEngine))
     np.testing.assert_array_equal(there.x, mine.x)
     np.testing.assert_allclose(there.weight, mine.weight, rtol=1e-14)
-    np.testing.assert_array_equal(there.covariates, mine.covariates)
+    np.testing.assert_array_equal(there.v, mine.v)
 
 
 def test_rows_of_weight_zero_in_a_file_do_not_count():
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1])
     weight = np.random.default_rng(0).integers(0, 3, size=len(p.z)).astype(float)
     some = weight > 0
-    there = FileEngine(p.X, p.z, weight, p.engine.setting, 1)
-    mine = NumpyEngine(p.X[some], p.z[some], weight[some], *p.engine.setting)
+    there = FileEngine(p.X, p.z, weight, 3, p.engine.frame)
+    mine = NumpyEngine(p.X[some], p.z[some], weight[some], 3, p.engine.frame)
     assert there.n_rows == mine.n_rows == some.sum()
-    assert there.sums(p.theta, p.mechanism).missing == pytest.approx(mine.sums(p.theta, p.mechanism).missing, rel=1e-12)
+    one, other = (Objective(engine, p.model).sums(p.theta, p.mechanism) for engine in (mine, there))
+    assert other.missing == pytest.approx(one.missing, rel=1e-12)
     np.testing.assert_array_equal(np.sort(there.thinned(20).x, axis=1), np.sort(mine.thinned(20).x, axis=1))
 
 
-def test_a_block_of_which_no_row_counts_is_no_block():
+def test_a_block_of_which_no_row_counts_is_no_block(monkeypatch):
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1])
     weight = np.ones(len(p.z))
     weight[8:24] = 0.0
-    there = FileEngine(p.X, p.z, weight, p.engine.setting, 1)
-    there._block = 8
-    mine = NumpyEngine(p.X[weight > 0], p.z[weight > 0], None, *p.engine.setting)
+    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 8)
+    there = Objective(FileEngine(p.X, p.z, weight, 3, p.engine.frame), p.model)
+    mine = Objective(NumpyEngine(p.X[weight > 0], p.z[weight > 0], None, 3, p.engine.frame), p.model)
     assert there.sums(p.theta, None).ignorable == pytest.approx(mine.sums(p.theta, None).ignorable, rel=1e-12)
     assert there.sums(p.theta, p.mechanism).missing == pytest.approx(mine.sums(p.theta, p.mechanism).missing, rel=1e-12)
 
 
-def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first():
+def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch):
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1], weighted=True)
-    there = FileEngine(p.X, p.z, p.weight, p.engine.setting, 1)
-    there._block = 6
-    mine, other = (engine.sample(p.theta, p.mechanism, 1000) for engine in (p.engine, there))
+    mine = p.objective.sample(p.theta, p.mechanism, 1000)
+    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 6)
+    there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame)
+    other = Objective(there, p.model).sample(p.theta, p.mechanism, 1000)
     assert other.labelled == mine.labelled
     for own in (slice(0, mine.labelled), slice(mine.labelled, None)):
         np.testing.assert_allclose(np.sort(other.drivers[0, own]), np.sort(mine.drivers[0, own]), rtol=1e-10)

@@ -17,7 +17,7 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is loaded
 pytest.importorskip("triton", reason="the fused kernels need triton")
 
-from marmix.rows import fused  # noqa: E402
+from marmix import fused  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TILE = 256
@@ -54,18 +54,15 @@ class Rows:
             self.theta = Gaussians(log_pi, rng.normal(size=(classes, d)), form.factor(covariances, 1e-6))
 
     def plain(self, mechanism, ignorable=True, tempering=1.0):
-        phi = np.ones((self.model.n_features(), self.x.shape[1]))
-        phi[1 : 1 + len(self.x)] = self.x
-        self.model.fill(phi)
-        block = Block(phi, self.cuts, self.weight, None)
+        block = Block(self.x, self.cuts, self.weight)
         with np.errstate(all="ignore"):
             return block_sums(block, self.model, self.model.prepare(self.theta), mechanism, ignorable, tempering)
 
     def fused(self, mechanism, ignorable=True, tempering=1.0, wide=None):
-        x, prepared = _there(self.x), _there(self.model.prepare(self.theta))
-        weight = None if self.weight is None else _there(self.weight)
+        prepared, weight = _there(self.model.prepare(self.theta)), None if self.weight is None else _there(self.weight)
+        block = Block(_there(self.x), self.cuts, weight)
         with np.errstate(all="ignore"):
-            return fused.fused_sums(x, self.cuts, weight, self.model, prepared, mechanism, ignorable, tempering, wide)
+            return fused.fused_sums(block, self.model, prepared, mechanism, ignorable, tempering, wide)
 
 
 def _there(array):
@@ -181,7 +178,7 @@ def test_rows_may_be_padded_in_memory():
     padded[:, :100] = _there(rows.x)
     prepared = _there(rows.model.prepare(rows.theta))
     with np.errstate(all="ignore"):
-        found = fused.fused_sums(padded[:, :100], rows.cuts, None, rows.model, prepared, mechanism_of())
+        found = fused.fused_sums(Block(padded[:, :100], rows.cuts), rows.model, prepared, mechanism_of())
     assert_same(found, expected)
 
 
@@ -267,7 +264,7 @@ def test_supports_claims_nothing_else(model, mechanism):
     assert not fused.supports(model, mechanism)
     x = torch.zeros((2, 4), dtype=torch.float64, device=DEVICE)
     with pytest.raises(ValueError, match="use block_sums"):
-        fused.fused_sums(x, [0, 1, 2], None, model, x, mechanism)
+        fused.fused_sums(Block(x, [0, 1, 2]), model, x, mechanism)
 
 
 def test_supports_wants_double_precision_and_rows_side_by_side():

@@ -83,7 +83,7 @@ def test_the_form_for_many_features_is_the_same_function(counts, weighted):
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
 def test_complete_data_terms_are_linear_in_the_moments_and_have_this_gradient(covariance_type):
     problem = Problem(covariance_type, None, PATTERNS["some missing"] * 3, [1, 2])
-    moments = problem.engine.sums(problem.theta, None).moments
+    moments = problem.objective.sums(problem.theta, None).moments
     vector = 0.1 * np.random.default_rng(5).normal(size=problem.size)
 
     def value(at):
@@ -101,7 +101,7 @@ def test_complete_data_terms_are_linear_in_the_moments_and_have_this_gradient(co
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
 def test_m_step_is_where_the_complete_data_gradient_vanishes(covariance_type):
     problem = Problem(covariance_type, None, PATTERNS["some missing"] * 5, [1, 2])
-    moments = problem.engine.sums(problem.theta, None).moments
+    moments = problem.objective.sums(problem.theta, None).moments
     problem.model.floor = 1e-12
     best = problem.model.m_step(moments)
     chart = problem.model.chart(best)
@@ -113,7 +113,7 @@ def test_m_step_is_where_the_complete_data_gradient_vanishes(covariance_type):
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
 def test_m_step_at_the_floor_beats_every_neighbour_above_it(covariance_type):
     problem = Problem(covariance_type, None, PATTERNS["some missing"] * 5, [1, 1])
-    moments = problem.engine.sums(problem.theta, None).moments
+    moments = problem.objective.sums(problem.theta, None).moments
     problem.model.floor = 1e-12
     free = problem.model.m_step(moments)
     floor = float(np.median(problem.model.structure.pivots(free.chol)))

@@ -9,6 +9,7 @@ from scipy.stats import multivariate_normal
 
 import marmix.rows
 from marmix import MARGaussianMixture, Mechanism
+from marmix.fitting import Objective
 from marmix.rows import NumpyEngine
 from marmix.scores.covariance import STRUCTURES, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
@@ -34,8 +35,8 @@ def sums_of(problem, X=None, z=None, weight=None, **kwargs):
     """The problem's sums with other rows."""
     X = problem.X if X is None else X
     z = problem.z if z is None else z
-    engine = NumpyEngine(X, z, weight, problem.engine.frame, problem.model)
-    return flat(engine.sums(problem.theta, problem.mechanism, **kwargs))
+    engine = NumpyEngine(X, z, weight, problem.model.n_classes, problem.engine.frame)
+    return flat(Objective(engine, problem.model).sums(problem.theta, problem.mechanism, **kwargs))
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
@@ -64,7 +65,7 @@ def test_log_likelihood_is_the_paper_s_formula(covariance_type):
     z = np.array(LABELS)
     ignorable = np.where(z < 0, log_norm, by_class[np.arange(len(z)), z]).sum()
     missing = np.where(z < 0, np.log(q), np.log(1 - q)).sum()
-    sums = problem.engine.sums(theta, mechanism)
+    sums = problem.objective.sums(theta, mechanism)
     assert sums.ignorable + len(z) * frame.log_det == pytest.approx(ignorable, rel=1e-10)
     assert sums.missing == pytest.approx(missing, rel=1e-10)
 
@@ -97,16 +98,16 @@ def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)
     one_block = sums_of(problem, weight=problem.weight)
-    monkeypatch.setattr(marmix.rows.memory, "block_rows", lambda p: size)
-    monkeypatch.setattr(marmix.rows.memory, "_CHUNK", size)
+    monkeypatch.setattr(marmix.rows.host, "block_rows", lambda width: size)
+    monkeypatch.setattr(marmix.rows.host, "_SORTED_ROWS", size)
     np.testing.assert_allclose(sums_of(problem, weight=problem.weight), one_block, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
 def test_without_slope_the_mechanism_is_a_coin_and_theta_does_not_feel_it(covariance_type):
     problem = Problem(covariance_type, Mechanism("entropy").starting(0.3), LABELS, COUNTS)
-    both = problem.engine.sums(problem.theta, problem.mechanism)
-    alone = problem.engine.sums(problem.theta, None)
+    both = problem.objective.sums(problem.theta, problem.mechanism)
+    alone = problem.objective.sums(problem.theta, None)
     assert both.ignorable == alone.ignorable
     np.testing.assert_array_equal(both.moments.by_component, alone.moments.by_component)
     lost = sum(label < 0 for label in LABELS)
@@ -118,7 +119,7 @@ def test_moments_of_both_terms_add(covariance_type):
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS, COUNTS)
     both = sums_of(problem)
     mechanism_only = sums_of(problem, ignorable=False)
-    ignorable_only = problem.engine.sums(problem.theta, None)
+    ignorable_only = problem.objective.sums(problem.theta, None)
     ignorable_only = flat(ignorable_only._replace(alpha=np.zeros(2)))
     np.testing.assert_allclose(both, mechanism_only + ignorable_only, rtol=1e-12, atol=1e-12)
 
@@ -139,8 +140,8 @@ def test_covariance_structures_nest():
     found = {}
     for name, chol in factors.items():
         model = GaussianScores(structure(name, d), [1, 1, 1], FLOOR)
-        engine = NumpyEngine(X, labels, None, marmix.rows.Frame(np.zeros(d), np.eye(d)), model)
-        sums = engine.sums(Gaussians(log_pi, mu, chol), mechanism)
+        engine = NumpyEngine(X, labels, None, model.n_classes, marmix.rows.Frame(np.zeros(d), np.eye(d)))
+        sums = Objective(engine, model).sums(Gaussians(log_pi, mu, chol), mechanism)
         found[name] = [sums.ignorable, sums.missing, *sums.moments.by_component[:, : 1 + d].ravel(), *sums.alpha]
     for name in ("spherical", "diag", "tied"):
         np.testing.assert_allclose(found[name], found["full"], rtol=1e-11, atol=1e-11)
@@ -148,13 +149,14 @@ def test_covariance_structures_nest():
 
 def test_a_component_split_into_two_halves_changes_nothing():
     problem = Problem("full", mechanism_of("aranda-ordaz"), LABELS, [1, 1, 1])
-    whole = problem.engine.sums(problem.theta, problem.mechanism)
+    whole = problem.objective.sums(problem.theta, problem.mechanism)
     theta = problem.theta
     twice = [0, 0, 1, 2]
     log_pi = theta.log_pi[twice] + np.log([0.4, 0.6, 1.0, 1.0])
     model = GaussianScores(problem.model.structure, [2, 1, 1], FLOOR)
-    engine = NumpyEngine(problem.X, problem.z, None, problem.engine.frame, model)
-    split = engine.sums(Gaussians(log_pi, theta.mu[twice], theta.chol[twice]), problem.mechanism)
+    split = Objective(problem.engine, model).sums(
+        Gaussians(log_pi, theta.mu[twice], theta.chol[twice]), problem.mechanism
+    )
     assert split.ignorable == pytest.approx(whole.ignorable, rel=1e-12)
     assert split.missing == pytest.approx(whole.missing, rel=1e-12)
     moments = split.moments.by_component
@@ -172,10 +174,10 @@ def test_few_rows_stand_for_all_of_them(covariance_type):
     ends = [*few.cuts, few.x.shape[1]]
     for k, whole in enumerate([300, 40, 2000]):
         assert few.weight[ends[k] : ends[k + 1]].sum() == pytest.approx(whole, rel=1e-12)
-    everything = problem.engine.thinned(len(labels))
+    everything = problem.objective.thinned(len(labels))
     np.testing.assert_allclose(
         flat(everything.sums(problem.theta, problem.mechanism)),
-        flat(problem.engine.sums(problem.theta, problem.mechanism)),
+        flat(problem.objective.sums(problem.theta, problem.mechanism)),
         rtol=1e-10,
         atol=1e-10,
     )

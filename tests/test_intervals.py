@@ -54,10 +54,10 @@ def grid(n=60):
 
 def odds_of(inference, X):
     """Log-odds of each class against the others as a function of the coordinates, (K n,)."""
-    about, engine = inference._fitted, inference._fitted.engine
+    about, objective = inference._fitted, inference._fitted.objective
 
     def odds(vector):
-        scores = engine.model.scores(about.coordinates.at(vector)[0], engine.frame.enter(X))
+        scores = objective.model.scores(about.coordinates.at(vector)[0], objective.engine.frame.enter(X))
         return np.array([s - logsumexp(np.delete(scores, k, axis=0), axis=0) for k, s in enumerate(scores)])
 
     return odds
@@ -217,11 +217,11 @@ def test_of_two_classes_a_label_is_settled_where_the_interval_leaves_out_one_hal
 def test_a_class_is_credible_where_its_score_may_be_the_leading_one(three, name):
     fit, inference = fitted(name, (three.X, three.y))
     X = grid(200)
-    about, engine = inference._fitted, inference._fitted.engine
+    about, objective = inference._fitted, inference._fitted.objective
     top = fit.predict_proba(X).argmax(axis=1)
 
     def behind(vector):
-        scores = engine.model.scores(about.coordinates.at(vector)[0], engine.frame.enter(X))
+        scores = objective.model.scores(about.coordinates.at(vector)[0], objective.engine.frame.enter(X))
         return scores[top, np.arange(len(X))] - scores
 
     gap = behind(np.zeros(about.coordinates.size)) / np.maximum(numerical_errors(inference, X, behind), 1e-300)

@@ -7,9 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
+from marmix.fitting import Objective
 from marmix.mechanism.charts import MechanismChart
 from marmix.mechanism.measures import MEASURES
-from marmix.rows import Frame, NumpyEngine
+from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.scores.linear import LinearScores
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -72,20 +73,21 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
     mechanism = mechanism_of(link, measure).moved(np.array([*mechanism_of(link, measure).alpha, 0.3]))
     frame = Frame(np.ones(d), np.eye(d) / 2)
     model = LinearScores(d, classes, degree, 0.7, np.ones(d), np.full(d, 2.0))
-    columns = Frame(np.zeros(1), np.eye(1)), [1]
-    engine = NumpyEngine(X, z, rng.uniform(0.5, 2, size=n), frame, model, columns, tempering)
+    covariates = Covariates([1], Frame(np.zeros(1), np.eye(1)))
+    engine = NumpyEngine(X, z, rng.uniform(0.5, 2, size=n), classes, frame, covariates)
+    objective = Objective(engine, model, tempering)
     phi = model.features(engine.x)
     model.calibrate(phi @ phi.T / engine.n_rows, engine.total_weight)
     theta = 0.5 * rng.normal(size=(model.vectors, model.n_features()))
     chart = model.chart(theta)
-    about = MechanismChart(mechanism, *engine.sample(theta, mechanism, 100)[::2])
+    about = MechanismChart(mechanism, *objective.sample(theta, mechanism, 100)[::2])
 
     def parts(vector):
         here = chart.theta(vector[: chart.size])
-        return here, engine.sums(here, about.mechanism(vector[chart.size :]))
+        return here, objective.sums(here, about.mechanism(vector[chart.size :]))
 
-    def objective(vector):
-        return engine.objective(*parts(vector))
+    def value(vector):
+        return objective.value(*parts(vector))
 
     vector = 0.05 * rng.normal(size=chart.size + about.size)
     low, high = np.array([(-9 if a is None else a, 9 if b is None else b) for a, b in about.bounds]).T
@@ -98,7 +100,7 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
         ]
     )
     steps = np.r_[np.full(chart.size, 1e-5), np.full(about.size, 1e-6)]
-    numeric = central_differences(objective, vector, steps)
+    numeric = central_differences(value, vector, steps)
     np.testing.assert_allclose(found, numeric, atol=1e-6 * np.abs(numeric).max())
 
 

@@ -7,8 +7,10 @@ from problems import mechanism_of
 import marmix.fitting.quasi_newton as quasi_newton
 from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.datasets import hide_labels
+from marmix.fitting import Objective
 from marmix.fitting.quasi_newton import _factor, _metric_at, _stages
 from marmix.fitting.starts import frame_of, labelled_start, mechanism_start
+from marmix.likelihood import block_sums
 from marmix.moments import group_moments
 from marmix.rows import NumpyEngine
 from marmix.scores.covariance import structure
@@ -64,24 +66,24 @@ def problem(n=4000):
     moments = group_moments(X, z, None, 2)
     model = GaussianScores(structure("full", 3), [1, 1], 1e-6)
     frame = frame_of(model, *moments.overall(), moments.labelled, singular=False)
-    engine = NumpyEngine(X, z, None, frame, model)
+    objective = Objective(NumpyEngine(X, z, None, 2, frame), model)
     theta = labelled_start(model, frame, moments.labelled)
-    return engine, theta, mechanism_start(engine, theta, mechanism_of("logit"), {})
+    return objective, theta, mechanism_start(objective, theta, mechanism_of("logit"), {})
 
 
 def test_in_the_metric_of_a_sample_the_curvature_is_near_one_in_every_direction():
-    engine, theta, mechanism = problem()
-    fit = quasi_newton.lbfgs(engine, theta, mechanism, max_iter=200, tol=1e-12, report=lambda *_: None)
+    objective, theta, mechanism = problem()
+    fit = quasi_newton.lbfgs(objective, theta, mechanism, max_iter=200, tol=1e-12, report=lambda *_: None)
     place = quasi_newton._Place(fit.theta, fit.mechanism, fit.sums)
-    charts = quasi_newton._Charts(engine, place)
+    charts = quasi_newton._Charts(objective, place)
     steps = 1e-4 * np.eye(charts.size)
     changes = [charts.gradient(-s, charts.place(-s)) - charts.gradient(s, charts.place(s)) for s in steps]
-    curvature = np.array(changes) / (2e-4 * engine.total_weight)
+    curvature = np.array(changes) / (2e-4 * objective.engine.total_weight)
     common = np.append(
         np.exp(0.5 * fit.theta.log_pi), np.zeros(charts.size - 2)
     )  # weights are free up to a common factor
     across = np.linalg.svd(common[None])[2][1:]
-    values, vectors = np.linalg.eigh(across @ _metric_at(engine, fit.theta, fit.mechanism).inverse @ across.T)
+    values, vectors = np.linalg.eigh(across @ _metric_at(objective, fit.theta, fit.mechanism).inverse @ across.T)
     root = across.T @ (vectors * np.sqrt(values))
     found = np.linalg.eigvalsh(root.T @ curvature @ root)
     assert found.min() > 0.6
@@ -110,8 +112,8 @@ def test_a_metric_that_rounding_has_made_indefinite_has_no_factor_and_does_no_ha
     expected = MARGaussianMixture(link="logit").fit(X, y)
     spoilt = []
 
-    def indefinite(engine, theta, mechanism):
-        measured = _metric_at(engine, theta, mechanism)
+    def indefinite(objective, theta, mechanism):
+        measured = _metric_at(objective, theta, mechanism)
         values, vectors = np.linalg.eigh(measured.inverse)
         values[:2] *= -1.0
         spoilt.append((vectors * values) @ vectors.T)
@@ -137,10 +139,15 @@ def test_a_metric_that_rounding_has_made_indefinite_has_no_factor_and_does_no_ha
 def test_every_pass_over_all_rows_is_counted(monkeypatch, estimator):
     X, y = hidden(500, 3, 2)
     seen = []
-    parts = NumpyEngine.parts
-    monkeypatch.setattr(NumpyEngine, "parts", lambda self, *args: (seen.append(self.n_rows), parts(self, *args))[1])
+    total = NumpyEngine.total
+
+    def counted(self, function, *args, width):
+        seen.append((function, self.n_rows))
+        return total(self, function, *args, width=width)
+
+    monkeypatch.setattr(NumpyEngine, "total", counted)
     fit = estimator.fit(X, y)
-    assert fit.n_passes_ == seen.count(500)
+    assert fit.n_passes_ == seen.count((block_sums, 500))
 
 
 def test_running_out_of_iterations_on_many_rows_is_said():

@@ -211,18 +211,18 @@ def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simula
     found = fit.inference(X, y).profile("share")
     assert 0.0 < found.lower < found.estimate < found.upper < 1.0
     inference = fit.inference(X, y)._fitted
-    coordinates, engine = inference.coordinates, inference.engine
+    coordinates, objective = inference.coordinates, inference.objective
     for end in (found.lower, found.upper):
 
         def negative(vector, end=end):
             theta, mechanism = coordinates.at(vector)
             at = type(mechanism)(mechanism.uncertainty, mechanism.alpha, mechanism.shape, end)
-            sums = engine.sums(theta, at)
+            sums = objective.sums(theta, at)
             return -(sums.ignorable + sums.missing)
 
         start = np.zeros(coordinates.size)
-        drop = minimize(negative, start, method="BFGS").fun + engine.objective(
-            inference.theta, engine.sums(inference.theta, inference.mechanism)
+        drop = minimize(negative, start, method="BFGS").fun + objective.value(
+            inference.theta, objective.sums(inference.theta, inference.mechanism)
         )
         assert drop == pytest.approx(DROP, abs=CLOSE)
     none = gaussian().fit(X, y)

@@ -18,9 +18,10 @@ come sorted, the labelled ones first and by class, so that every case above is a
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, namespace, total
+from marmix.arrays import Array, namespace, ones_beside, total
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
@@ -108,12 +109,38 @@ class Sums(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Features of a run of sorted rows: class k holds the columns ``cuts[k]:cuts[k + 1]``, the unlabelled follow."""
+    """A run of sorted rows in the axes of the fit.
 
-    phi: Array
+    Parameters
+    ----------
+    x : array of shape (d, n)
+        The rows as columns.
+    cuts : list of K + 1 int
+        Class k holds the columns ``cuts[k]:cuts[k + 1]``; the unlabelled rows follow.
+    weight : array of shape (n,) or None
+    covariates : array of shape (L, n) or None
+    space : list or None
+        Memory that the blocks of one worker share, for `features`.
+    """
+
+    x: Array
     cuts: list[int]
-    weight: Array | None
-    covariates: Array | None
+    weight: Array | None = None
+    covariates: Array | None = None
+    space: list[Array] | None = None
+
+    def features(self, model: ScoreModel) -> Array:
+        """The features phi (p, n), which the worker's next block may overwrite."""
+        p, (d, n) = model.n_features(), self.x.shape
+        if self.space is None:
+            phi = ones_beside(self.x, p)
+        else:
+            if not self.space or self.space[0].shape[0] != p or self.space[0].shape[1] < n:
+                self.space[:] = [np.ones((p, n))]
+            phi = self.space[0][:, :n]
+        phi[1 : 1 + d, :] = self.x
+        model.fill(phi)
+        return phi
 
 
 def block_sums(
@@ -137,7 +164,7 @@ def block_sums(
     tempering : float
         The weight t of L_miss.
     """
-    phi, cuts, weight, covariates = block
+    phi, cuts, weight = block.features(model), block.cuts, block.weight
     labelled = cuts[-1]
     scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
@@ -146,7 +173,7 @@ def block_sums(
     if mechanism is None:
         g = xp.zeros_like(scores)
     else:
-        value, g, about_alpha, about_shape, about_share = mechanism.block(p, covariates, labelled, weight)
+        value, g, about_alpha, about_shape, about_share = mechanism.block(p, block.covariates, labelled, weight)
         if tempering != 1.0:
             g *= tempering
             about_alpha, about_shape, about_share = (

@@ -6,19 +6,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import brought_here, total
+from marmix.arrays import brought_here
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
+from marmix.fitting import Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
-from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import entropy, posterior
-from marmix.rows import Engine, Piece
+from marmix.rows import HostRows
 from marmix.rows.checks import check_finite
-from marmix.rows.host import HostRows
 from marmix.scores.gaussian import GaussianScores
-from marmix.streams import in_file
 from marmix.workers import one_thread
 
 
@@ -46,16 +43,15 @@ class InferentialClassifier(Described, MARClassifier):
         X, y, sample_weight = brought_here("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows: HostRows = training.rows
-        if in_file(rows.X) and rows.weight is not None and not np.all(rows.weight):
+        if rows.in_file and rows.weight is not None and not np.all(rows.weight):
             raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
-        engine = self._engine(training)
         if not rows.moments.same(self.model_.moments):
             raise ValueError(
                 "X, y and sample_weight are not the rows that this estimator was fitted to: inference is about those."
             )
         fitted = Fitted(
             model=self.model_,
-            engine=engine,
+            objective=self._objective(training),
             mechanism=self._mechanism_of_fit(training),
             covariates=training.covariates,
             estimator=numbered(self),
@@ -71,7 +67,7 @@ class InferentialClassifier(Described, MARClassifier):
 
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, their values looked at."""
-        X = self._checked(X)
+        X = self._rows_of(X).X
         check_finite(X, self.model_.column_names)
         return X
 
@@ -121,27 +117,25 @@ class InferentialClassifier(Described, MARClassifier):
         if X is None:
             return Criteria.of(model)
         training = self._validated(X, y, sample_weight, reset=False)
-        engine = self._engine(training)
-        sums = engine.sums(model.theta, self._mechanism_of_fit(training))
-        offset = engine.total_weight * model.frame.log_det if model.score_model.joint else 0.0
-        entropy_sum = float(np.sum(engine.mapped(_entropy, model.score_model, model.theta)))
-        loglik = sums.ignorable + sums.missing + offset
+        objective = self._objective(training)
+        engine = objective.engine
+        sums = objective.sums(model.theta, self._mechanism_of_fit(training))
+        loglik = sums.ignorable + sums.missing + objective.offset
         if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
             loglik = -np.inf  # the fit saw no missing label, and takes them to be impossible
-        return Criteria(loglik, model.n_parameters, counted_weight(model, engine.group_weight), entropy_sum)
+        n = counted_weight(model, engine.group_weight)
+        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta))
 
-    def _engine(self, training: Training) -> Engine:
-        """Rows in the axes of the fit."""
-        model = self.model_
-        engine: Engine = training.rows.engine(training.setting(model.frame, model.score_model, model.tempering))
-        return engine
+    def _objective(self, training: Training) -> Objective:
+        """The objective of the fit, over these rows."""
+        return training.objective(self.model_.frame, self.model_.score_model, self.model_.tempering)
 
     def _mechanism_of_fit(self, training: Training) -> Mechanism | None:
         """The fitted mechanism in the axes of its covariates; None if there is none, or no label is missing."""
         mechanism = self.model_.mechanism
         if mechanism is None or not self.model_.has_mechanism:
             return None
-        return mechanism.moved(np.array(self._starting_values(training, {"alpha": mechanism.alpha})["alpha"]))
+        return mechanism.moved(training.covariates.alpha_from_user(mechanism.alpha))
 
 
 def numbered(estimator: Any) -> Any:
@@ -154,10 +148,3 @@ def numbered(estimator: Any) -> Any:
     if isinstance(model.score_model, GaussianScores):
         other.n_components = dict(enumerate(model.score_model.counts))
     return other
-
-
-def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> Any:
-    """The entropy of the labels that are missing."""
-    x, labelled = piece.x, piece.cuts[-1]
-    h = entropy(posterior(model.scores(theta, x[:, labelled:]))).value
-    return total(h if piece.weight is None else h * piece.weight[labelled:])

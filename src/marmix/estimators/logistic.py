@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import silent
 from marmix.estimators.inferential import InferentialClassifier
 from marmix.estimators.prediction import FromModel
 from marmix.estimators.validation import check_parameters
-from marmix.fitting.restarts import fit_logistic
+from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.rows import Frame
 from marmix.scores.linear import LinearScores
 
@@ -169,22 +168,20 @@ class MARLogisticRegression(InferentialClassifier):
         training = self._validated(X, y, sample_weight)
         sd = np.sqrt(np.diag(training.covariance))
         scale = np.where(sd > 0.0, sd, 1.0)
-        model = LinearScores(len(sd), len(training.classes), self.degree, float(self.C), training.mean, scale)
+        model = LinearScores(len(sd), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
         frame = Frame(training.mean, np.diag(1.0 / scale))
-        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
-        fit = fit_logistic(
-            engine,
-            model,
-            self._mechanism(training),
-            values=self._starting_values(training, self._previous_fit(model) if self.warm_start else {}),
+        objective = training.objective(frame, model, float(self.mechanism_weight))
+        search = Search(
+            check_random_state(self.random_state),
+            self._starting_values(training, self._previous_fit(model) if self.warm_start else {}),
             n_init=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
-            rng=check_random_state(self.random_state),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
-        self._finish(fit, engine, training, 0.0, [])
+        fit = fit_logistic(objective, self._mechanism(training), search)
+        self._finish(fit, objective, training, [])
         return self
 
     def _previous_fit(self, model: LinearScores) -> dict[str, Any]:

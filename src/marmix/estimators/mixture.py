@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import Training, silent
+from marmix.estimators.base import Training
 from marmix.estimators.inferential import InferentialClassifier
 from marmix.estimators.prediction import FromModel
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
-from marmix.fitting.restarts import fit_mixture
+from marmix.fitting.restarts import Search, fit_mixture, silent
 from marmix.notes import covariance_notes
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
@@ -203,7 +203,7 @@ class MARGaussianMixture(InferentialClassifier):
         """
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
-        counts = component_counts(self.n_components, training.classes)
+        counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
         if not values and isinstance(self.init, Mapping):
             values = dict(self.init)
@@ -213,24 +213,22 @@ class MARGaussianMixture(InferentialClassifier):
         model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
         labelled = training.rows.moments.labelled
         frame = starts.frame_of(model, training.mean, training.covariance, labelled, bool(dependent))
-        engine = training.rows.engine(training.setting(frame, model, float(self.mechanism_weight)))
-        fit = fit_mixture(
-            engine,
-            labelled,
-            self._mechanism(training),
-            solver=self.solver,
-            kmeans=self.init == "kmeans",
-            values=self._starting_values(training, values),
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            rng=check_random_state(self.random_state),
-            names=training.classes.tolist(),
+        objective = training.objective(frame, model, float(self.mechanism_weight))
+        search = Search(
+            check_random_state(self.random_state),
+            self._starting_values(training, values),
+            self.solver,
+            self.n_init,
+            self.max_iter,
+            self.tol,
+            self.init == "kmeans",
+            training.rows.classes.tolist(),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
         )
+        fit = fit_mixture(objective, labelled, self._mechanism(training), search)
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
-        self._finish(fit, engine, training, engine.total_weight * frame.log_det, notes)
+        self._finish(fit, objective, training, notes)
         return self
 
     def _previous_fit(self, training: Training, counts: list[int]) -> dict[str, Any]:
@@ -238,7 +236,7 @@ class MARGaussianMixture(InferentialClassifier):
         if not hasattr(self, "model_"):
             return {}
         model, scores = self.model_, cast(GaussianScores, self.model_.score_model)
-        same = np.array_equal(np.repeat(training.classes, counts), self.component_classes_)
+        same = np.array_equal(np.repeat(training.rows.classes, counts), self.component_classes_)
         same = same and model.n_features == len(training.names)
         if not (same and scores.structure.name == self.covariance_type):
             raise ValueError(

@@ -1,6 +1,7 @@
 """Predictions of a fitted classifier, for rows wherever they are; arrays out are of the kind that came in."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,30 +11,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import (
-    Array,
-    brought_here,
-    detached,
-    in_double,
-    like,
-    namespace,
-    on_cluster,
-    on_device,
-    on_host,
-    to_host,
-    total,
-)
-from marmix.labels import known_labels, number_labels
-from marmix.mechanism.measures import entropy, log_tau
+from marmix.arrays import Array, brought_here, namespace, on_cluster, on_device, on_host, to_host
+from marmix.labels import known_labels
+from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
-from marmix.rows import block_rows
-from marmix.rows.checks import check_finite, check_table, refuse_sparse
-from marmix.rows.device import device_blocks
-from marmix.rows.host import MANY_ROWS
-from marmix.streams import in_file, opened, output, release, result
-from marmix.workers import available, ordered
-
-Function = Callable[[Any, slice], Any]
+from marmix.rows import Rows, rows_of
+from marmix.streams import opened
 
 
 class SettingAndMethod:
@@ -158,63 +141,21 @@ class Predictor(ClassifierMixin, BaseEstimator):
             state = {name: value for name, value in state.items() if name != "transduction_"}
         return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
-    def _checked(self, X: Any) -> Any:
+    def _rows_of(self, X: Any) -> Rows:
         """Rows to predict, with the features of the fit; their values are looked at when they are used."""
         check_is_fitted(self)
-        X = detached(opened(X))
-        refuse_sparse(X)
-        if on_cluster(X):
-            from marmix.rows.cluster import described
+        return rows_of(X, partial(validate_data, self, reset=False))
 
-            validate_data(self, described(X), skip_check_array=True, reset=False)
-            return X
-        if in_file(X) or on_device(X):
-            check_table(X)
-            validate_data(self, X, skip_check_array=True, reset=False)
-            return X
-        return validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
-
-    def _map(self, X: Any, function: Function, shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float) -> Any:
-        """A function of the rows of a block and of their places, (n, *shape), block by block."""
-        return self._over(self._checked(X), function, shape, out, dtype)
-
-    def _over(
-        self, X: Any, function: Function, shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
+    def _map(
+        self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
     ) -> Any:
-        """`_map` of rows that are checked."""
-        if out is not None and (on_device(X) or on_cluster(X)):
-            raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")
-        if on_device(X):
-            return _device_map(X, function)
-        if on_cluster(X):
-            from marmix.rows.cluster import predicted
-
-            return predicted(X, lambda block: self._over(np.asarray(block), function, shape, None, dtype), shape, dtype)
-        names, size = self.model_.column_names, block_rows(self.model_.score_model.values_per_row())
-        blocks = [slice(a, min(a + size, len(X))) for a in range(0, len(X), size)]
-        with output(out, (len(X), *shape), dtype) as written:
-
-            def one(rows: slice) -> None:
-                x = np.asarray(X[rows], dtype=float)
-                check_finite(x, names, rows.start)
-                written[rows] = function(x, rows)
-                release(X[rows])
-                release(written[rows])
-
-            ordered(lambda: one, blocks, available() if len(X) >= MANY_ROWS else 1)
-        return result(out, written)
-
-    def _named(self, codes: Any) -> Any:
-        """The classes with these numbers, on the device of the numbers if they are numbers themselves."""
-        if on_host(codes) or self.classes_.dtype.kind not in "if":
-            return self.classes_[np.asarray(codes) if on_host(codes) else to_host(codes)]
-        xp = namespace(codes)
-        return xp.take(xp.asarray(self.classes_, device=codes.device), codes, axis=0)
+        """A function of the rows of a block, (n, *shape), block by block."""
+        return _over(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Logarithms of the posterior class probabilities, (n, K); finite however small. `out` as in `predict_proba`."""
         check_is_fitted(self)
-        return self._map(X, lambda x, _: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
+        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
 
     def predict_proba(self, X: Any, *, out: Any = None) -> Array:
         """Posterior class probabilities by Bayes' rule, (n, K), columns as in `classes_`.
@@ -227,15 +168,15 @@ class Predictor(ClassifierMixin, BaseEstimator):
             Where to write them, as they come: an array of that shape, or a new `.npy` file, which is returned as a memory map.
         """
         check_is_fitted(self)
-        return self._map(X, lambda x, _: _exp(log_tau(self.model_.posterior(x))).T, (len(self.classes_),), out)
+        return self._map(X, lambda x: _exp(log_tau(self.model_.posterior(x))).T, (len(self.classes_),), out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row. `out` as in `predict_proba`."""
         check_is_fitted(self)
 
-        def best(x: Any, _: slice) -> Any:
+        def best(x: Any) -> Any:
             scores = self.model_.scores(x)
-            return self._named(namespace(scores).argmax(scores, axis=0))
+            return _named(self.classes_, namespace(scores).argmax(scores, axis=0))
 
         return self._map(X, best, (), out, self.classes_.dtype)
 
@@ -250,12 +191,12 @@ class Predictor(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.model_.mechanism is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        return self._map(X, lambda x, _: self.model_.missing_proba(x), (), out)
+        return self._map(X, self.model_.missing_proba, (), out)
 
     def _uncertainty_of(self, X: Any) -> Array:
         """The measure u of each row, (n,): what drives the mechanism."""
         check_is_fitted(self)
-        return self._map(X, lambda x, _: self.model_.measure(x))
+        return self._map(X, self.model_.measure)
 
     def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:
         """A label for every row: the given one, or the most probable class where it is missing.
@@ -269,32 +210,13 @@ class Predictor(ClassifierMixin, BaseEstimator):
             Where to write them, as in `predict_proba`.
         """
         check_is_fitted(self)
-        X, y = self._checked(X), opened(y, "y")
-        if on_cluster(X):
-            from marmix.rows.cluster import imputed
+        rows = self._rows_of(X)
+        return self._imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
-            return imputed(self, X, y)
-        y = to_host(y) if on_device(y) and not on_device(X) else y
-        z = number_labels(y, self.classes_)
-        if z.shape[0] != X.shape[0]:
-            raise ValueError(f"X and y have inconsistent numbers of samples: {X.shape[0]} and {z.shape[0]}.")
-        return self._imputed(X, z, None, out)[0]
-
-    def _imputed(self, X: Any, z: Any, weight: Any, out: Any = None) -> tuple[Any, float]:
-        """Labels of all rows, and the entropy of those that were imputed."""
-        if on_device(X) and on_host(z):
-            z = namespace(X).asarray(z, device=X.device)
-        entropies: dict[int, Any] = {}
-
-        def labels(x: Any, rows: slice) -> Any:
-            xp, codes = namespace(x), z[rows]
-            p = self.model_.posterior(x)
-            h = xp.where(codes < 0, entropy(p).value, 0.0)
-            entropies[rows.start] = total(h if weight is None else h * like(weight[rows], h))
-            return self._named(xp.where(codes < 0, xp.argmax(p.scores, axis=0), xp.astype(codes, xp.int64)))
-
-        found = self._over(X, labels, (), out, self.classes_.dtype)
-        return found, float(np.sum([to_host(entropies[start]) for start in sorted(entropies)]))
+    @staticmethod
+    def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
+        """A label for every row; on a cluster these are a graph, which holds the model and not the estimator."""
+        return _over(model, rows, partial(_labels, model), codes, out=out, dtype=model.classes.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the rows whose label is known; rows of `y` that are missing do not count.
@@ -309,9 +231,22 @@ def _exp(values: Any) -> Any:
     return namespace(values).exp(values)
 
 
-def _device_map(X: Any, function: Function) -> Any:
-    xp = namespace(X)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
-    parts = [function(in_double(X[rows, :]), rows) for rows in device_blocks(X.shape[0], 4 * X.shape[1])]
-    return np.concatenate(parts) if on_host(parts[0]) else xp.concat(parts)
+def _over(model: FittedModel, rows: Rows, function: Callable[..., Any], *beside: Any, **options: Any) -> Any:
+    """`Rows.map` with what a model knows of the rows."""
+    width = model.score_model.values_per_row()
+    return rows.map(function, *beside, names=model.column_names, width=width, **options)
+
+
+def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
+    """The labels with these codes, the most probable ones where they are missing."""
+    xp = namespace(x)
+    best = xp.argmax(model.scores(x), axis=0)
+    return _named(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
+
+
+def _named(classes: NDArray[Any], codes: Any) -> Any:
+    """The classes with these numbers, on the device of the numbers if they are numbers themselves."""
+    if on_host(codes) or classes.dtype.kind not in "if":
+        return classes[np.asarray(codes) if on_host(codes) else to_host(codes)]
+    xp = namespace(codes)
+    return xp.take(xp.asarray(classes, device=codes.device), codes, axis=0)

@@ -12,9 +12,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from marmix.arrays import Array
+from marmix.fitting.objective import Objective
 from marmix.fitting.solvers import Fit, Report, better_shape, fit_mechanism, per_row
 from marmix.mechanism import Mechanism
-from marmix.rows import Engine
 from marmix.scores.covariance import Moments
 from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
 
@@ -23,7 +23,7 @@ _MEMORY = 30
 
 
 def ecm(
-    engine: Engine,
+    objective: Objective,
     theta: Gaussians,
     mechanism: Mechanism | None,
     *,
@@ -32,11 +32,11 @@ def ecm(
     report: Report,
 ) -> Fit:
     """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
-    total, t = engine.total_weight, engine.tempering
-    tol = max(tol, engine.resolution)
-    model: GaussianScores = engine.model  # type: ignore[assignment]
-    e_step = engine.sums(theta, None)
-    missing = 0.0 if mechanism is None else engine.sums(theta, mechanism, ignorable=False).missing
+    total, t = objective.engine.total_weight, objective.tempering
+    tol = max(tol, objective.engine.resolution)
+    model: GaussianScores = objective.model  # type: ignore[assignment]
+    e_step = objective.sums(theta, None)
+    missing = 0.0 if mechanism is None else objective.sums(theta, mechanism, ignorable=False).missing
     trace = [e_step.ignorable + t * missing]
     used_up = f"max_iter={max_iter} iterations were used up"
     converged, reason, looked_around = False, used_up, False
@@ -45,26 +45,26 @@ def ecm(
         if mechanism is None:
             new_theta = model.m_step(e_step.moments)
         else:
-            new_theta = _cm_step_1(engine, model, theta, mechanism, e_step.moments, tol)
-            new_mechanism, missing = fit_mechanism(engine, new_theta, mechanism)
-        e_step = engine.sums(new_theta, None)
-        objective = e_step.ignorable + t * missing
-        if not objective > trace[-1]:
+            new_theta = _cm_step_1(objective, model, theta, mechanism, e_step.moments, tol)
+            new_mechanism, missing = fit_mechanism(objective, new_theta, mechanism)
+        e_step = objective.sums(new_theta, None)
+        value = e_step.ignorable + t * missing
+        if not value > trace[-1]:
             # Rounding: nothing is left to gain, and the step is not taken.
-            converged, reason = objective > trace[-1] - tol * total, "no step raises the log-likelihood"
+            converged, reason = value > trace[-1] - tol * total, "no step raises the log-likelihood"
             break
         theta, mechanism = new_theta, new_mechanism
-        trace.append(objective)
-        report(iteration, objective)
+        trace.append(value)
+        report(iteration, value)
         if _still_to_come(trace) < tol * total:
             converged, reason = True, "the rise still to come is below tol"
             other = None
             if not looked_around and mechanism is not None and mechanism.free_shape:
-                looked_around, other = True, better_shape(engine, theta, mechanism, trace[-1] + tol * total)
+                looked_around, other = True, better_shape(objective, theta, mechanism, trace[-1] + tol * total)
             if other is None:
                 break
             mechanism, converged, reason = other[0], False, used_up
-            trace.append(engine.objective(theta, other[1]))
+            trace.append(objective.value(theta, other[1]))
     return Fit(theta, mechanism, trace[-1], trace, converged, reason)
 
 
@@ -77,7 +77,7 @@ def _still_to_come(trace: list[float]) -> float:
 
 
 def _cm_step_1(
-    engine: Engine,
+    objective: Objective,
     model: GaussianScores,
     theta: Gaussians,
     mechanism: Mechanism,
@@ -85,13 +85,15 @@ def _cm_step_1(
     tol: float,
 ) -> Gaussians:
     """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
-    total, t = engine.total_weight, engine.tempering
+    total, t = objective.engine.total_weight, objective.tempering
     chart = GaussianChart(model, theta)
-    base = model.complete_loglik(theta, responsibilities) + t * engine.sums(theta, mechanism, ignorable=False).missing
+    base = (
+        model.complete_loglik(theta, responsibilities) + t * objective.sums(theta, mechanism, ignorable=False).missing
+    )
 
     def negative(vector: Array) -> tuple[float, Array]:
         here = chart.theta(vector)
-        sums = engine.sums(here, mechanism, ignorable=False)
+        sums = objective.sums(here, mechanism, ignorable=False)
         value = model.complete_loglik(here, responsibilities) + t * sums.missing
         gradient = chart.gradient(vector, here, responsibilities + sums.moments)
         return per_row(base - value, gradient, total)

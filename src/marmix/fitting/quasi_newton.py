@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
 from marmix.arrays import Array
+from marmix.fitting.objective import Objective
 from marmix.fitting.solvers import Fit, Report, better_shape, mechanism_chart, per_row, unheard
 from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
-from marmix.rows import Engine
 
 # Rows on which a climb over many rows begins; at least so many a parameter.
 _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
@@ -41,7 +41,7 @@ _HESSIAN_SHARE, _STEP, _FLATTEST, _STEEPEST = 0.7, 5e-2, 1e-4, 1e6
 
 
 def lbfgs(
-    engine: Engine,
+    objective: Objective,
     theta: Any,
     mechanism: Mechanism | None,
     *,
@@ -53,9 +53,9 @@ def lbfgs(
 
     At the top quite other shapes are tried, once; on the largest sample where there are samples.
     """
-    size = engine.model.chart(theta).size
-    stages = _stages(engine.n_rows, size)
-    metric, reach, sampled = None, 1.0, engine.thinned(stages[-1]) if stages else engine
+    size = objective.model.chart(theta).size
+    stages = _stages(objective.engine.n_rows, size)
+    metric, reach, sampled = None, 1.0, objective.thinned(stages[-1]) if stages else objective
     for rows in stages:
         few = sampled if rows == stages[-1] else sampled.thinned(rows)
         first, last = rows == stages[0], rows == stages[-1]
@@ -66,13 +66,13 @@ def lbfgs(
         fit, metric = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
-        affordable = min(int(_HESSIAN_SHARE * engine.n_rows / (2 * size)), stages[-1])
+        affordable = min(int(_HESSIAN_SHARE * objective.engine.n_rows / (2 * size)), stages[-1])
         if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
             metric = _metric_at(few if first else sampled.thinned(affordable), theta, mechanism)
         elif held:
             metric = None  # it knows nothing of the shape
-    tol = max(tol, engine.resolution)
-    return _ascend(engine, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
+    tol = max(tol, objective.engine.resolution)
+    return _ascend(objective, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
 
 
 def _stages(n: int, size: int) -> list[int]:
@@ -96,9 +96,9 @@ class _Metric(NamedTuple):
     whole: bool
 
 
-def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metric | None:
+def _metric_at(objective: Objective, theta: Any, mechanism: Mechanism | None) -> _Metric | None:
     """The metric at the top of a sample, by differences of its gradient; None where these are not finite."""
-    charts = _Charts(engine, _Place(theta, mechanism, engine.sums(theta, mechanism)))
+    charts = _Charts(objective, _Place(theta, mechanism, objective.sums(theta, mechanism)))
     ends = np.clip([[-_STEP], [_STEP]], charts.low, charts.high)  # of the step along each coordinate
     rows = []
     for i, (low, high) in enumerate(ends.T):
@@ -106,7 +106,7 @@ def _metric_at(engine: Engine, theta: Any, mechanism: Mechanism | None) -> _Metr
         below[i], above[i] = low, high
         slopes = charts.gradient(below, charts.place(below)) - charts.gradient(above, charts.place(above))
         rows.append(slopes / (high - low))
-    hessian = np.array(rows) / engine.total_weight
+    hessian = np.array(rows) / objective.engine.total_weight
     if not np.isfinite(hessian).all():
         return None
     values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
@@ -122,7 +122,7 @@ class _Place(NamedTuple):
 
 
 def _ascend(
-    engine: Engine,
+    objective: Objective,
     theta: Any,
     mechanism: Mechanism | None,
     metric: _Metric | None,
@@ -133,18 +133,18 @@ def _ascend(
     look_around: bool,
 ) -> tuple[Fit, _Metric | None]:
     """Climb in charts that are renewed until the top stays put; the metric there comes with it."""
-    total, staged = engine.total_weight, metric is not None
-    place = _Place(theta, mechanism, engine.sums(theta, mechanism))
-    reached = engine.objective(theta, place.sums)
+    total, staged = objective.engine.total_weight, metric is not None
+    place = _Place(theta, mechanism, objective.sums(theta, mechanism))
+    reached = objective.value(theta, place.sums)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
     for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
-        turn = _Round(engine, place, metric, reach, tol, trace, report)
+        turn = _Round(objective, place, metric, reach, tol, trace, report)
         found = turn.run(most)
         place, metric = turn.place, turn.metric()
-        objective = engine.objective(place.theta, place.sums)
-        gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
+        value = objective.value(place.theta, place.sums)
+        gain, reached, iterations = (value - reached) / total, value, iterations + found.nit
         at_top = turn.at_top()
         if at_top or gain < tol:
             # Where the gradient is not small, only a regular stop of the method counts as a maximum.
@@ -152,11 +152,11 @@ def _ascend(
             if not look_around or place.mechanism is None or not place.mechanism.free_shape:
                 break
             look_around = False
-            other = better_shape(engine, place.theta, place.mechanism, reached + tol * total)
+            other = better_shape(objective, place.theta, place.mechanism, reached + tol * total)
             if other is None:
                 break
             place = _Place(place.theta, *other)
-            reached, converged, metric = engine.objective(place.theta, place.sums), False, None
+            reached, converged, metric = objective.value(place.theta, place.sums), False, None
         if iterations >= max_iter:
             reason = f"max_iter={max_iter} iterations were used up"
             break
@@ -169,10 +169,10 @@ def _ascend(
 class _Charts:
     """Coordinates of all parameters around a place."""
 
-    def __init__(self, engine: Engine, place: _Place):
-        self.engine = engine
-        self.classes = engine.model.chart(place.theta)
-        self.mechanism = None if place.mechanism is None else mechanism_chart(engine, place.theta, place.mechanism)
+    def __init__(self, objective: Objective, place: _Place):
+        self.objective = objective
+        self.classes = objective.model.chart(place.theta)
+        self.mechanism = None if place.mechanism is None else mechanism_chart(objective, place.theta, place.mechanism)
         bounds: list[tuple[float | None, float | None]] = [(None, limit) for limit in self.classes.upper]
         bounds += [] if self.mechanism is None else self.mechanism.bounds
         self.low = np.array([-np.inf if a is None else a for a, _ in bounds])
@@ -183,7 +183,7 @@ class _Charts:
         """The parameters at these coordinates, and a pass over the rows."""
         theta = self.classes.theta(vector[: self.classes.size])
         mechanism = None if self.mechanism is None else self.mechanism.mechanism(vector[self.classes.size :])
-        return _Place(theta, mechanism, self.engine.sums(theta, mechanism))
+        return _Place(theta, mechanism, self.objective.sums(theta, mechanism))
 
     def gradient(self, vector: Array, here: _Place) -> Array:
         """The gradient of the objective at these coordinates."""
@@ -204,7 +204,7 @@ class _Round:
 
     def __init__(
         self,
-        engine: Engine,
+        objective: Objective,
         place: _Place,
         metric: _Metric | None,
         reach: float,
@@ -213,9 +213,9 @@ class _Round:
         report: Report,
     ):
         self.place, self.tol, self.trace, self.report = place, tol, trace, report
-        self._total = engine.total_weight
-        self._base = engine.objective(place.theta, place.sums)
-        self.charts = _Charts(engine, place)
+        self._total = objective.engine.total_weight
+        self._base = objective.value(place.theta, place.sums)
+        self.charts = _Charts(objective, place)
         size, low, high = self.charts.size, self.charts.low, self.charts.high
         self._boxed, self._factor, self._unit, self._whole = np.ones(size, dtype=bool), np.eye(size), reach, False
         start = -self.charts.gradient(np.zeros(size), place) / self._total
@@ -238,7 +238,7 @@ class _Round:
         if (vector < low).any() or (vector > high).any():
             return 1e10, np.zeros_like(y)
         here = self.charts.place(vector)
-        fall = self._base - self.charts.engine.objective(here.theta, here.sums)
+        fall = self._base - self.charts.objective.value(here.theta, here.sums)
         value, slope = per_row(fall, self.charts.gradient(vector, here), self._total)
         slope = self._factor.T @ slope
         if value < self._best[0]:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marmix.arrays import Array
+from marmix.fitting.objective import Objective
 from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, MechanismChart, climb
-from marmix.rows import Engine
 
 Report = Callable[[int, float], None]
 
@@ -42,16 +42,18 @@ def per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
     return 1e10, np.zeros_like(gradient)
 
 
-def mechanism_chart(engine: Engine, theta: Any, mechanism: Mechanism) -> MechanismChart:
+def mechanism_chart(objective: Objective, theta: Any, mechanism: Mechanism) -> MechanismChart:
     """Coordinates of the mechanism, scaled by its information in a sample of the rows."""
-    sample = engine.sample(theta, mechanism, _CHART_ROWS)
+    sample = objective.sample(theta, mechanism, _CHART_ROWS)
     return MechanismChart(mechanism, sample.drivers, sample.weight)
 
 
-def better_shape(engine: Engine, theta: Any, mechanism: Mechanism, beyond: float) -> tuple[Mechanism, Sums] | None:
+def better_shape(
+    objective: Objective, theta: Any, mechanism: Mechanism, beyond: float
+) -> tuple[Mechanism, Sums] | None:
     """A mechanism of quite another shape whose objective is `beyond` this: the shape's profile can have two tops."""
-    many = engine.n_rows > _MANY_ROWS
-    drivers, labelled, weight = engine.sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
+    many = objective.engine.n_rows > _MANY_ROWS
+    drivers, labelled, weight = objective.sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     chart = MechanismChart(mechanism, drivers, weight)
     best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()
@@ -64,16 +66,17 @@ def better_shape(engine: Engine, theta: Any, mechanism: Mechanism, beyond: float
             best, best_loglik = other, loglik
     if best is mechanism:
         return None
-    sums = engine.sums(theta, best)
-    return (best, sums) if engine.objective(theta, sums) > beyond else None
+    sums = objective.sums(theta, best)
+    return (best, sums) if objective.value(theta, sums) > beyond else None
 
 
-def fit_mechanism(engine: Engine, theta: Any, mechanism: Mechanism) -> tuple[Mechanism, float]:
+def fit_mechanism(objective: Objective, theta: Any, mechanism: Mechanism) -> tuple[Mechanism, float]:
     """Maximise L_miss over the mechanism, theta fixed (CM-step 2); the maximum comes with it."""
-    per_t = 1.0 / engine.tempering if engine.tempering else 1.0
+    per_t = 1.0 / objective.tempering if objective.tempering else 1.0
 
     def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
-        sums = engine.sums(theta, here, ignorable=False)
+        sums = objective.sums(theta, here, ignorable=False)
         return sums.missing, per_t * sums.alpha, per_t * sums.shape, per_t * sums.share
 
-    return climb(mechanism, lambda here: mechanism_chart(engine, theta, here), evaluate, engine.total_weight)
+    total = objective.engine.total_weight
+    return climb(mechanism, lambda here: mechanism_chart(objective, theta, here), evaluate, total)

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
 from marmix.arrays import Array
+from marmix.fitting.objective import Objective
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX
 from marmix.moments import GroupMoments
@@ -78,23 +79,17 @@ def labelled_start(
     )
 
 
-def _few_rows(engine: Engine) -> tuple[Array, Array, list[int]]:
-    """Features and weights of a sample, and where its classes begin."""
-    few = engine.thinned(min(_SAMPLE, engine.n_rows))
-    (x, cuts, w, _) = next(iter(few.pieces(few.n_rows)))
-    return x, np.asarray(w), cuts
-
-
 def split_start(
     engine: Engine,
     model: GaussianScores,
     single: GaussianScores,
     base: Gaussians,
     rng: np.random.RandomState,
-    names: list[Any],
+    names: Sequence[Any],
 ) -> Gaussians:
     """Several components a class: k-means within the rows of each class, the unlabelled ones assigned by `base`."""
-    x, w, cuts = _few_rows(engine)
+    x, cuts, w, *_ = engine.sample(min(_SAMPLE, engine.n_rows))
+    assert w is not None
     assigned = single.scores(base, x).argmax(axis=0)
     for k, (a, b) in enumerate(pairwise(cuts)):
         assigned[a:b] = k
@@ -115,7 +110,9 @@ def split_start(
 
 def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
     """The paper's start: k-means with ten starts, clusters given to the classes whose labels they hold."""
-    (x, w, cuts), clusters = _few_rows(engine), int(sum(model.counts))
+    x, cuts, w, *_ = engine.sample(min(_SAMPLE, engine.n_rows))
+    assert w is not None
+    clusters = int(sum(model.counts))
     labels = KMeans(clusters, n_init=10, random_state=rng).fit(x.T, sample_weight=w).labels_
     votes = np.zeros((clusters, len(model.counts)))
     for k, (a, b) in enumerate(pairwise(cuts)):
@@ -180,7 +177,7 @@ def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def mechanism_start(engine: Engine, theta: Gaussians, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
+def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
     """alpha roughly fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
 
     The user's `values` of alpha, shape and share come first; the last two only where they are free.
@@ -192,7 +189,7 @@ def mechanism_start(engine: Engine, theta: Gaussians, mechanism: Mechanism, valu
     if "alpha" in values:
         alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
         return replace(mechanism, alpha=tuple(alpha.tolist()))
-    drivers, labelled, weight = engine.sample(theta, mechanism, _MECHANISM_ROWS)
+    drivers, labelled, weight = objective.sample(theta, mechanism, _MECHANISM_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())
     mechanism = mechanism.starting(rate)

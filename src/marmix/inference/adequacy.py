@@ -78,7 +78,7 @@ def hausman(
         simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
     p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
     contrasts = _contrasts(fitted, covariance)
-    joint = fitted.engine.model.joint
+    joint = fitted.objective.model.joint
     other = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"
     largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
     if p_value < 0.1:
@@ -101,13 +101,13 @@ def hausman(
 
 def _contrast(fitted: Fitted) -> tuple[float, int, Array]:
     """The statistic, its degrees of freedom, and the covariance of the difference of the two fits."""
-    engine, theta, information = fitted.engine, fitted.theta, fitted.information
+    objective, theta, information = fitted.objective, fitted.theta, fitted.information
     size = fitted.coordinates.n_theta
-    outer = expected_outer(engine, theta, fitted.mechanism, modelled=False)
+    outer = expected_outer(objective, theta, fitted.mechanism, modelled=False)
     pull = information.pull[:size, : len(outer)]
     ignorable = pull @ outer @ pull.T
     V = np.linalg.pinv(information.expected, hermitian=True)[:size, :size]
-    score = pull @ curvature(engine, theta, None).gradient
+    score = pull @ curvature(objective, theta, None).gradient
     values, vectors = np.linalg.eigh(ignorable)
     known = values > 1e-8 * values[-1]
     root = vectors[:, known] * np.sqrt(values[known])
@@ -177,7 +177,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     cells, smooth = (
         _residual_test(fitted, moments, part, name) for part in (slice(0, len(bins)), slice(len(bins), None))
     )
-    missing = np.arange(len(q)) >= fitted.engine.labelled
+    missing = np.arange(len(q)) >= fitted.objective.engine.labelled
     table = _bin_table(bins, place, missing, q, w, moments, name)
     return GoodnessOfFit(cells, smooth, table, *_smoothed(ranks, place, missing, q, w))
 
@@ -234,13 +234,13 @@ class _Moments:
 
 def _residual_moments(fitted: Fitted, functions: Array) -> _Moments:
     """Sums of ``b (m - q)`` with their covariances, for functions (m, n) of the rows in the engine's order."""
-    model, mechanism, information = fitted.engine.model, fitted.mechanism, fitted.information
+    model, mechanism, information = fitted.objective.model, fitted.mechanism, fitted.information
     assert mechanism is not None
     count, start = len(functions), 0
     residual, variance = np.zeros(count), np.zeros((count, count))
     slope = np.zeros((len(information.sums.gradient), count))
     with np.errstate(all="ignore"):
-        for rows in rows_of(fitted.engine, fitted.theta):
+        for rows in rows_of(fitted.objective, fitted.theta):
             about = hazard_rows(mechanism, rows, with_curvature=False)
             q = -np.expm1(-about.n)
             b = functions[:, start : start + len(q)]

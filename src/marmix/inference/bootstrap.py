@@ -228,7 +228,7 @@ def _check_parametric(fitted: Fitted) -> None:
             "kind='parametric' draws rows from the model, and what weight they would have it does not know: use "
             "kind='nonparametric', or fit without sample_weight."
         )
-    if fitted.mechanism is None and fitted.engine.model.joint and (fitted.z < 0).any():
+    if fitted.mechanism is None and fitted.objective.model.joint and (fitted.z < 0).any():
         raise ValueError(
             "kind='parametric' must know which labels of new rows go missing, and link=None does not say: use "
             "kind='nonparametric', or fit with a link."
@@ -293,7 +293,7 @@ def _rows(fitted: Fitted, kind: str, rng: np.random.Generator) -> tuple[NDArray[
 
 def values_of(fitted: Fitted, estimator: Any) -> Array:
     """The user's parameters, in the order of `fitted.parameters.names`, of an estimator fitted to other rows."""
-    model: Any = fitted.engine.model
+    model: Any = fitted.objective.model
     if model.joint:
         covariances = model.structure.distinct(estimator.covariances_)
         parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.rows import Engine
 
 _CHART_ROWS = 4096  # rows that suffice to scale the mechanism's coordinates
 # Steps of central differences, exact to some nine digits: of theta's coordinates, which have unit information, and of the
@@ -28,7 +28,7 @@ class Coordinates:
 
     Parameters
     ----------
-    engine : Engine
+    objective : Objective
     theta, mechanism
         The fit.
     hold_shape : bool
@@ -37,16 +37,16 @@ class Coordinates:
 
     def __init__(
         self,
-        engine: Engine,
+        objective: Objective,
         theta: Any,
         mechanism: Mechanism | None,
         hold_shape: bool = False,
     ):
-        self.engine, self.theta, self.mechanism = engine, theta, mechanism
-        self.chart = engine.model.chart(theta)
+        self.objective, self.theta, self.mechanism = objective, theta, mechanism
+        self.chart = objective.model.chart(theta)
         self.about: MechanismChart | None = None
         if mechanism is not None:
-            sample = engine.sample(theta, mechanism, _CHART_ROWS)
+            sample = objective.sample(theta, mechanism, _CHART_ROWS)
             self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.held: list[str] = []
         self.shape_held = False
@@ -128,7 +128,8 @@ class Coordinates:
 
     def _by_theta(self, part: Array, gradient: Array) -> Array:
         """A gradient in W as one in the chart's coordinates."""
-        moments = self.engine.model.pooled(gradient.reshape(len(self.engine.model.owner), -1))
+        model = self.objective.model
+        moments = model.pooled(gradient.reshape(len(model.owner), -1))
         return self.chart.gradient(part, self.chart.theta(part), moments)
 
     def _by_mechanism(self, rest: Array, kappa: Array) -> Array:

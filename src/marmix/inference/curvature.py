@@ -13,17 +13,18 @@ The score of component c is linear in features, ``s_c = W_c . phi(x)``, so the d
 its weight t, its own equations with weight one.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.links import hazard, hazard_curvature, odds_against
 from marmix.mechanism.measures import Posterior, measure_curvature, posterior
-from marmix.rows import Engine, block_rows
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
 _SURE = 700.0  # a hazard at which the label is missing for sure, whatever the parameters do
@@ -69,21 +70,21 @@ def size_of_mechanism(mechanism: Mechanism | None) -> int:
     return 0 if mechanism is None else len(mechanism.alpha) + 2
 
 
-def rows_of(engine: Engine, theta: Any) -> Any:
-    """The rows of an engine in blocks, as `Rows`."""
-    model = engine.model
+def rows_of(objective: Objective, theta: Any) -> Iterator[Rows]:
+    """The rows of an objective in blocks."""
+    model = objective.model
     prepared = model.prepare(theta)
-    for x, cuts, weight, covariates in engine.pieces(block_rows(2 * model.n_features() + len(model.owner) ** 2)):
-        phi = model.detailed_features(x)
+    for block in objective.engine.blocks(2 * model.n_features() + len(model.owner) ** 2):
+        phi = model.detailed_features(block.x)
         scores, share = model.block_scores(prepared, phi[: model.n_features()])
-        here = x.shape[1]
+        n = block.x.shape[1]
         yield Rows(
             phi,
             posterior(scores),
-            np.ones((len(model.owner), here)) if share is None else share,
-            cuts,
-            np.ones(here) if weight is None else weight,
-            covariates,
+            np.ones((len(model.owner), n)) if share is None else share,
+            block.cuts,
+            np.ones(n) if block.weight is None else block.weight,
+            block.covariates,
         )
 
 
@@ -184,12 +185,12 @@ def summed(rows: Rows, model: ScoreModel, gradient: Array, hessian: Array, compl
     return total
 
 
-def curvature(engine: Engine, theta: Any, mechanism: Mechanism | None) -> Curvature:
+def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> Curvature:
     """Gradient, its derivatives, and the outer products of the gradients of rows, at these parameters."""
-    model, parts = engine.model, []
+    model, parts = objective.model, []
     with np.errstate(all="ignore"):
-        for rows in rows_of(engine, theta):
-            gradient, hessian = row_terms(rows, model, mechanism, engine.tempering)
+        for rows in rows_of(objective, theta):
+            gradient, hessian = row_terms(rows, model, mechanism, objective.tempering)
             by_component = (gradient[model.owner] * rows.share * rows.weight) @ rows.phi.T
             total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
@@ -198,7 +199,7 @@ def curvature(engine: Engine, theta: Any, mechanism: Mechanism | None) -> Curvat
 
 
 def expected_outer(
-    engine: Engine, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
+    objective: Objective, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
 ) -> Array:
     """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness as the model has them given the features.
 
@@ -209,9 +210,9 @@ def expected_outer(
     rate : float or None
         The probability of a missing label where there is no mechanism; None takes the labels that are missing as given.
     """
-    model, parts = engine.model, []
+    model, parts = objective.model, []
     with np.errstate(all="ignore"):
-        for rows in rows_of(engine, theta):
+        for rows in rows_of(objective, theta):
             tau = rows.posterior.tau
             classes, n = tau.shape
             size = classes + (size_of_mechanism(mechanism) if modelled else 0)

@@ -61,7 +61,7 @@ class Estimates:
         self._fitted, self._pandas, self.cov_type = fitted, pandas, cov_type
         self.param_names = fitted.parameters.names
         self.llf = fitted.loglik
-        self.nobs = fitted.engine.total_weight
+        self.nobs = fitted.objective.engine.total_weight
 
     @cached_property
     def notes(self) -> list[str]:
@@ -206,7 +206,7 @@ class Estimates:
                 f"{listed(lost) if lost else 'some combination of parameters'}."
             )
         labelled = self._row_weights[fitted.z >= 0].sum()
-        if not fitted.engine.model.joint and fitted.estimator.loglik_ignorable_ > -_SEPARATED * labelled:
+        if not fitted.objective.model.joint and fitted.estimator.loglik_ignorable_ > -_SEPARATED * labelled:
             yield (
                 "The classes of the labelled rows are told apart (almost) without error: coefficients have no finite maximum "
                 "without a penalty, and their standard errors mean little."
@@ -244,7 +244,7 @@ def check_kind(kind: str, fitted: Fitted) -> None:
         raise ValueError(f"cov_type={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
     if kind != "sandwich" and fitted.tempered:
         raise ValueError(
-            f"cov_type={kind!r} needs the full likelihood, and this fit has mechanism_weight={fitted.engine.tempering:g}: use "
+            f"cov_type={kind!r} needs the full likelihood, and this fit has mechanism_weight={fitted.objective.tempering:g}: use "
             "cov_type='sandwich'."
         )
 

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.information import Information
 from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
-from marmix.rows import Engine, Frame, NumpyEngine
+from marmix.rows import Covariates, NumpyEngine
 
 # Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
 _FEW_ROWS, _FEW_LABELS = 10, 10
@@ -27,11 +28,11 @@ class Fitted:
     Parameters
     ----------
     model : FittedModel
-    engine : Engine
-        The rows, in the axes of the fit.
+    objective : Objective
+        What was maximised, over the rows in the axes of the fit.
     mechanism : Mechanism or None
         The mechanism in the axes of its covariates; None where there is none.
-    covariates : Frame and list of columns, or None
+    covariates : Covariates
     estimator : estimator
         The fitted estimator, with classes 0, 1, ... and features without names: to be fitted again to other rows.
     X, z, weight : arrays
@@ -44,9 +45,9 @@ class Fitted:
     """
 
     model: FittedModel
-    engine: Engine
+    objective: Objective
     mechanism: Mechanism | None
-    covariates: tuple[Frame, list[int]] | None
+    covariates: Covariates
     estimator: Any
     X: NDArray[Any]
     z: NDArray[Any]
@@ -83,7 +84,7 @@ class Fitted:
     @cached_property
     def information(self) -> Information:
         """What the rows say of the parameters."""
-        return Information(self.engine, self.theta, self.mechanism)
+        return Information(self.objective, self.theta, self.mechanism)
 
     @property
     def coordinates(self) -> Coordinates:
@@ -122,7 +123,7 @@ class Fitted:
     @property
     def tempered(self) -> bool:
         """Whether the mechanism entered with another weight than one."""
-        return self.mechanism is not None and self.engine.tempering != 1.0
+        return self.mechanism is not None and self.objective.tempering != 1.0
 
     @property
     def described(self) -> str:
@@ -131,7 +132,7 @@ class Fitted:
         parts = [
             f"{params['covariance_type']} covariance" if "covariance_type" in params else f"degree {params['degree']}"
         ]
-        if not self.engine.model.joint:
+        if not self.objective.model.joint:
             several = "coefficients of the classes sum to zero"
             parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
         if self.mechanism is None:
@@ -148,13 +149,13 @@ class Fitted:
         labels = np.array([w[self.z == k].sum() for k in range(len(self.classes))])
         if labels.min() < _FEW_LABELS:
             return f"{labels.min():.0f} labelled rows of class {self.classes[labels.argmin()]}"
-        if not self.engine.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
+        if not self.objective.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
             return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
         return None
 
     def require_memory(self, what: str) -> None:
         """Refuse what needs the rows in one order where they stay in a file."""
-        if not isinstance(self.engine, NumpyEngine):
+        if not isinstance(self.objective.engine, NumpyEngine):
             raise ValueError(f"{what} needs the rows in memory: pass np.array(X), or a sample of the rows.")
 
     def require_mechanism(self, what: str) -> Mechanism:

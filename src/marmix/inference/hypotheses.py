@@ -230,16 +230,18 @@ def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[
     rate = lost / float(w.sum())
     if not 0.0 < rate < 1.0:
         raise ValueError("the labels are all there or all missing.")
-    if fitted.covariates is None:
+    if not fitted.covariates.columns:
         by_rate = lost * np.log(rate) + (float(w.sum()) - lost) * np.log1p(-rate)
         return _Null(best, best.loglik_ + float(by_rate), lambda X: rate)
-    frame, columns = fitted.covariates
+    covariates = fitted.covariates
     order = np.argsort(z < 0, kind="stable")
-    drivers, labelled = frame.enter(X[:, columns])[:, order], int(np.sum(z >= 0))
-    begin = replace(known, alpha=(0.0,) * (1 + len(columns))).starting(rate)  # covariates as its only drivers
+    drivers, labelled = covariates.enter(X)[:, order], int(np.sum(z >= 0))
+    begin = replace(known, alpha=(0.0,) * (1 + len(covariates.columns))).starting(
+        rate
+    )  # covariates as its only drivers
     found = begin.profile_of(drivers, labelled, w[order])
     loglik = best.loglik_ + found.loglik_of(drivers, labelled, w[order])
-    return _Null(best, loglik, lambda X: found.missing_proba_of(frame.enter(X[:, columns])))
+    return _Null(best, loglik, lambda X: found.missing_proba_of(covariates.enter(X)))
 
 
 # References that are simulated, and what is said of them.

@@ -167,13 +167,13 @@ def multiple_imputations(
 
 def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
     """Posterior class probabilities (n, K) of rows under these parameters."""
-    engine = fitted.engine
-    size = block_rows(engine.model.n_features())
+    model, frame = fitted.objective.model, fitted.objective.engine.frame
+    size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
     with np.errstate(all="ignore"):
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
-            out[rows] = posterior(engine.model.scores(theta, engine.frame.enter(X[rows]))).tau.T
+            out[rows] = posterior(model.scores(theta, frame.enter(X[rows]))).tau.T
     return out
 
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import Curvature, curvature, expected_outer
 from marmix.mechanism import Mechanism
-from marmix.rows import Engine
 
 KINDS = ("sandwich", "observed", "expected")
 _SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an information that identifies its direction
@@ -52,13 +52,13 @@ def inverse(information: Array, symmetric: bool = True) -> Inverse:
 class Information:
     """What the rows say of the parameters of a fit, in its coordinates."""
 
-    def __init__(self, engine: Engine, theta: Any, mechanism: Mechanism | None):
-        self.engine, self.theta, self.mechanism = engine, theta, mechanism
-        self.sums: Curvature = curvature(engine, theta, mechanism)
-        self._take(Coordinates(engine, theta, mechanism))
+    def __init__(self, objective: Objective, theta: Any, mechanism: Mechanism | None):
+        self.objective, self.theta, self.mechanism = objective, theta, mechanism
+        self.sums: Curvature = curvature(objective, theta, mechanism)
+        self._take(Coordinates(objective, theta, mechanism))
         error = self.coordinates.error_of_shape(*self.inverse)
         if error > _UNIDENTIFIED:
-            self._take(Coordinates(engine, theta, mechanism, hold_shape=True))
+            self._take(Coordinates(objective, theta, mechanism, hold_shape=True))
 
     def _take(self, coordinates: Coordinates) -> None:
         self.coordinates = coordinates
@@ -69,7 +69,7 @@ class Information:
     @cached_property
     def penalty(self) -> Array:
         """Second derivatives of the penalty."""
-        if not self.engine.model.penalty(self.theta):
+        if not self.objective.model.penalty(self.theta):
             return np.zeros((self.coordinates.size, self.coordinates.size))
         return -self.coordinates.bend(np.zeros_like(self.sums.gradient))
 
@@ -83,18 +83,18 @@ class Information:
     def meat(self) -> Array:
         """B: the sum of outer products of the rows' scores, about their mean."""
         score = self.pull @ self.sums.gradient
-        return self.pull @ self.sums.outer @ self.pull.T - np.outer(score, score) / self.engine.total_weight
+        return self.pull @ self.sums.outer @ self.pull.T - np.outer(score, score) / self.objective.engine.total_weight
 
     @cached_property
     def expected(self) -> Array:
         """E: the expected information given the features, with the penalty."""
-        outer = expected_outer(self.engine, self.theta, self.mechanism)
+        outer = expected_outer(self.objective, self.theta, self.mechanism)
         return self.pull @ outer @ self.pull.T + self.penalty
 
     @cached_property
     def inverse(self) -> Inverse:
         """The inverse of A."""
-        return inverse(self.bread, symmetric=self.mechanism is None or self.engine.tempering == 1.0)
+        return inverse(self.bread, symmetric=self.mechanism is None or self.objective.tempering == 1.0)
 
     def covariance(self, kind: str) -> tuple[Array, Array]:
         """The covariance matrix of that kind, and the directions (P, m) it says nothing of.

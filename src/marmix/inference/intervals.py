@@ -70,12 +70,12 @@ class ImputedLabels(NamedTuple):
 
 def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array, Array]]:
     """Blocks of rows: their place, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
-    model, size = fitted.engine.model, fitted.coordinates.n_theta
+    model, size = fitted.objective.model, fitted.coordinates.n_theta
     prepared, classes = model.prepare(fitted.theta), len(fitted.classes)
     step = block_rows(classes * size)
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
-        phi = model.detailed_features(fitted.engine.frame.enter(X[part]))
+        phi = model.detailed_features(fitted.objective.engine.frame.enter(X[part]))
         scores, share = model.block_scores(prepared, phi[: model.n_features()])
         slopes = np.zeros((classes, size, phi.shape[1]))
         p = len(phi)
@@ -210,11 +210,11 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
     Its standard error has both parts: the rows are a sample, and the parameters are estimated. With ``c`` the gradient of the
     mean, the influence of a row is ``(h_j - mean h) / n + c' A^-1 s_j``.
     """
-    information, engine = fitted.information, fitted.engine
-    size, model = fitted.coordinates.n_theta, engine.model
-    total, losses = engine.total_weight, []
+    information, objective = fitted.information, fitted.objective
+    size, model = fitted.coordinates.n_theta, objective.model
+    total, losses = objective.engine.total_weight, []
     gradient = np.zeros(len(information.sums.gradient))
-    blocks = list(rows_of(engine, fitted.theta))
+    blocks = list(rows_of(objective, fitted.theta))
     for rows in blocks:
         tau = rows.posterior.tau
         leads = tau == tau.max(axis=0)
@@ -235,7 +235,7 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
             [
                 (h - mean) / total
                 + direction
-                @ by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, engine.tempering)[0])
+                @ by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, objective.tempering)[0])
                 for h, rows in zip(losses, blocks, strict=True)
             ]
         )

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from marmix.arrays import Array
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
-from marmix.rows import Frame
+from marmix.rows import Covariates
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
 
@@ -40,9 +40,7 @@ def require_parameters(model: FittedModel) -> None:
         raise TypeError(f"inference is about mixtures and logistic regressions, not about a {model.score_model.words}.")
 
 
-def parameters_of(
-    model: FittedModel, mechanism: Mechanism | None, covariates: tuple[Frame, list[int]] | None
-) -> Parameters:
+def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: Covariates) -> Parameters:
     """The parameters of the classes, then those of the mechanism; `mechanism` is in the axes of its `covariates`."""
     missingness = _mechanism_parameters(mechanism, covariates, model.column_names)
     if isinstance(model.score_model, GaussianScores):
@@ -91,25 +89,18 @@ def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Pa
     return Parameters(names + mechanism.names, ["coefficient"] * len(names) + mechanism.kinds, values)
 
 
-def _mechanism_parameters(
-    mechanism: Mechanism | None, covariates: tuple[Frame, list[int]] | None, features: list[str]
-) -> Parameters:
+def _mechanism_parameters(mechanism: Mechanism | None, covariates: Covariates, features: list[str]) -> Parameters:
     """alpha, and shape and share where they were estimated."""
     if mechanism is None:
         return Parameters([], [], lambda theta, known: np.empty(0))
-    names = ["alpha_0", "alpha_1"]
-    if covariates is not None:
-        names += [f"alpha[{features[i]}]" for i in covariates[1]]
+    names = ["alpha_0", "alpha_1", *(f"alpha[{features[i]}]" for i in covariates.columns)]
     kinds = ["alpha"] * len(names)
     names += ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
     kinds += ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
 
     def values(theta: Any, known: Mechanism | None) -> Array:
         assert known is not None
-        alpha = np.array(known.alpha)
-        if covariates is not None:
-            alpha[2:] = alpha[2:] @ covariates[0].whitener
-            alpha[0] -= alpha[2:] @ covariates[0].centre
+        alpha = covariates.alpha_to_user(known.alpha)
         return np.array([*alpha, *[known.shape] * known.free_shape, *[known.share] * known.free_share])
 
     return Parameters(names, kinds, values)

@@ -117,11 +117,11 @@ class _Surface:
     """
 
     def __init__(self, fitted: Fitted, profiled: int):
-        engine, theta, mechanism = fitted.engine, fitted.theta, fitted.mechanism
+        objective, theta, mechanism = fitted.objective, fitted.theta, fitted.mechanism
         assert mechanism is not None
-        self.engine = engine
-        self.coordinates = Coordinates(engine, theta, None)
-        sample = engine.sample(theta, mechanism, 4096)
+        self.objective = objective
+        self.coordinates = Coordinates(objective, theta, None)
+        sample = objective.sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.of_slope = profiled < len(mechanism.alpha)
         self.place: _Place | _ChartPlace = _Place(mechanism, chart.centre) if self.of_slope else _ChartPlace(chart)
@@ -145,12 +145,12 @@ class _Surface:
         inverse = np.linalg.pinv(information[np.ix_([*rest, self.profiled], [*rest, self.profiled])], hermitian=True)
         self.error = float(np.sqrt(max(inverse[-1, -1], 1e-300)))
         self.y, self.gain = np.zeros(len(rest)), 0.0
-        self.missing_at_fit = engine.sums(theta, mechanism).missing
+        self.missing_at_fit = objective.sums(theta, mechanism).missing
         self.base = self.evaluate(self.y, 0.0)[0]
 
     def _information(self, fitted: Fitted) -> Array:
         """Expected information in these coordinates."""
-        outer = expected_outer(self.engine, fitted.theta, fitted.mechanism)
+        outer = expected_outer(self.objective, fitted.theta, fitted.mechanism)
         slopes = len(self.place.origin)
         weights = len(outer) - slopes
         pull = np.zeros((self.coordinates.size + slopes, len(outer)))
@@ -170,7 +170,7 @@ class _Surface:
         vector, place = self.at(y, displacement)
         with np.errstate(all="ignore"):
             theta, _ = self.coordinates.at(vector)
-            sums = self.engine.sums(theta, self.place.mechanism(place))
+            sums = self.objective.sums(theta, self.place.mechanism(place))
             by_theta = self.coordinates.gradient(vector, theta, sums)
             by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.place.jacobian(place)
             gradient = self.transform.T @ np.concatenate([by_theta, by_place])
@@ -235,7 +235,7 @@ class _Surface:
     @property
     def separated(self) -> bool:
         """Whether the uncertainty tells missing from given labels without error, so that no slope is steep enough."""
-        return self.missing_at_fit > -1e-3 * self.engine.total_weight
+        return self.missing_at_fit > -1e-3 * self.objective.engine.total_weight
 
     @property
     def rough(self) -> bool:
@@ -292,9 +292,9 @@ def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
     if name == "share":
         return 2 + slopes, "share", 1.0
     place = own.index(name)
-    if place == 0 or fitted.covariates is None:
+    if place == 0:
         return 1, "slope", 1.0
-    return 1 + place, "slope", float(fitted.covariates[0].unwhitener[place - 1, place - 1])
+    return 1 + place, "slope", float(fitted.covariates.frame.unwhitener[place - 1, place - 1])
 
 
 def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:

@@ -1,7 +1,51 @@
-"""Engines hold the rows, map the block function over them and add. The data decide which engine that is."""
+"""Where rows are, and how to map over them. The data decide: `rows_of` is the one place that looks at the kind of an array."""
 
-from marmix.rows.engine import Covariates, Engine, Frame, Piece, Sample, Setting, block_rows
-from marmix.rows.files import FileEngine
-from marmix.rows.memory import NumpyEngine
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["Covariates", "Engine", "FileEngine", "Frame", "NumpyEngine", "Piece", "Sample", "Setting", "block_rows"]
+import numpy as np
+
+from marmix.arrays import detached, on_cluster, on_device
+from marmix.rows.checks import check_table, refuse_sparse
+from marmix.rows.device import DeviceRows
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows
+from marmix.rows.host import FileEngine, HostRows, NumpyEngine
+from marmix.streams import in_file, opened
+
+__all__ = [
+    "NO_COVARIATES",
+    "Covariates",
+    "DeviceRows",
+    "Engine",
+    "FileEngine",
+    "Frame",
+    "HostRows",
+    "NumpyEngine",
+    "Rows",
+    "block_rows",
+    "rows_of",
+]
+
+
+def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
+    """The rows of X where they are: in memory, in a file, on a device or on a cluster.
+
+    Parameters
+    ----------
+    X : array-like, or the path of a `.npy` file
+    validate : callable
+        scikit-learn's `validate_data` for an estimator: checks the number and the names of the features.
+    """
+    X = detached(opened(X))
+    refuse_sparse(X)
+    if on_cluster(X):
+        from marmix.rows.cluster import ClusterRows, described
+
+        check_table(X)
+        validate(described(X), skip_check_array=True)
+        return ClusterRows(X)
+    if in_file(X) or on_device(X):
+        check_table(X)
+        validate(X, skip_check_array=True)
+        return DeviceRows(X) if on_device(X) else HostRows(X)
+    return HostRows(validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False))

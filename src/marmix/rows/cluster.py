@@ -9,8 +9,9 @@ Without a `distributed.Client` Dask's own scheduler computes the partitions into
 """
 
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import cached_property
+from functools import cached_property, partial, reduce
+from itertools import count
+from operator import add
 from typing import Any
 from uuid import uuid4
 
@@ -21,18 +22,17 @@ from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from marmix.arrays import Array, on_cluster
 from marmix.labels import choose_classes, number_labels
-from marmix.likelihood import ScoreModel, Sums
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import entropy, posterior
+from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
-from marmix.rows import Engine, NumpyEngine, Piece, Setting
-from marmix.rows.checks import check_lengths, check_table, check_weighted_classes
-from marmix.rows.holders import Crew
-from marmix.rows.host import MANY_ROWS
+from marmix.rows import NO_COVARIATES, Covariates, Engine, Frame, NumpyEngine
+from marmix.rows.checks import check_lengths, check_weighted_classes
+from marmix.rows.engine import Rows, encoded, refuse_out
+from marmix.rows.holders import Crew, Shared
+from marmix.rows.host import MANY_ROWS, HostRows
+from marmix.streams import opened
 from marmix.workers import available
 
 # Partitions are joined up to so many rows, times the square of the features: as much work as a block costs anyway.
@@ -42,136 +42,145 @@ _JOINED = 2**16
 class ClusterEngine(Engine):
     """Rows that the workers of a cluster hold, numbered by a `Crew`."""
 
-    def __init__(self, crew: Crew, setting: Setting):
-        super().__init__(setting)
-        self._crew = crew
-        entered = crew.call("enter", setting, step=True)
+    def __init__(self, crew: Crew, frame: Frame, covariates: Covariates):
+        super().__init__(frame, covariates)
+        self._crew, self._keys = crew, count()
+        entered = crew.call("enter", frame, covariates, step=True)
         self._runs = list(entered)
-        self._counts, weights, second = (list(each) for each in zip(*entered.values(), strict=True))
+        self._counts, weights = (list(values) for values in zip(*entered.values(), strict=True))
         self.counts, self.group_weight = np.sum(self._counts, axis=0), np.sum(weights, axis=0)
-        self.second = None if second[0] is None else np.sum(second, axis=0)
 
-    def parts(self, theta: Any, mechanism: Mechanism | None, ignorable: bool) -> list[Sums]:
-        return list(self._crew.call("parts", theta, mechanism, ignorable, self.tempering).values())
+    def shared(self, value: Any) -> Shared:
+        key = Shared(next(self._keys))
+        self._crew.call("share", key.key, value, step=True)
+        return key
 
-    def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return [one for own in self._crew.call("mapped", function, *args).values() for one in own]
+    def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
+        return [part for parts in self._crew.call("map", function, width, *args).values() for part in parts]
+
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        return reduce(add, self._crew.call("total", function, width, *args).values())
 
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         """Rows by their places, which ascend."""
         ends = np.cumsum(self._counts, axis=0)
         first = ends - self._counts
-        split = [np.split(own, np.searchsorted(own, ends[:-1, k])) for k, own in enumerate(places)]
-        own = {i: [split[k][j] - first[j, k] for k in range(len(places))] for j, i in enumerate(self._runs)}
-        found = list(self._crew.call("select", own=own).values())
-        at = [np.cumsum([0, *map(len, own[i])]) for i in self._runs]
-        runs = [(j, slice(*at[j][k : k + 2])) for k in range(len(places)) for j in range(len(found))]
+        split = [np.split(group, np.searchsorted(group, ends[:-1, k])) for k, group in enumerate(places)]
+        by_run = {i: [split[k][j] - first[j, k] for k in range(len(places))] for j, i in enumerate(self._runs)}
+        parts = list(self._crew.call("select", own=by_run).values())
+        at = [np.cumsum([0, *map(len, by_run[i])]) for i in self._runs]
+        runs = [(j, slice(*at[j][k : k + 2])) for k in range(len(places)) for j in range(len(parts))]
 
-        def sorted_rows(part: int) -> Any:
-            if found[0][part] is None:
+        def sorted_rows(item: int) -> Any:
+            if parts[0][item] is None:
                 return None
-            return np.concatenate([found[j][part][..., run] for j, run in runs], axis=-1)
+            return np.concatenate([parts[j][item][..., run] for j, run in runs], axis=-1)
 
         return sorted_rows(0), sorted_rows(1), sorted_rows(2)
 
-    def holding(self, x: Array, cuts: NDArray[np.integer], weight: Array, covariates: Array | None) -> NumpyEngine:
-        workers = available() if x.shape[1] >= MANY_ROWS else 1
-        return NumpyEngine.sorted_rows(self.setting, x, cuts, weight, covariates, workers)
+    def holding(self, block: Block) -> NumpyEngine:
+        workers = available() if block.x.shape[1] >= MANY_ROWS else 1
+        return NumpyEngine.of_block(block, self.frame, self.covariates, workers)
 
     def release(self) -> None:
         """Let the rows go, before nothing refers to them."""
         self._crew.release()
 
-    def alone(self) -> "ClusterEngine":
-        other = copy(self)
-        other.tempering = 1.0
-        return other
 
+class ClusterRows(Rows):
+    """Rows of a Dask collection.
 
-class ClusterRows:
-    """Validated training data of a Dask collection; `of` makes one for a classifier.
-
-    The rows are on the workers until `imputed`, the end of a fit, or until nothing refers to them any more.
+    With labels they are on the workers until `release`, the end of a fit, or until nothing refers to them any more.
     """
 
-    def __init__(self, x: list[Any], y: list[Any], weight: list[Any], coded: bool, n_features: int):
-        self._x, self._y, self._coded, self._most = x, y, coded, max(1, _JOINED // n_features**2)
-        self._parts = [delayed(_loaded)(*each) for each in zip(x, y, weight, strict=True)]
+    def __init__(self, X: Any):
+        super().__init__(X)
+        self._x, self._lengths = _partitions(X)
         self._crew: Crew | None = None
         self._engine: ClusterEngine | None = None
 
-    @classmethod
-    def of(cls, classifier: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> "ClusterRows":
-        """The rows of a fit, checked; sets the classes, and what the classifier knows of the features."""
-        check_table(X)
-        validate_data(classifier, described(X), skip_check_array=True, reset=reset)
-        (x, lengths), coded = _partitions(X), not on_cluster(y)
-        labels = _beside(X, lengths, classifier._numbers(y, reset) if coded else y, "y")
-        weight = [None] * len(x) if sample_weight is None else _beside(X, lengths, sample_weight, "sample_weight")
-        rows = cls(x, labels, weight, coded, classifier.n_features_in_)
-        crew = Crew(rows._parts, rows._most)
-        if reset and not coded:
-            found = [one for own in crew.call("labels", classifier.classes).values() for one in own]
-            classifier.classes_ = choose_classes(found, classifier.classes, _declared_categories(y))
-        rows._number(crew, classifier.classes_)
-        if reset:
-            check_weighted_classes(classifier.classes_, rows.moments.weight[:-1] > 0.0)
-        return rows
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "ClusterRows":
+        y, sample_weight = opened(y, "y"), opened(sample_weight, "sample_weight")
+        self._coded = not on_cluster(y)
+        values, known = encoded(y, named, classes) if self._coded else (y, classes)
+        labels = _beside(self.X, self._lengths, values, "y")
+        weight = [None] * len(labels)
+        if sample_weight is not None:
+            weight = _beside(self.X, self._lengths, sample_weight, "sample_weight")
+        self._parts = [delayed(_loaded)(*part) for part in zip(self._x, labels, weight, strict=True)]
+        crew = self._held()
+        if known is None:
+            labels_found = [part for parts in crew.call("labels", named).values() for part in parts]
+            known = choose_classes(labels_found, named, _declared_categories(y))
+        self.classes = known
+        self.codes = labels if self._coded else [delayed(number_labels)(part, known) for part in labels]
+        self._number(crew)
+        if classes is None:
+            check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
+        return self
 
-    def _number(self, crew: Crew, classes: NDArray[Any]) -> None:
+    def numbered(self, y: Any, classes: NDArray[Any]) -> list[Any]:
+        y = opened(y, "y")
+        if not on_cluster(y):
+            return _beside(self.X, self._lengths, encoded(y, None, classes)[0], "y")
+        return [delayed(number_labels)(part, classes) for part in _beside(self.X, self._lengths, y, "y")]
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        refuse_out(out)
+        options = {"names": names, "width": width, "shape": shape, "dtype": dtype}
+        shared = delayed(partial(_mapped, function, options), pure=False, traverse=False)
+        parts = [shared(*values) for values in zip(self._x, *beside, strict=True)]
+        return _stacked(parts, self._lengths, shape, dtype)
+
+    def _held(self) -> Crew:
+        """Holders of the rows, as they were loaded."""
+        crew = Crew(self._parts, max(1, _JOINED // self.X.shape[1] ** 2))
+        self._lengths = list(crew.lengths.values())
+        return crew
+
+    def _number(self, crew: Crew) -> None:
         """Have the labels numbered."""
-        self._crew, self._classes, self._lengths = crew, classes, list(crew.lengths.values())
-        self._counted = crew.call("number", self._coded, classes, step=True)
+        self._crew, self._counted = crew, crew.call("number", self._coded, self.classes, step=True)
         if not any(self._counted.values()):
             raise ValueError("X has no row of positive weight: there is nothing to fit.")
 
-    def _loaded_crew(self) -> Crew:
+    def _numbered_crew(self) -> Crew:
         """Holders of numbered rows, which are computed anew where an engine has taken them."""
         if self._crew is None:
-            self._number(Crew(self._parts, self._most), self._classes)
+            self._number(self._held())
         assert self._crew is not None
         return self._crew
 
     @cached_property
-    def moments(self) -> GroupMoments:
-        """Moments of each class and of the unlabelled."""
-        return merged(self._loaded_crew().call("moments").values())
-
-    @property
-    def any_missing(self) -> bool:
-        """Whether some row has no label."""
-        return bool(self.moments.weight[-1] > 0.0)
+    def moments(self) -> GroupMoments:  # type: ignore[override]
+        return merged(self._numbered_crew().call("moments").values())
 
     def check_finite(self, names: list[str]) -> None:
-        """Refuse features that are not finite, by name."""
         first = np.cumsum([0, *self._counted.values()]).tolist()
-        for wrong in self._loaded_crew().call("wrong", names, own=dict(enumerate(first))).values():
-            raise ValueError(wrong)
+        for message in self._numbered_crew().call("wrong", names, own=dict(enumerate(first))).values():
+            raise ValueError(message)
         raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
-    def engine(self, setting: Setting) -> ClusterEngine:
-        """The rows in the axes of a fit."""
-        crew, self._crew = self._loaded_crew(), None
-        self._engine = ClusterEngine(crew, setting)
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> ClusterEngine:
+        crew, self._crew = self._numbered_crew(), None
+        self._engine = ClusterEngine(crew, frame, covariates)
         return self._engine
 
-    def imputed(self, classifier: Any) -> tuple[Any, float]:
-        """Labels of all rows, a lazy Dask array, and the entropy of those that are imputed; the rows are then let go."""
-        engine = self._engine
-        model = classifier.model_
-        if engine is None or engine.frame is not model.frame:
-            engine = self.engine(Setting(model.frame, model.score_model))
-        uncertain = engine.mapped(_entropy, model.score_model, model.theta)
-        engine.release()
-        self._engine = None
-        return _labels(classifier, self._x, self._y, self._coded, self._lengths), float(np.sum(uncertain))
-
-
-def _entropy(piece: Piece, model: ScoreModel, theta: Any) -> float:
-    """The entropy of the labels that are missing."""
-    labelled = piece.cuts[-1]
-    h = entropy(posterior(model.scores(theta, piece.x[:, labelled:]))).value
-    return float(h.sum() if piece.weight is None else h @ piece.weight[labelled:])
+    def release(self) -> None:
+        if self._engine is not None:
+            self._engine.release()
+            self._engine = None
 
 
 # From collections to partitions, and back.
@@ -245,36 +254,13 @@ def _loaded(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
     return check_array(X, dtype=numbers, ensure_all_finite=False, ensure_min_samples=0, input_name="X"), y, weight
 
 
-def predicted(X: Any, function: Callable[[Any], Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """A function of blocks of rows, (n, *shape), as a lazy Dask array."""
-    (x, lengths), shared = _partitions(X), delayed(function, pure=False, traverse=False)
-    return _stacked([delayed(_block)(shared, shape, dtype, part) for part in x], lengths, shape, dtype)
-
-
-def _block(function: Callable[[Any], Any], shape: tuple[int, ...], dtype: Any, X: Any) -> Any:
-    return function(X) if len(X) else np.empty((0, *shape), dtype=dtype)
-
-
-def imputed(classifier: Any, X: Any, y: Any) -> Any:
-    """A label for every row, the given one or the most probable, as a lazy Dask array."""
-    (x, lengths), coded = _partitions(X), not on_cluster(y)
-    labels = _beside(X, lengths, classifier._numbers(y, False) if coded else y, "y")
-    return _labels(classifier, x, labels, coded, lengths)
-
-
-def _labels(classifier: Any, x: list[Any], y: list[Any], coded: bool, lengths: Sequence[float]) -> Any:
-    bare = copy(classifier)  # without labels of its own, which would bring their graph along
-    vars(bare).pop("transduction_", None)
-    shared = delayed(bare, pure=False, traverse=False)
-    blocks = [delayed(_imputed_block)(shared, coded, *each) for each in zip(x, y, strict=True)]
-    return _stacked(blocks, lengths, (), classifier.classes_.dtype)
-
-
-def _imputed_block(classifier: Any, coded: bool, X: Any, y: Any) -> Any:
-    _check_aligned(X, y=y)
+def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *beside: Any) -> Any:
+    """`Rows.map` of a partition."""
+    for values in beside:
+        _check_aligned(X, y=values)
     if not len(X):
-        return np.empty(0, dtype=classifier.classes_.dtype)
-    return classifier._imputed(np.asarray(X), y if coded else number_labels(y, classifier.classes_), None)[0]
+        return np.empty((0, *options["shape"]), dtype=options["dtype"])
+    return HostRows(np.asarray(X)).map(function, *beside, **options)
 
 
 def _stacked(blocks: list[Any], lengths: Sequence[float], shape: tuple[int, ...], dtype: Any) -> Any:

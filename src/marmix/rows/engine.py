@@ -1,28 +1,28 @@
-"""What every engine answers: it holds the rows, maps the block function over them and adds. The optimiser never sees a row."""
+"""Rows where the user has them, and the rows of a fit in its axes.
+
+`Rows` answers everything that depends on where rows are; an `Engine` maps functions over blocks, and knows nothing of models.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import reduce
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, on_host
-from marmix.likelihood import ScoreModel, Sums
-from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.measures import posterior
-from marmix.scores.covariance import Moments
+from marmix.arrays import Array, like, namespace, on_host
+from marmix.labels import encode_labels, number_labels
+from marmix.likelihood import Block
+from marmix.moments import GroupMoments
 
 # Enough rows that a call of NumPy takes longer than threads need to take turns, in arrays that a shared cache still holds
 # (benchmarks/cores.py).
 _BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 
-def block_rows(values: int) -> int:
-    """Rows of a block of which so many values each are held together."""
-    return int(min(max(_BLOCK_BYTES // (8 * values), _FEWEST_ROWS), _MOST_ROWS))
+def block_rows(width: int) -> int:
+    """Rows of a block on the host; `width` is how many values of a row are held together."""
+    return int(min(max(_BLOCK_BYTES // (8 * width), _FEWEST_ROWS), _MOST_ROWS))
 
 
 class Frame:
@@ -44,66 +44,72 @@ class Frame:
         return like(self.whitener, X) @ (X - like(self.centre, X)).T
 
 
-Covariates = tuple[Frame, list[int]]  # columns of X that drive the mechanism, and the axes in which they do
+class Covariates(NamedTuple):
+    """The columns of X that drive the mechanism beside the uncertainty, and the axes in which they do; often none."""
 
-
-class Piece(NamedTuple):
-    """A run of rows in the axes of the fit: class k holds the columns ``cuts[k]:cuts[k + 1]``, the unlabelled follow."""
-
-    x: Array
-    cuts: list[int]
-    weight: Array | None
-    covariates: Array | None
-
-
-class Sample(NamedTuple):
-    """Some rows as the mechanism sees them, the labelled ones first."""
-
-    drivers: Array
-    labelled: int
-    weight: Array | None
-
-
-class Setting(NamedTuple):
-    """What an engine knows besides the rows.
-
-    Parameters
-    ----------
-    frame : Frame
-    model : ScoreModel
-    covariates : Frame and list of columns, or None
-    tempering : float
-        Weight of L_miss in the objective.
-    """
-
+    columns: list[int]
     frame: Frame
-    model: ScoreModel
-    covariates: Covariates | None = None
-    tempering: float = 1.0
+
+    @classmethod
+    def standardised(cls, columns: list[int], mean: Array, covariance: Array) -> "Covariates":
+        """These columns of rows with this mean and covariance, each with mean 0 and variance 1."""
+        sd = np.sqrt(np.diag(covariance))[columns]
+        return cls(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
+
+    def enter(self, X: Any) -> Any:
+        """The covariates (L, n) of rows (n, d) of the user, None where there are none."""
+        if not self.columns:
+            return None
+        if on_host(X):
+            return self.frame.enter(X[:, self.columns])
+        xp = namespace(X)
+        return self.frame.enter(xp.take(X, xp.asarray(np.array(self.columns), device=X.device), axis=1))
+
+    def alpha_to_user(self, alpha: Any) -> Array:
+        """alpha of the user's columns from that of the covariates."""
+        alpha = np.array(alpha, dtype=float)
+        alpha[2:] = alpha[2:] @ self.frame.whitener
+        alpha[0] -= alpha[2:] @ self.frame.centre
+        return alpha
+
+    def alpha_from_user(self, alpha: Any) -> Array:
+        """alpha of the covariates from that of the user's columns."""
+        alpha = np.array(alpha, dtype=float)
+        alpha[0] += alpha[2:] @ self.frame.centre
+        alpha[2:] = alpha[2:] @ self.frame.unwhitener
+        return alpha
+
+
+NO_COVARIATES = Covariates([], Frame(np.empty(0), np.empty((0, 0))))
 
 
 class Engine(ABC):
     """The rows of a fit, in its axes.
 
+    A function of blocks is called as ``function(block, *args)``; `width` says how many values of a row it holds together. Results
+    come in the order of the rows, whoever computed them, with NumPy arrays for arrays.
+
     Attributes
     ----------
+    frame : Frame
+    covariates : Covariates
     counts : array of shape (K + 1,)
         Rows of each class, then rows without label.
     group_weight : array of shape (K + 1,)
         Their weights.
+    place : array
+        An empty array of the kind that blocks hold, on the device that they are on.
     resolution : float
         The smallest rise of the log-likelihood per row that rounding leaves visible, where that is not far below any tolerance.
     """
 
     counts: NDArray[np.integer]
     group_weight: Array
-    second: Array | None
+    place: Any = np.empty(0)
     resolution = 0.0
 
-    def __init__(self, setting: Setting):
-        self.setting = setting
-        self.frame, self.model, self.tempering = setting.frame, setting.model, setting.tempering
-        self.passes = [0]  # over all rows so far; copies of the engine count together
+    def __init__(self, frame: Frame, covariates: Covariates):
+        self.frame, self.covariates = frame, covariates
 
     @property
     def n_rows(self) -> int:
@@ -121,86 +127,150 @@ class Engine(ABC):
         return float(self.group_weight.sum())
 
     @abstractmethod
-    def parts(self, theta: Any, mechanism: Mechanism | None, ignorable: bool) -> list[Sums]:
-        """Sums over runs of rows, of NumPy arrays, in an order that is always the same."""
+    def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
+        """The function of every block."""
 
     @abstractmethod
-    def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(piece, *args)`` of every run of rows, in their order; array results as NumPy arrays."""
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        """The sum of the function over all blocks."""
 
     @abstractmethod
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         """Features (d, m), weights and covariates of some rows of every group, by their place in it, as NumPy arrays."""
 
-    def pieces(self, size: int) -> Iterator[Piece]:
-        """Runs of at most `size` rows as NumPy arrays, for what needs every row on the host."""
+    @abstractmethod
+    def holding(self, block: Block) -> "Engine":
+        """An engine of these few rows, NumPy arrays in the axes of this one."""
+
+    def blocks(self, width: int) -> Iterator[Block]:
+        """The blocks as NumPy arrays, for what needs every row on the host."""
         raise TypeError(f"{type(self).__name__} does not bring all rows to one place.")
 
-    @abstractmethod
-    def alone(self) -> "Engine":
-        """The same rows, the mechanism not tempered."""
-
-    def second_moment(self) -> Array | None:
-        """Moments of the quadratic term that the classes share, where they share one."""
-        if self.model.second_moment(np.empty((len(self.frame.centre), 0)), None) is None:
-            return None
-        found: Array = np.sum(self.mapped(_second_moment, self.model), axis=0)
-        return found
-
-    def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
-        """The likelihood's terms at these parameters, summed over all rows."""
-        self.passes[0] += 1
-        total: Sums = reduce(add, self.parts(theta, mechanism, ignorable))
-        moments = Moments(self.model.gathered(total.moments.by_component))
-        value = float(total.ignorable)
-        if self.second is not None:
-            second = self.second if ignorable else np.zeros_like(self.second)
-            value += self.model.shared_term(theta, second)
-            moments = Moments(moments.by_component, second)
-        return Sums(value, float(total.missing), moments, total.alpha, float(total.shape), float(total.share))
-
-    def objective(self, theta: Any, sums: Sums) -> float:
-        """What a fit maximises: ``L_ig + t L_miss`` less the model's penalty."""
-        return sums.ignorable + self.tempering * sums.missing - self.model.penalty(theta)
+    def shared(self, value: Any) -> Any:
+        """What stands for a value among the arguments of many calls; a cluster sends such a value only once."""
+        return value
 
     def thinned(self, rows: int) -> "Engine":
+        """An engine of about that many rows, which stand for all of them."""
+        return self.holding(self.sample(rows))
+
+    def sample(self, rows: int) -> Block:
         """About that many rows, evenly spread over every class and the unlabelled, weighted to stand for all of them.
 
         A class keeps up to 50 of its labelled rows however few they are.
         """
         n, places = self.n_rows, []
         for count in self.counts.tolist():
-            take = max(-(-count * rows // n), min(count, 50))
-            places.append(np.arange(take) * count // max(take, 1))
+            size = max(-(-count * rows // n), min(count, 50))
+            places.append(np.arange(size) * count // max(size, 1))
         x, weight, covariates = self.select(places)
         weight = np.ones(x.shape[1]) if weight is None else weight
-        ends = np.cumsum([len(own) for own in places])
+        ends = np.cumsum([len(group) for group in places])
         for k, (a, b) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if b > a:
                 weight[a:b] *= self.group_weight[k] / weight[a:b].sum()
-        return self.holding(x, np.array([0, *ends[:-1]]), weight, covariates)
+        return Block(x, [0, *ends[:-1].tolist()], weight, covariates)
+
+
+class Rows(ABC):
+    """Rows where the user has them; with labels and weights they are the rows of a fit.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Checked, but for its values.
+
+    Attributes
+    ----------
+    classes : array
+        Known after `with_labels`.
+    codes : array
+        Numbers of the classes beside the rows, -1 where a label is missing, as `map` takes them.
+    labels_in_file : bool
+        Whether the labels came from a file: those imputed then go to a file too, when the user asks for them.
+    """
+
+    classes: NDArray[Any]
+    codes: Any
+    moments: GroupMoments  # of each class, and of the unlabelled
+    labels_in_file = False
+
+    def __init__(self, X: Any):
+        self.X = X
 
     @abstractmethod
-    def holding(self, x: Array, cuts: NDArray[np.integer], weight: Array, covariates: Array | None) -> "Engine":
-        """An engine of these few rows, sorted and in the axes of the fit."""
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "Rows":
+        """The same rows with labels and weights, checked.
 
-    def sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
-        """Drivers of at most about `most` rows, evenly spread over the sorted ones."""
-        few = self if self.n_rows <= most else self.thinned(most)
-        parts = few.mapped(_uncertainties, self.model, theta, mechanism)
-        runs = [(part, slice(0, part.labelled)) for part in parts] + [
-            (part, slice(part.labelled, None)) for part in parts
-        ]
-        drivers = np.concatenate([part.drivers[:, own] for part, own in runs], axis=1)
-        if parts[0].weight is None:
-            return Sample(drivers, few.labelled, None)
-        return Sample(drivers, few.labelled, np.concatenate([part.weight[own] for part, own in runs]))
+        Parameters
+        ----------
+        named : array-like or None
+            The classes that the user has named; None to find them among the labels.
+        classes : array or None
+            The classes of a fit, where there is one already: labels are then only numbered.
+        single : bool
+            Whether to compute in single precision, where rows are on a device.
+        """
+
+    @abstractmethod
+    def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
+        """The numbers of these classes beside the rows, -1 where a label is missing, as `map` takes them."""
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        """``function(x, *parts)`` of runs x (m, d) of all rows, as one array (n, *shape) where the rows are.
+
+        Parameters
+        ----------
+        function : callable
+            Rows on a cluster send it to the workers.
+        beside : arrays
+            Values of all rows, of which the function gets those of the run.
+        names : list of str
+            Names of the features, for messages.
+        width : int
+            How many values of a row the function holds together.
+        out : array or path or None
+            Where to write, for rows on the host.
+        """
+
+    @abstractmethod
+    def check_finite(self, names: list[str]) -> None:
+        """Say by name which feature is not finite; called where the moments are not."""
+
+    @abstractmethod
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
+        """The rows in the axes of a fit."""
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether some row has no label."""
+        return bool(self.moments.weight[-1] > 0.0)
+
+    def release(self) -> None:
+        """Let go of what a fit has put beside the rows, when it is over."""
+        return
 
 
-def _second_moment(piece: Piece, model: ScoreModel) -> Any:
-    return model.second_moment(piece.x, piece.weight)
+def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any]]:
+    """The numbers of the classes, and the classes: those of a fit, or those that are found among the labels."""
+    if classes is None:
+        return encode_labels(y, named)
+    return number_labels(y, classes), classes
 
 
-def _uncertainties(piece: Piece, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:
-    u = mechanism.measured(posterior(model.scores(theta, piece.x))).value
-    return Sample(drivers_of(u, piece.covariates), piece.cuts[-1], piece.weight)
+def refuse_out(out: Any) -> None:
+    """Refuse to write to the host what is computed elsewhere."""
+    if out is not None:
+        raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")

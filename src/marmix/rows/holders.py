@@ -11,10 +11,8 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import reduce
-from operator import add
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
@@ -23,10 +21,8 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.labels import found_labels, number_labels
-from marmix.likelihood import Sums
-from marmix.mechanism import Mechanism
 from marmix.moments import GroupMoments, group_moments, merged
-from marmix.rows import NumpyEngine, Setting, block_rows
+from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.rows.checks import check_finite, refuse_negative
 from marmix.workers import available, ordered
 
@@ -44,14 +40,21 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 Calls = list[tuple[str, tuple[Any, ...]]]  # names of methods, and their arguments
 
 
+class Shared(NamedTuple):
+    """Stands for a value that the holders have already."""
+
+    key: int
+
+
 class Run:
     """Rows of a partition, or of small ones in a row: loaded, then numbered, then in the axes of a fit.
 
     What they were before is let go.
     """
 
-    def __init__(self, loaded: list[tuple[Any, Any, Any]], threads: int, spaces: list[Array]):
+    def __init__(self, loaded: list[tuple[Any, Any, Any]], threads: int, spaces: list[list[Array]]):
         self._loaded, self._threads, self._spaces, self.empty = loaded, threads, spaces, False
+        self._shared: dict[int, Any] = {}
 
     def labels(self, classes: Any) -> list[NDArray[Any]]:
         """The labels found, among `classes` if they are named."""
@@ -80,22 +83,28 @@ class Run:
             return str(error)
         return None
 
-    def enter(self, setting: Setting) -> tuple[NDArray[np.integer], Array, Array | None]:
-        """Bring the rows into the axes of a fit; what is then known of them."""
+    def enter(self, frame: Frame, covariates: Covariates) -> tuple[NDArray[np.integer], Array]:
+        """Bring the rows into the axes of a fit; rows of each group, and their weights."""
         X, z, weight = self._rows
-        self._engine = NumpyEngine(X, z, weight, *setting, workers=self._threads)
-        self._engine._spaces = self._spaces
+        self._engine = NumpyEngine(X, z, weight, self._n_classes, frame, covariates, self._threads)
+        self._engine.spaces = self._spaces
         del self._rows
-        return self._engine.counts, self._engine.group_weight, self._engine.second
+        return self._engine.counts, self._engine.group_weight
 
-    def parts(self, theta: Any, mechanism: Mechanism | None, ignorable: bool, tempering: float) -> Sums:
-        """Sums over the rows."""
-        self._engine.tempering = tempering
-        return reduce(add, self._engine.parts(theta, mechanism, ignorable))
+    def share(self, key: int, value: Any) -> None:
+        """Keep a value for the arguments of later calls."""
+        self._shared[key] = value
 
-    def mapped(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """A function of every run of rows."""
-        return self._engine.mapped(function, *args)
+    def total(self, function: Callable[..., Any], width: int, *args: Any) -> Any:
+        """The sum of a function over all blocks."""
+        return self._engine.total(function, *self._values(args), width=width)
+
+    def map(self, function: Callable[..., Any], width: int, *args: Any) -> list[Any]:
+        """A function of every block."""
+        return self._engine.map(function, *self._values(args), width=width)
+
+    def _values(self, args: tuple[Any, ...]) -> list[Any]:
+        return [self._shared[value.key] if isinstance(value, Shared) else value for value in args]
 
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         """Some rows of every group, by their places in it."""
@@ -145,7 +154,7 @@ class Holder:
 
             threads = int(get_worker().state.nthreads)
         self._threads, inner = threads, max(1, threads // len(runs))
-        self._spaces: list[Array] = []
+        self._spaces: list[list[Array]] = []  # of the threads that have none to do
         self._runs = {r: Run(parts, inner, self._spaces) for r, parts in zip(runs, loaded, strict=True)}
         self._limited = os.environ.get("OMP_NUM_THREADS") == "1"  # as Dask starts its workers
 
@@ -155,10 +164,6 @@ class Holder:
 
     def perform(self, calls: Calls, own: dict[int, Any]) -> dict[int, Any]:
         """Call methods of every run that has rows, the last with an argument of its `own`; what that one returns."""
-        for method, args in calls:
-            if method == "enter":  # working space for every thread, not for every run
-                p = args[0].model.n_features()
-                self._spaces[:] = [np.ones((p, block_rows(p))) for _ in range(self._threads)]
 
         def one(r: int) -> Any:
             found = None

@@ -1,96 +1,372 @@
-"""The rows of a fit on the host, checked: in memory, or left in the file that they are in."""
+"""Rows on the host: in memory, or left in the file that they are in."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property, reduce
+from itertools import pairwise
+from operator import add
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
+from marmix.arrays import Array, brought_here
+from marmix.labels import number_labels
+from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
-from marmix.rows import Engine, FileEngine, NumpyEngine, Setting
-from marmix.rows.checks import check_finite
-from marmix.streams import in_file, release
+from marmix.rows.checks import check_finite, check_lengths, file_weights, weighted_rows
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows, encoded
+from marmix.streams import in_file, opened, output, release, result
 from marmix.workers import available, ordered
 
-# Rows looked at together, and rows from which more than one core is asked for.
-_CHUNK, MANY_ROWS = 2**15, 2**16
-# Chunks whose moments are held together.
+# Rows from which more than one core is asked for.
+MANY_ROWS = 2**16
+# Rows that are brought into the axes of the fit together, whose moments are taken together, and that are only counted.
+_SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
+# Blocks whose results are held together.
 _BATCH = 256
+# Threads that still gain from each other (benchmarks/cores.py), and the features from which more do.
+_MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
 
-@dataclass(frozen=True)
-class HostRows:
-    """Validated training data.
+def slices(n: int, size: int) -> list[slice]:
+    """Runs of `size` of n rows."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+class HostEngine(Engine):
+    """Rows whose blocks are shared by as many threads as there are workers."""
+
+    def __init__(self, frame: Frame, covariates: Covariates, workers: int):
+        super().__init__(frame, covariates)
+        # beyond so many, threads wait for each other to take turns in Python; matrix products of wide rows let more of them work
+        self.workers = min(workers, _MOST_THREADS_WIDE if len(frame.centre) >= _WIDE else _MOST_THREADS)
+        self.spaces: list[list[Array]] = []  # of workers that have none to do
+
+    @property
+    @abstractmethod
+    def _extent(self) -> int:
+        """Rows to be walked over."""
+
+    @abstractmethod
+    def _block(self, rows: slice) -> Block:
+        """A run of rows in the axes of the fit, sorted."""
+
+    def _mapped(self, function: Callable[..., Any], args: tuple[Any, ...], blocks: list[slice]) -> list[Any]:
+        used: list[list[Array]] = []
+
+        def start() -> Callable[[slice], Any]:
+            try:
+                space = self.spaces.pop()
+            except IndexError:
+                space = []
+            used.append(space)
+            return lambda rows: function(self._block(rows)._replace(space=space), *args)
+
+        try:
+            return ordered(start, blocks, self.workers)
+        finally:
+            self.spaces += used
+
+    def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
+        return self._mapped(function, args, slices(self._extent, block_rows(width)))
+
+    def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
+        blocks, sums = slices(self._extent, block_rows(width)), list[Any]()
+        for a in range(0, len(blocks), _BATCH):
+            sums = [reduce(add, sums + self._mapped(function, args, blocks[a : a + _BATCH]))]
+        return sums[0]
+
+    def blocks(self, width: int) -> Iterator[Block]:
+        return map(self._block, slices(self._extent, block_rows(width)))
+
+    def holding(self, block: Block) -> "NumpyEngine":
+        return NumpyEngine.of_block(block, self.frame, self.covariates, self.workers)
+
+
+class NumpyEngine(HostEngine):
+    """Rows of a NumPy array, as one sorted, feature-major copy in the axes of the fit.
 
     Parameters
     ----------
-    X, z : arrays
-        All rows, and their classes, -1 where missing.
-    counted, labels, weight : arrays
-        The rows of positive weight; None for weights of one. Rows in a file are all counted, whatever their weight.
-    kept : array or None
-        The places of these rows, None where they are all rows.
+    X : array of shape (n, d)
+    z : integer array of shape (n,)
+        Class of each row, -1 where missing.
+    weight : array of shape (n,) or None
     n_classes : int
-    labels_in_file : bool
-        Whether the labels came from a file: those imputed then go to a file too, when the user asks for them.
+    frame : Frame
+    covariates : Covariates
+    workers : int
+        Threads that share the blocks.
     """
 
-    X: NDArray[Any]
-    z: NDArray[Any]
-    counted: NDArray[Any]
-    labels: NDArray[Any]
+    x: Array
+    cuts: NDArray[np.integer]
     weight: Array | None
-    kept: NDArray[Any] | None
-    n_classes: int
-    labels_in_file: bool = False
+    v: Array | None
+
+    def __init__(
+        self,
+        X: NDArray[np.floating],
+        z: NDArray[np.integer],
+        weight: Array | None,
+        n_classes: int,
+        frame: Frame,
+        covariates: Covariates = NO_COVARIATES,
+        workers: int = 1,
+    ):
+        super().__init__(frame, covariates, workers)
+        n = len(z)
+        self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=n_classes))])
+        self.x = np.empty((X.shape[1], n))
+        self.weight = None if weight is None else np.empty(n)
+        self.v = np.empty((len(covariates.columns), n)) if covariates.columns else None
+        self._fill(X, z, weight)
+        self._count()
+
+    @classmethod
+    def of_block(cls, block: Block, frame: Frame, covariates: Covariates, workers: int = 1) -> "NumpyEngine":
+        """Rows that are sorted already, and in the axes of the fit."""
+        self = cls.__new__(cls)
+        HostEngine.__init__(self, frame, covariates, workers)
+        self.x, self.cuts, self.weight, self.v = block.x, np.array(block.cuts), block.weight, block.covariates
+        self._count()
+        return self
+
+    def _count(self) -> None:
+        ends = [*self.cuts.tolist(), self.x.shape[1]]
+        self.counts = np.diff(ends)
+        w = self.weight
+        self.group_weight = (
+            self.counts.astype(float) if w is None else np.array([w[a:b].sum() for a, b in pairwise(ends)])
+        )
+
+    @property
+    def _extent(self) -> int:
+        return self.x.shape[1]
+
+    def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
+        """Sort the rows by class, the unlabelled last, without an index of all of them."""
+        place, chunks, n_classes = self.cuts.copy(), slices(len(z), _SORTED_ROWS), len(self.cuts) - 1
+
+        def enter(rows: slice) -> Block:
+            w = None if weight is None else weight[rows]
+            return sorted_block(X[rows], z[rows], w, n_classes, self.frame, self.covariates)
+
+        batch = 64 * self.workers
+        for first in range(0, len(chunks), batch):
+            for x, cuts, w, v, _ in ordered(lambda: enter, chunks[first : first + batch], self.workers):
+                for k, (a, b) in enumerate(zip(cuts, [*cuts[1:], x.shape[1]], strict=True)):
+                    to = slice(place[k], place[k] + b - a)
+                    self.x[:, to] = x[:, a:b]
+                    if v is not None:
+                        self.v[:, to] = v[:, a:b]  # type: ignore[index]
+                    if w is not None:
+                        self.weight[to] = w[a:b]  # type: ignore[index]
+                    place[k] += b - a
+
+    def _block(self, rows: slice) -> Block:
+        cuts = np.clip(self.cuts - rows.start, 0, rows.stop - rows.start).tolist()
+        weight = None if self.weight is None else self.weight[rows]
+        return Block(self.x[:, rows], cuts, weight, None if self.v is None else self.v[:, rows])
+
+    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+        columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
+        weight = None if self.weight is None else self.weight[columns]
+        return self.x[:, columns], weight, None if self.v is None else self.v[:, columns]
+
+
+def sorted_block(
+    X: NDArray[Any],
+    z: NDArray[np.integer],
+    weight: Array | None,
+    n_classes: int,
+    frame: Frame,
+    covariates: Covariates,
+) -> Block:
+    """Rows (n, d) of the user, sorted by class, the unlabelled last, in the axes of the fit."""
+    order = np.argsort(z, kind="stable")
+    unlabelled = int(np.sum(z < 0))
+    order = np.concatenate([order[unlabelled:], order[:unlabelled]])
+    X = X[order]
+    cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=n_classes)).tolist()]
+    return Block(frame.enter(X), cuts, None if weight is None else weight[order], covariates.enter(X))
+
+
+class FileEngine(HostEngine):
+    """Rows of a memory-mapped array: read, sorted and brought into the axes of the fit block by block, in every pass.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Of any numeric type; usually a `numpy.memmap`.
+    z : integer array of shape (n,)
+        Class of each row, -1 where missing.
+    weight : array of shape (n,) or None
+        Rows of weight zero do not count.
+    n_classes, frame, covariates, workers
+        As in `NumpyEngine`.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        z: NDArray[np.integer],
+        weight: NDArray[Any] | None,
+        n_classes: int,
+        frame: Frame,
+        covariates: Covariates = NO_COVARIATES,
+        workers: int = 1,
+    ):
+        super().__init__(frame, covariates, workers)
+        self.X, self.z, self.weight, self.n_classes = X, z, weight, n_classes
+
+        def count(rows: slice) -> tuple[NDArray[Any], Array]:
+            group = np.where(z[rows] < 0, n_classes, z[rows])
+            w = None if weight is None else np.asarray(weight[rows], dtype=float)
+            counted = group if w is None else group[w > 0]
+            return np.bincount(counted, minlength=n_classes + 1), np.bincount(group, w, n_classes + 1).astype(float)
+
+        by_chunk = ordered(lambda: count, slices(len(z), _COUNTED_ROWS), workers)
+        self._counts = np.array([counts for counts, _ in by_chunk])
+        self.counts = self._counts.sum(axis=0)
+        self.group_weight = np.sum([weights for _, weights in by_chunk], axis=0)
+
+    @property
+    def _extent(self) -> int:
+        return len(self.z)
+
+    def _block(self, rows: slice) -> Block:
+        X, z = np.array(self.X[rows], dtype=float), self.z[rows]
+        release(self.X[rows])
+        w = None
+        if self.weight is not None:
+            w = np.array(self.weight[rows], dtype=float)
+            release(self.weight[rows])
+            if not w.all():
+                X, z, w = X[w > 0], z[w > 0], w[w > 0]
+        return sorted_block(X, z, w, self.n_classes, self.frame, self.covariates)
+
+    def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
+        first = np.cumsum(self._counts, axis=0) - self._counts  # rows of each group before a chunk
+        x, weight, covariates = [], [], []
+        for k, group in enumerate(places):
+            chunk = np.searchsorted(first[:, k] + self._counts[:, k], group, side="right")
+            for c in np.unique(chunk).tolist():
+                rows = slice(c * _COUNTED_ROWS, (c + 1) * _COUNTED_ROWS)
+                X, w = self._chosen(rows, k, group[chunk == c] - first[c, k])
+                x.append(self.frame.enter(X))
+                if w is not None:
+                    weight.append(w)
+                if self.covariates.columns:
+                    covariates.append(self.covariates.enter(X))
+        return (
+            np.concatenate(x, axis=1),
+            np.concatenate(weight) if weight else None,
+            np.concatenate(covariates, axis=1) if covariates else None,
+        )
+
+    def _chosen(self, rows: slice, group: int, places: NDArray[np.integer]) -> tuple[Array, Array | None]:
+        """Rows of one group in a chunk, by their places among those of the group there."""
+        wanted, w = self.z[rows] == (group if group < self.n_classes else -1), None
+        if self.weight is not None:
+            w = np.array(self.weight[rows], dtype=float)
+            release(self.weight[rows])
+            wanted = wanted & (w > 0)
+        chosen = np.flatnonzero(wanted)[places]
+        X = np.array(self.X[rows][chosen], dtype=float)
+        release(self.X[rows])
+        return X, None if w is None else w[chosen]
+
+
+class HostRows(Rows):
+    """Rows in memory or in a file.
+
+    Attributes
+    ----------
+    counted, labels, weight, kept : arrays
+        The rows of positive weight with their codes and weights, and their places; None for weights of one, and where they are
+        all rows. Rows in a file are all counted, whatever their weight.
+    """
+
+    counted: NDArray[Any]
+    labels: NDArray[np.integer]
+    weight: Array | None
+    kept: NDArray[np.integer] | None
+
+    @property
+    def in_file(self) -> bool:
+        """Whether the rows stay in a file."""
+        return in_file(self.X)
 
     @cached_property
     def workers(self) -> int:
         """Threads that share the work on these rows."""
-        return available() if len(self.z) >= MANY_ROWS else 1
+        return available() if len(self.X) >= MANY_ROWS else 1
+
+    def with_labels(
+        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
+    ) -> "HostRows":
+        y, sample_weight = brought_here("the fit", opened(y, "y"), opened(sample_weight, "sample_weight"))
+        self.codes, self.classes = encoded(y, named, classes)
+        check_lengths(self.X, self.codes)
+        to_check = self.classes if classes is None else self.classes[:0]
+        if self.in_file:
+            self.labels_in_file = isinstance(y, np.memmap)
+            self.weight = file_weights(self.X, self.codes, sample_weight, to_check)
+            self.counted, self.labels, self.kept = self.X, self.codes, None
+        else:
+            self.counted, self.labels, self.weight = weighted_rows(self.X, self.codes, sample_weight, to_check)
+            all_count = len(self.counted) == len(self.X)
+            self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
+        return self
+
+    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
+        codes = number_labels(brought_here("impute", opened(y, "y"))[0], classes)
+        check_lengths(self.X, codes)
+        return codes
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *beside: Any,
+        names: list[str],
+        width: int,
+        shape: tuple[int, ...] = (),
+        dtype: Any = float,
+        out: Any = None,
+    ) -> Any:
+        X = self.X
+        with output(out, (len(X), *shape), dtype) as written:
+
+            def one(rows: slice) -> None:
+                x = np.asarray(X[rows], dtype=float)
+                check_finite(x, names, rows.start)
+                written[rows] = function(x, *(values[rows] for values in beside))
+                release(X[rows])
+                release(written[rows])
+
+            ordered(lambda: one, slices(len(X), block_rows(width)), self.workers)
+        return result(out, written)
 
     @cached_property
-    def moments(self) -> GroupMoments:
-        """Moments of each class and of the unlabelled."""
-
+    def moments(self) -> GroupMoments:  # type: ignore[override]
         def look(rows: slice) -> GroupMoments:
             weight = None if self.weight is None else self.weight[rows]
-            found = group_moments(self.counted[rows], self.labels[rows], weight, self.n_classes)
+            moments = group_moments(self.counted[rows], self.labels[rows], weight, len(self.classes))
             release(self.counted[rows])
             if weight is not None:
                 release(weight)
-            return found
+            return moments
 
-        n = len(self.labels)
-        chunks = [slice(a, min(a + _CHUNK, n)) for a in range(0, n, _CHUNK)]
+        chunks = slices(len(self.labels), _MOMENT_ROWS)
         batches = (ordered(lambda: look, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
         return merged(part for batch in batches for part in batch)
 
     def check_finite(self, names: list[str]) -> None:
-        """Refuse features that are not finite, by name."""
         check_finite(self.counted, names)
         raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
-    def imputed(self, classifier: Any) -> tuple[NDArray[Any] | None, float | None]:
-        """Labels of all rows, and the entropy of those that the classifier imputed; neither where the labels are in a file."""
-        if self.labels_in_file:
-            return None, None
-        weight = self.weight
-        if self.kept is not None:
-            weight = np.zeros(len(self.X))
-            weight[self.kept] = self.weight
-        found: tuple[NDArray[Any], float] = classifier._imputed(self.X, self.z, weight)
-        return found
-
-    @property
-    def any_missing(self) -> bool:
-        """Whether some row has no label."""
-        return bool(self.moments.weight[-1] > 0.0)
-
-    def engine(self, setting: Setting) -> Engine:
-        """The rows in the axes of a fit."""
-        if in_file(self.X):
-            return FileEngine(self.counted, self.labels, self.weight, setting, self.workers)
-        return NumpyEngine(self.counted, self.labels, self.weight, *setting, workers=self.workers)
+    def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
+        kind = FileEngine if self.in_file else NumpyEngine
+        return kind(self.counted, self.labels, self.weight, len(self.classes), frame, covariates, self.workers)

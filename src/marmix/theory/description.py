@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
+from marmix.fitting import Objective
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
-from marmix.rows import Frame, NumpyEngine
+from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
 
@@ -113,24 +114,23 @@ class Description:
         spread = self.axes @ self.model.structure.spread(self.theta.chol, len(self.theta.mu))
         return self.theta.mu @ self.axes.T, spread @ np.swapaxes(spread, 1, 2)
 
-    def engine(self, x: Array, weight: Array) -> NumpyEngine:
-        """Nodes (n, d) in these axes as the rows of an engine, none of them labelled."""
+    def objective(self, x: Array, weight: Array) -> Objective:
+        """The log-likelihood of nodes (n, d) in these axes as rows, none of them labelled."""
         X = x @ self.axes @ self.frame.unwhitener.T + self.frame.centre
         none = np.full(len(x), -1)
-        return NumpyEngine(
-            X, none, weight, self.frame, self.model, (self._axes, self.columns) if self.columns else None
-        )
+        engine = NumpyEngine(X, none, weight, self.model.n_classes, self.frame, self.covariates)
+        return Objective(engine, self.model)
 
     @property
-    def _axes(self) -> Frame:
-        """Axes in which the features that enter the mechanism are standardised."""
+    def covariates(self) -> Covariates:
+        """The features that enter the mechanism, standardised."""
         pi, mu = np.exp(self.theta.log_pi), self.theta.mu
         spread = self.model.structure.spread(self.theta.chol, len(mu))
         within = np.einsum("c,cij,ckj->ik", pi, spread, spread)
         between = np.einsum("c,ci,cj->ij", pi, mu - pi @ mu, mu - pi @ mu)
         covariance = self.frame.unwhitener @ (within + between) @ self.frame.unwhitener.T
         mean = self.frame.unwhitener @ (pi @ mu) + self.frame.centre
-        return Frame(mean[self.columns], np.diag(np.diag(covariance)[self.columns] ** -0.5))
+        return Covariates.standardised(self.columns, mean, covariance)
 
     def known(self, mechanism: Mechanism | None) -> Mechanism:
         """The mechanism given, or that of the fit, in these axes; refused where it is not one for these classes."""
@@ -149,10 +149,7 @@ class Description:
                 f"alpha of the mechanism has {len(alpha)} entries and must have {2 + len(self.columns)}: intercept, slope of the "
                 f"uncertainty, and one for each of the {len(self.columns)} mechanism_features of the model."
             )
-        if self.columns:
-            alpha[0] += alpha[2:] @ self._axes.centre
-            alpha[2:] = alpha[2:] @ self._axes.unwhitener
-        return mechanism.moved(alpha)
+        return mechanism.moved(self.covariates.alpha_from_user(alpha))
 
 
 def described(model: Any) -> Description:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from marmix.arrays import Array
+from marmix.fitting import Sample
 from marmix.inference.tables import Table
 from marmix.mechanism import Mechanism
 from marmix.theory.description import Description, described
@@ -92,10 +93,10 @@ def mechanism_at_rate(
     _check_rtol(rtol)
     for level in count():
         integrals = Integrals(classes, level, random_state)
-        drivers = integrals.drivers(known)
+        samples = integrals.samples(known)
 
-        def missing(by: float, integrals: Integrals = integrals, drivers: list[Array] = drivers) -> Array:
-            return integrals.missing(_raised(known, by), drivers)
+        def missing(by: float, integrals: Integrals = integrals, samples: list[Sample] = samples) -> Array:
+            return integrals.missing(_raised(known, by), samples)
 
         reach = 1.0
         while missing(-reach).mean() > rate or missing(reach).mean() < rate:

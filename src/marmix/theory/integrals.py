@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from marmix.arrays import Array
+from marmix.fitting import Objective, Sample
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer, size_of_mechanism
 from marmix.inference.information import inverse
 from marmix.inference.tables import listed
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
-from marmix.rows import NumpyEngine
 from marmix.theory.boundary import Boundary
 from marmix.theory.description import Description
 from marmix.theory.rules import SHIFTS, Rule, lattice, mean_over, shifted_points
@@ -66,14 +66,14 @@ class Integrals:
         return nodes, lines if self.description.model.single else 8.0 * lines  # roots by bisection take longer
 
     @cached_property
-    def engines(self) -> list[NumpyEngine]:
+    def objectives(self) -> list[Objective]:
         """The nodes of every replicate, from each component in turn, as rows whose weights sum to one."""
         known = self.description
         mu, covariance = known.turned
         root = np.linalg.cholesky(covariance)
         pi = np.exp(known.theta.log_pi)
         return [
-            known.engine(
+            known.objective(
                 np.concatenate([m + rule.nodes @ r.T for m, r in zip(mu, root, strict=True)]),
                 np.concatenate([p * rule.weights for p in pi]),
             )
@@ -100,7 +100,7 @@ class Integrals:
 
     @cached_property
     def _coordinates(self) -> Coordinates:
-        coordinates = Coordinates(self.engines[0], self.description.theta, None)
+        coordinates = Coordinates(self.objectives[0], self.description.theta, None)
         _tell(coordinates.held)
         return coordinates
 
@@ -115,7 +115,9 @@ class Integrals:
 
     def _outer(self, mechanism: Mechanism | None, modelled: bool, rate: float, pull: Array) -> Array:
         theta = self.description.theta
-        return np.array([pull @ expected_outer(one, theta, mechanism, modelled, rate) @ pull.T for one in self.engines])
+        return np.array(
+            [pull @ expected_outer(one, theta, mechanism, modelled, rate) @ pull.T for one in self.objectives]
+        )
 
     @cached_property
     def complete(self) -> Array:
@@ -133,19 +135,18 @@ class Integrals:
 
     def modelled(self, mechanism: Mechanism) -> Array:
         """Information about the classes, then the mechanism, of a row whose label is missing by it."""
-        coordinates = Coordinates(self.engines[0], self.description.theta, mechanism)
+        coordinates = Coordinates(self.objectives[0], self.description.theta, mechanism)
         _tell([what for what in coordinates.held if what not in self._coordinates.held])
         return self._outer(mechanism, True, 0.0, coordinates.pull(self._size + size_of_mechanism(mechanism)))
 
-    def drivers(self, mechanism: Mechanism) -> list[Array]:
-        """What drives the mechanism (see `marmix.mechanism`) at the nodes of every replicate."""
+    def samples(self, mechanism: Mechanism) -> list[Sample]:
+        """The nodes of every replicate as the mechanism sees them."""
         theta = self.description.theta
-        return [one.sample(theta, mechanism, one.n_rows).drivers for one in self.engines]
+        return [one.sample(theta, mechanism, one.engine.n_rows) for one in self.objectives]
 
-    def missing(self, mechanism: Mechanism, drivers: list[Array]) -> Array:
+    def missing(self, mechanism: Mechanism, samples: list[Sample]) -> Array:
         """The share of rows without label, (R,)."""
-        both = zip(drivers, self.engines, strict=True)
-        return np.array([mechanism.missing_proba_of(one) @ np.asarray(engine.weight) for one, engine in both])
+        return np.array([mechanism.missing_proba_of(one.drivers) @ np.asarray(one.weight) for one in samples])
 
 
 def _tell(held: list[str]) -> None:
@@ -176,7 +177,7 @@ class Coefficients:
     @cached_property
     def _missing(self) -> Array:
         assert self.mechanism is not None
-        return self.integrals.missing(self.mechanism, self.integrals.drivers(self.mechanism))
+        return self.integrals.missing(self.mechanism, self.integrals.samples(self.mechanism))
 
     @cached_property
     def _ignored(self) -> Array:

@@ -16,6 +16,7 @@ device gives the same bits again. Nothing waits for the host.
 # ruff: noqa: RUF005
 # mypy: disable-error-code="no-untyped-def, assignment"
 
+from contextlib import nullcontext
 from itertools import pairwise
 from math import factorial, log
 from typing import Any
@@ -26,7 +27,7 @@ import triton.language as tl
 from torch import Tensor
 
 from marmix.arrays import ones_beside
-from marmix.likelihood import Sums
+from marmix.likelihood import Block, Sums
 from marmix.mechanism import Mechanism
 from marmix.scores.covariance import Moments
 from marmix.scores.gaussian import GaussianScores
@@ -349,9 +350,7 @@ def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -
 
 
 def fused_sums(
-    x: Tensor,
-    cuts: list[int],
-    weight: Tensor | None,
+    block: Block,
     model: Any,
     prepared: Tensor,
     mechanism: Mechanism | None,
@@ -363,15 +362,15 @@ def fused_sums(
 
     Parameters
     ----------
-    x : tensor of shape (d, n)
-        Sorted rows as columns.
-    cuts, weight, model, mechanism, ignorable, tempering
-        As `block_sums` takes them.
+    block, model, mechanism, ignorable, tempering
+        As `block_sums` takes them; the block may be as large as the device can hold.
     prepared : tensor
         The score model's parameters, from its `prepare`.
     wide : bool or None
         Whether scores and moments are the model's own matrix products; None where there are many features.
     """
+    x: Any = block.x
+    weight: Any = block.weight
     if not supports(model, mechanism, x):
         raise ValueError("There is no kernel for these rows or this likelihood: use block_sums, as `supports` says.")
     (d, n), classes, parts = x.shape, model.n_classes, []
@@ -379,21 +378,22 @@ def fused_sums(
     coefficients = prepared if wide else _coefficients(model, prepared)
     case = _case(model, mechanism, ignorable, tempering) | {"PRODUCTS": "given" if wide else _products(model)}
     size = max((_BLOCK_WIDE // (1 + d) if wide else _BLOCK_G) // classes // 4096, 1) * 4096
-    for start in range(0, n, size):
-        rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
-        own = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in cuts]
-        if wide:
-            phi = ones_beside(rows, model.n_features())
-            phi[1 : 1 + d] = rows
-            model.fill(phi)
-            g = model.block_scores(prepared, phi)[0].contiguous()
-        else:
-            g = torch.empty((classes, rows.shape[1]), dtype=x.dtype, device=x.device)
-        total: Any = _fill(g, rows, w, own, coefficients, case)
-        moments: Any = (
-            model.block_moments(g, None, phi) if wide else _moments_of(model, _squares(g, rows), prepared.ndim == 3)
-        )
-        slopes, m = tempering * total[2:], mechanism
-        share = slopes[3] / (1.0 - m.share) if m is not None and m.free_share else 0.0
-        parts.append(Sums(total[0], total[1], Moments(moments), slopes[: 0 if m is None else 2], slopes[2], share))
+    with torch.cuda.device(x.device) if x.is_cuda else nullcontext():
+        for start in range(0, n, size):
+            rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
+            own = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in block.cuts]
+            if wide:
+                phi = ones_beside(rows, model.n_features())
+                phi[1 : 1 + d] = rows
+                model.fill(phi)
+                g = model.block_scores(prepared, phi)[0].contiguous()
+            else:
+                g = torch.empty((classes, rows.shape[1]), dtype=x.dtype, device=x.device)
+            total: Any = _fill(g, rows, w, own, coefficients, case)
+            moments: Any = (
+                model.block_moments(g, None, phi) if wide else _moments_of(model, _squares(g, rows), prepared.ndim == 3)
+            )
+            slopes, m = tempering * total[2:], mechanism
+            share = slopes[3] / (1.0 - m.share) if m is not None and m.free_share else 0.0
+            parts.append(Sums(total[0], total[1], Moments(moments), slopes[: 0 if m is None else 2], slopes[2], share))
     return sum(parts[1:], parts[0])
