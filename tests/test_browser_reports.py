@@ -16,7 +16,7 @@ from browsing import (
 
 from marmix.cli import main
 
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def large(browser, tmp_path_factory):
     return folder / "out" / "report.html"
 
 
-@pytest.mark.parametrize("report", ["demo", "large"])
+@pytest.mark.parametrize("report", ["demo", pytest.param("large", marks=pytest.mark.long)])
 def test_a_report_of_the_program_does_what_a_report_must(report, browser, request):
     path = request.getfixturevalue(report)
     assert path.stat().st_size < 3_000_000
