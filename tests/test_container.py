@@ -1,6 +1,5 @@
 """A model in a file: what comes back is what was saved, and what is no whole and sound file is refused with a reason."""
 
-import doctest
 import hashlib
 import io
 import json
@@ -22,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, container
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.container import ContainerError, describe, load, save
 from marmix.container.plain import Decoder, Encoder, parse, written
 
@@ -267,12 +266,6 @@ def test_any_program_that_knows_zip_and_numpy_can_read_it(clf, tmp_path):
     np.testing.assert_array_equal(means, clf.means_)
     assert (digest, name) == (hashlib.sha256(json.dumps(model, indent=1).encode() + b"\n").hexdigest(), "model.json")
     assert model["model"]["fitted"]["means_"] == {"type": "array", "name": "fitted.means_"}
-
-
-def test_the_example_runs():
-    found = doctest.testmod(container)
-    assert found.failed == 0
-    assert found.attempted > 5
 
 
 def test_describe_tells_what_is_in_the_file(clf, tmp_path):

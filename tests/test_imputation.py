@@ -1,7 +1,5 @@
 """Multiple imputation of labels, and Rubin's rules."""
 
-import doctest
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ from scipy.special import expit
 from scipy.stats import t as student
 
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.inference import imputation as module
 from marmix.inference.imputation import Imputations, multiple_imputations, pool
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -302,9 +299,3 @@ def test_pooled_intervals_cover_and_those_without_drawn_parameters_do_not(long):
         careless += low < truth < high
     assert abs(covered / repeats - 0.95) < 3 * np.sqrt(0.95 * 0.05 / repeats)
     assert careless / repeats < 0.88
-
-
-def test_examples_in_docstrings_print_what_they_show():
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0

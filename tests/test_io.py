@@ -1,6 +1,5 @@
 """to_memmap: any table becomes the same files, bit for bit, or nothing at all; open_memmap: files that belong together."""
 
-import doctest
 import gzip
 import json
 import os
@@ -685,12 +684,6 @@ def test_progress_goes_to_standard_error_on_request(kind, tmp_path, capsys, monk
     monkeypatch.setitem(sys.modules, "tqdm", None)
     to_memmap(SOURCES[kind](table, tmp_path / "without"), tmp_path / "without.npy")
     assert capsys.readouterr() == ("", "")
-
-
-def test_the_example_prints_what_it_shows():
-    found = doctest.testmod(io)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def large_table(kind, n, folder):
