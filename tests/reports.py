@@ -179,34 +179,13 @@ def two_classes():
             iterations=38,
             passes=61,
             candidates=[
-                {
-                    "candidate": "mixture, tied",
-                    "mechanism": True,
-                    "log_loss": 0.1423,
-                    "log_loss_stderr": 0.0181,
-                    "accuracy": 0.951,
-                },
-                {
-                    "candidate": "mixture, tied",
-                    "mechanism": False,
-                    "log_loss": 0.1671,
-                    "log_loss_stderr": 0.0215,
-                    "accuracy": 0.940,
-                },
-                {
-                    "candidate": "logistic",
-                    "mechanism": True,
-                    "log_loss": 0.1502,
-                    "log_loss_stderr": 0.0203,
-                    "accuracy": 0.947,
-                },
-                {
-                    "candidate": "logistic",
-                    "mechanism": False,
-                    "log_loss": None,
-                    "log_loss_stderr": None,
-                    "accuracy": None,
-                },
+                dict(zip(("candidate", "mechanism", "log_loss", "log_loss_stderr", "accuracy"), row, strict=True))
+                for row in (
+                    ("mixture, tied", True, 0.1423, 0.0181, 0.951),
+                    ("mixture, tied", False, 0.1671, 0.0215, 0.940),
+                    ("logistic", True, 0.1502, 0.0203, 0.947),
+                    ("logistic", False, None, None, None),
+                )
             ],
         ),
         missingness=MissingnessFacts(

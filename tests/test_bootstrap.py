@@ -308,35 +308,39 @@ def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch
 # The spread of the estimates.
 
 
-@pytest.mark.long
+@pytest.fixture
+def resamples(long):
+    """A standard deviation of B draws has relative error 1 / sqrt(2 B)."""
+    return 200 if long else 100
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted):
-    """A standard deviation of B draws has relative error 1 / sqrt(2 B): four of them."""
+def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted, resamples):
     data = simulate(n=1000, seed=3)
     weight = np.random.default_rng(0).integers(1, 4, size=1000).astype(float) if weighted else None
     result = MARGaussianMixture(link="logit").fit(data.X, data.y, weight).inference(data.X, data.y, weight)
-    answer = bootstrap(result._fitted, 200, random_state=0)
-    np.testing.assert_array_less(np.abs(np.log(answer.bse / result.bse)), 4 / np.sqrt(400))
+    answer = bootstrap(result._fitted, resamples, random_state=0)
+    np.testing.assert_array_less(np.abs(np.log(answer.bse / result.bse)), 4 / np.sqrt(2 * resamples))
     np.testing.assert_array_less(np.abs(answer.bias), 0.3 * result.bse)
 
 
-@pytest.mark.long
-def test_standard_errors_of_a_logistic_regression_are_near_the_sandwich(logistic):
+def test_standard_errors_of_a_logistic_regression_are_near_the_sandwich(logistic, resamples):
     covariance = logistic.covariance_of(logistic.jacobian, "sandwich")
-    answer = bootstrap(logistic, 200, random_state=0)
-    np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(400))
+    answer = bootstrap(logistic, resamples, random_state=0)
+    np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(2 * resamples))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("which", ["mixture", "logistic"])
-def test_standard_errors_of_the_parametric_bootstrap_are_near_the_observed_information(which, logistic, simulate):
+def test_standard_errors_of_the_parametric_bootstrap_are_near_the_observed_information(
+    which, logistic, simulate, resamples
+):
     fitted = logistic
     if which == "mixture":
         data = simulate(n=1000, seed=3)
         fitted = fitted_of(MARGaussianMixture(link="logit"), data.X, data.y)
     covariance = fitted.covariance_of(fitted.jacobian, "observed")
-    answer = bootstrap(fitted, 200, kind="parametric", random_state=0)
-    np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(400))
+    answer = bootstrap(fitted, resamples, kind="parametric", random_state=0)
+    np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(2 * resamples))
 
 
 # The parametric bootstrap.

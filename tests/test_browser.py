@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from browsing import (
     browsing,
+    check_contrast,
     check_dark,
     check_keyboard,
     check_narrow,
@@ -17,6 +18,7 @@ from browsing import (
 )
 from reports import HOSTILE, four_classes, two_classes, with_texts
 
+from marmix.cli import main
 from marmix.report import report_html
 from marmix.report.contents import RowTable
 
@@ -101,21 +103,8 @@ def test_hostile_text_is_shown_as_it_is_and_does_nothing(browser, tmp_path):
 
 
 def test_no_cell_of_the_download_is_a_formula_and_numbers_stay_numbers(browser, tmp_path):
-    cells = [
-        *HOSTILE,
-        "-1.5e-3",
-        "+4",
-        "\t=1",
-        " =1",
-        "\uff1d1",
-        "-",
-        "- 2",
-        'it\'s, "so"',
-        None,
-        -7,
-        -0.25,
-        10**17 + 1,
-    ]
+    numbers = [None, -7, -0.25, 10**17 + 1]
+    cells = [*HOSTILE, "-1.5e-3", "+4", "\t=1", " =1", "\uff1d1", "-", "- 2", 'it\'s, "so"', *numbers]
     table = RowTable(["=id", "-x"], [False, True], [[cell, 1.0 / 3.0] for cell in cells], of=len(cells))
     path = written(replace(two_classes(), next_rows=table), tmp_path / "report.html")
     with open_page(browser, path) as opened:
@@ -172,3 +161,33 @@ def test_the_command_is_copied(browser, report):
         page.get_by_role("button", name="Copied").wait_for()
         assert page.evaluate("navigator.clipboard.readText()") == page.locator("#command").text_content()
         check_quiet(opened)
+
+
+def demonstration(folder):
+    assert main(["demo", "--out", str(folder / "out"), "--quiet"]) == 0
+
+
+def many_rows(folder):
+    rows = ["simulate", "--rows", "100000", "--features", "4", "--classes", "3", "--rate", "0.5"]
+    assert main([*rows, "--out", str(folder / "rows.csv"), "--quiet"]) == 0
+    fit = ["fit", str(folder / "rows.csv"), "--label", "label", "--model", "logistic", "--folds", "2"]
+    assert main([*fit, "--out", str(folder / "out"), "--quiet"]) == 0
+
+
+@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+@pytest.mark.parametrize("write", [demonstration, pytest.param(many_rows, marks=pytest.mark.long)])
+def test_a_report_that_the_program_wrote_does_what_a_report_must(write, browser, tmp_path):
+    write(tmp_path)
+    path = tmp_path / "out" / "report.html"
+    assert path.stat().st_size < 3_000_000
+    with open_page(browser, path) as opened:
+        check_quiet(opened)
+        check_slider(opened)
+        check_table(opened)
+        check_keyboard(opened)
+        check_contrast(opened)
+        check_dark(opened)
+        check_narrow(opened)
+        check_print(opened)
+        check_quiet(opened)
+        assert opened.page.locator("main *").count() < 20_000

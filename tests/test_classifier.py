@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from conftest import textbook_missing_proba
 from scipy.special import logsumexp, xlogy
 from scipy.stats import multivariate_normal
 
@@ -31,11 +32,6 @@ def class_log_joints(fitted, X):
     components = np.stack([np.log(w) + multivariate_normal(m, c).logpdf(X) for w, m, c in parts], axis=1)
     own = fitted.component_classes_[:, None] == fitted.classes_
     return np.stack([logsumexp(components[:, of], axis=1) for of in own.T], axis=1)
-
-
-def textbook_missing_proba(u, alpha, shape):
-    growth = np.exp(alpha[0] + alpha[1] * u)
-    return 1 - np.exp(-growth) if shape == 0 else 1 - (1 + shape * growth) ** (-1 / shape)
 
 
 def textbook_measure(tau, uncertainty):

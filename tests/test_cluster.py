@@ -170,14 +170,15 @@ def test_small_partitions_are_joined_and_large_ones_are_not():
 def test_threads_change_no_bit(rows):
     X, y = rows
     fit = MARGaussianMixture(link="logit").fit(X, y)
-    args = holders.Shared(7), fit._model.prepare(fit._theta), fit.mechanism_
+    scores, frame = fit.model_.score_model, fit.model_.frame
+    args = holders.Shared(7), scores.prepare(fit.model_.theta), fit.mechanism_
     found = []
     for threads in (1, 2, 5):
         cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
         holder = holders.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
-        steps = [("number", (False, fit.classes_)), ("enter", (fit._frame, NO_COVARIATES)), ("share", (7, fit._model))]
+        steps = [("number", (False, fit.classes_)), ("enter", (frame, NO_COVARIATES)), ("share", (7, scores))]
         holder.perform(steps, {})
-        sums = holder.perform([("total", (block_sums, fit._model.values_per_row(), *args))], {})
+        sums = holder.perform([("total", (block_sums, scores.values_per_row(), *args))], {})
         assert list(sums) == [0, 2]
         found.append([sums[i].moments.by_component for i in (0, 2)])
     assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))

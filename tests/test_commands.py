@@ -470,27 +470,13 @@ def test_a_fit_that_is_ended_from_outside_leaves_nothing(name, code, frame, tmp_
 def test_a_terminal_without_the_characters_of_a_class_is_no_error(frame, tmp_path):
     frame.assign(kind=frame["kind"].replace("oak", "żołądź")).to_csv(tmp_path / "trees.csv", index=False)
     plain = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
-    command = [
-        sys.executable,
-        "-m",
-        "marmix",
-        "fit",
-        "trees.csv",
-        "--label",
-        "kind",
-        "--exclude",
-        "name",
-        "--out",
-        "out",
-    ]
-    done = subprocess.run(
-        [*command, "--model", "logistic"], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False
-    )
+    command = [sys.executable, "-m", "marmix"]
+    fit = ["fit", "trees.csv", "--label", "kind", "--exclude", "name", "--out", "out", "--model", "logistic"]
+    options = {"cwd": tmp_path, "capture_output": True, "text": True, "env": plain, "check": False}
+    done = subprocess.run([*command, *fit], **options)
     assert (done.returncode, complaints(done.stderr)) == (0, [])
     model = ["out/model.marmix", "trees.csv", "--label", "kind", "--json"]
-    done = subprocess.run(
-        [*command[:3], "evaluate", *model], cwd=tmp_path, capture_output=True, text=True, env=plain, check=False
-    )
+    done = subprocess.run([*command, "evaluate", *model], **options)
     assert json.loads(done.stdout)["classes"] == ["elm", "żołądź"]
 
 

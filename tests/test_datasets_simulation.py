@@ -1,6 +1,5 @@
 """make_mar_mixture: rows with exact posteriors, by known laws."""
 
-import doctest
 import re
 
 import numpy as np
@@ -9,7 +8,7 @@ from conftest import textbook_missing_proba
 from scipy import stats
 
 from marmix import MARGaussianMixture
-from marmix.datasets import hide_labels, hiding, make_mar_mixture, simulation
+from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.datasets.families import FAMILIES, OTHER_NAMES, places
 
 try:
@@ -333,10 +332,3 @@ def test_frames_hold_the_same_rows():
 def test_what_cannot_be_made_is_refused_in_words(options, telling):
     with pytest.raises(ValueError, match=telling):
         make_mar_mixture(**({"random_state": 0} | options))
-
-
-@pytest.mark.parametrize("module", [hiding, simulation])
-def test_examples_in_docstrings_print_what_they_show(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0

@@ -1,6 +1,7 @@
 """What the documents show is what their scripts print."""
 
 import doctest
+import importlib
 import re
 import shutil
 import subprocess
@@ -10,11 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-from marmix.datasets import hiding, simulation
-from marmix.estimators import choice, logistic, mixture
-from marmix.inference import criteria, results
-from marmix.mechanism import mechanism as missingness
 
 ROOT = Path(__file__).parent.parent
 
@@ -65,10 +61,14 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
     assert "Parameters of the fit" in printed
 
 
+SOURCES = [path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text()]
+WITH_EXAMPLES = sorted(".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES)
+
+
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-@pytest.mark.parametrize("module", [mixture, logistic, choice, criteria, missingness, results, hiding, simulation])
-def test_examples_in_docstrings_print_what_they_show(module):
-    found = doctest.testmod(module)
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_in_docstrings_print_what_they_show(name):
+    found = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert found.attempted > 0
     assert found.failed == 0
 

@@ -12,20 +12,8 @@ pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnin
 
 
 def fit(data, out):
-    return [
-        "fit",
-        str(data),
-        "--label",
-        "label",
-        "--id",
-        "id",
-        "--model",
-        "logistic",
-        "--folds",
-        "2",
-        "--out",
-        str(out),
-    ]
+    options = ["--label", "label", "--id", "id", "--model", "logistic", "--folds", "2"]
+    return ["fit", str(data), *options, "--out", str(out)]
 
 
 @pytest.fixture(scope="module")

@@ -23,37 +23,10 @@ ROWS = [
 ]
 PIECES = [
     *(b'"', b'""', b",", b";", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3"),
-    *(
-        b"NA",
-        b"nan",
-        b"inf",
-        b"1e999",
-        b"-",
-        b"=cmd()",
-        b"1,5",
-        b"2020-01-01",
-        b"label",
-        b"x" * 5000,
-        b"\n\n\n",
-        b"\\",
-        b"'",
-    ),
-    *(b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f", b"PAR1", b"PK\x03\x04", b"\x80\x01", b"ARROW1"),
-    *(
-        b"<",
-        b">",
-        b"/>",
-        b"&amp;",
-        b"&",
-        b"<c",
-        b' t="n"',
-        b' t="d"',
-        b' s="1"',
-        b' r="A1"',
-        b"1e5",
-        b"99999999",
-        b"<v>-1</v>",
-    ),
+    *b"NA nan inf 1e999 - =cmd() 1,5 2020-01-01 label \\ '".split(),
+    *(b"x" * 5000, b"\n\n\n", b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f", b"PAR1", b"PK\x03\x04", b"\x80\x01", b"ARROW1"),
+    *b"< > /> &amp; & <c 1e5 99999999 <v>-1</v>".split(),
+    *(b' t="n"', b' t="d"', b' s="1"', b' r="A1"'),
 ]
 
 

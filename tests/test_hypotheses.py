@@ -376,7 +376,12 @@ def test_what_it_cannot_sort_by_is_refused_in_words(two):
             inference.goodness_of_fit(n_bins=n_bins)
 
 
-# Their size: 150 samples of 500 rows, 3.5 standard errors of a binomial.
+# Their size: many samples of 500 rows, 3.5 standard errors of a binomial.
+
+
+@pytest.fixture
+def samples(long):
+    return range(150 if long else 30)
 
 
 def check_size(p_values):
@@ -385,16 +390,14 @@ def check_size(p_values):
         assert np.mean(np.array(p_values) < level) == pytest.approx(level, abs=bound)
 
 
-@pytest.mark.long
-def test_a_right_mechanism_is_rejected_as_often_as_the_level_says():
-    inferences = [inference_of(gaussian(), *drawn(500, seed)) for seed in range(150)]
+def test_a_right_mechanism_is_rejected_as_often_as_the_level_says(samples):
+    inferences = [inference_of(gaussian(), *drawn(500, seed)) for seed in samples]
     check_size([inference.test_mechanism().p_value for inference in inferences])
     quality = [inference.goodness_of_fit(by="1") for inference in inferences]
     check_size([found.smooth.p_value for found in quality])
     check_size([found.binned.p_value for found in quality])
 
 
-@pytest.mark.long
-def test_missingness_without_information_is_found_informative_as_often_as_the_level_says():
-    samples = (drawn(500, seed, alpha=(0.0, 0.0)) for seed in range(150))
-    check_size([inference_of(logistic(n_init=1), *rows).test_informative().p_value for rows in samples])
+def test_missingness_without_information_is_found_informative_as_often_as_the_level_says(samples):
+    data = (drawn(500, seed, alpha=(0.0, 0.0)) for seed in samples)
+    check_size([inference_of(logistic(n_init=1), *rows).test_informative().p_value for rows in data])

@@ -1,6 +1,5 @@
 """to_memmap: any table becomes the same files, bit for bit, or nothing at all; open_memmap: files that belong together."""
 
-import doctest
 import gzip
 import json
 import os
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marmix import MARGaussianMixture, io
+from marmix import MARGaussianMixture
 from marmix.io import open_memmap, to_memmap
 from marmix.tables import labels as label_columns
 from marmix.tables import reading
@@ -704,12 +703,6 @@ def test_progress_goes_to_standard_error_on_request(kind, tmp_path, capsys, monk
     monkeypatch.setitem(sys.modules, "tqdm", None)
     to_memmap(SOURCES[kind](table, tmp_path / "without"), tmp_path / "without.npy")
     assert capsys.readouterr() == ("", "")
-
-
-def test_the_example_prints_what_it_shows():
-    found = doctest.testmod(io)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def large_table(kind, n, folder):

@@ -18,6 +18,8 @@ from marmix.study.running import ITEMS
 from marmix.study.summaries import UNDECIDED
 from marmix.study.writing import as_csv, write_item
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 @pytest.fixture(scope="module")
 def anything():
