@@ -4,7 +4,7 @@ import numpy as np
 
 from marmix.inference.tables import listed
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph
-from marmix.study.measures import IGNORED, KINDS, SLOPES, Measured, pieces_for
+from marmix.study.measures import IGNORED, KINDS, SLOPES, MeasureRuns, pieces_for
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import RATE
@@ -20,7 +20,7 @@ def pieces(plan: Plan) -> list[Piece]:
 
 def page(plan: Plan, found: Found) -> Page:
     """The measures with more than two classes."""
-    runs = Measured(plan, found, KIND)
+    runs = MeasureRuns(plan, found, KIND)
     rows, classes = KINDS[KIND]
     blocks: list[Block] = [
         Paragraph(
@@ -34,7 +34,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page(KIND, ITEM.title, _claims(runs), blocks)
 
 
-def _claims(runs: Measured) -> list[Claim]:
+def _claims(runs: MeasureRuns) -> list[Claim]:
     every = {name: np.mean([runs.of(h, name) for h in SLOPES], axis=0) for name in SLOPES}
     order = sorted(SLOPES, key=lambda name: float(np.mean(every[name])))
     behind = {name: difference(every[name], every[order[0]]) for name in order[1:]}

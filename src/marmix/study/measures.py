@@ -94,7 +94,7 @@ def timings(rng: np.random.Generator) -> dict[str, dict[str, list[float]]]:
     return {"fit": fits, "measure": alone}
 
 
-class Measured:
+class MeasureRuns:
     """The replicates of one kind."""
 
     def __init__(self, plan: Plan, found: Found, kind: str):
