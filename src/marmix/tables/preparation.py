@@ -181,9 +181,9 @@ class Preparation(TransformerMixin, BaseEstimator):
             if labels is not None:
                 labels.add(batch.column(labels.name))
             for name, survey in surveys.items():
-                found = survey.add(batch.column(name))
+                cells = survey.add(batch.column(name))
                 if name in medians:
-                    medians[name].add(found.values[np.isfinite(found.values)])
+                    medians[name].add(cells.values[np.isfinite(cells.values)])
         if not rows:
             raise ValueError("the table has no rows.")
         columns = {name: survey.column() for name, survey in surveys.items()}
@@ -246,9 +246,9 @@ class Preparation(TransformerMixin, BaseEstimator):
         blocks, counts = [np.empty((0, len(self.get_feature_names_out())))], Counts()
         for batch in _batches(X):
             check_columns([column["name"] for column in columns], batch.schema.names, "the table")
-            block, own = self._block(batch, columns, first_row)
+            block, block_counts = self._block(batch, columns, first_row)
             blocks.append(block)
-            counts += own
+            counts += block_counts
             first_row += batch.num_rows
         return np.concatenate(blocks) if len(blocks) != 2 else blocks[1], counts
 
@@ -273,14 +273,14 @@ class Preparation(TransformerMixin, BaseEstimator):
         counts = Counts()
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
-            found = column_features(column, cells, seen)
-            parts.append(found.features)
-            lost |= found.missing | found.unseen
-            if found.missing.any():
-                counts.missing[name] = int(found.missing.sum())
-            if found.unseen.any():
-                counts.unseen[name] = int(found.unseen.sum())
-                counts.examples[name] = trimmed(cells)[int(np.argmax(found.unseen))].as_py()
+            features = column_features(column, cells, seen)
+            parts.append(features.values)
+            lost |= features.missing | features.unseen
+            if features.missing.any():
+                counts.missing[name] = int(features.missing.sum())
+            if features.unseen.any():
+                counts.unseen[name] = int(features.unseen.sum())
+                counts.examples[name] = trimmed(cells)[int(np.argmax(features.unseen))].as_py()
         return np.column_stack(parts), counts + Counts(int(lost.sum()))
 
 
@@ -324,30 +324,30 @@ class Survey:
     def add(self, column: Any) -> Numbers:
         """Look at the cells of the next rows."""
         refuse_type(self.name, column.type)
-        found = as_numbers(column)
-        given = found.values[~(found.missing | found.odd)]
+        numbers = as_numbers(column)
+        given = numbers.values[~(numbers.missing | numbers.odd)]
         if self._infinite is None and np.isinf(given).any():
-            self._infinite = self._first(column, np.isinf(found.values))
+            self._infinite = self._first(column, np.isinf(numbers.values))
         if len(given):
             self._low, self._high = min(self._low, given.min()), max(self._high, given.max())
-        if not is_numeric(column.type) and (found.odd.any() or not self._many):
-            self._add_texts(column, found)
+        if not is_numeric(column.type) and (numbers.odd.any() or not self._many):
+            self._add_texts(column, numbers)
         self._numbers += len(given)
-        self.missing += int(found.missing.sum())
+        self.missing += int(numbers.missing.sum())
         self.rows += len(column)
-        return found
+        return numbers
 
-    def _add_texts(self, column: Any, found: Numbers) -> None:
+    def _add_texts(self, column: Any, numbers: Numbers) -> None:
         pa, pc = arrow(), arrow(".compute")
         text = trimmed(column)
-        if found.odd.any():
-            self._odd = self._odd or self._first(text, found.odd)
-            commas = with_comma(text) & found.odd
+        if numbers.odd.any():
+            self._odd = self._odd or self._first(text, numbers.odd)
+            commas = with_comma(text) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
                 self._comma = self._comma or self._first(text, commas)
         if not self._many:
-            for entry in pc.value_counts(text.filter(pa.array(~found.missing))).to_pylist():
+            for entry in pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist():
                 self._levels[entry["values"]] += entry["counts"]
                 if self._many:
                     return
@@ -365,7 +365,7 @@ class Survey:
         given, name = self.rows - self.missing, shown(self.name)
         if not given:
             return f"Column {name} has no value and was left out."
-        found: dict[str, Any] = {
+        column: dict[str, Any] = {
             "name": self.name,
             "kind": "number",
             "levels": [],
@@ -375,18 +375,18 @@ class Survey:
         if self._numbers == given:
             if self._infinite:
                 raise ValueError(infinite(self.name, *self._infinite))
-            return found if self._low < self._high else self._constant(f"{self._low:.15g}")
-        truths = Counter[str]()
+            return column if self._low < self._high else self._constant(f"{self._low:.15g}")
+        lowered = Counter[str]()
         for level, count in self._levels.items():
-            truths[level.lower()] += count
-        levels = truths if not self._many and set(truths) <= set(TRUTHS) else self._levels
+            lowered[level.lower()] += count
+        levels = lowered if not self._many and set(lowered) <= set(TRUTHS) else self._levels
         if levels is self._levels:
             self._refuse_texts(given)
         if len(levels) == 1:
             return self._constant(next(iter(levels)))
-        kind = "boolean" if levels is truths else "category"
+        kind = "boolean" if levels is lowered else "category"
         most = min(levels, key=lambda level: (-levels[level], level))
-        return found | {"kind": kind, "levels": sorted(levels), "fill": most}
+        return column | {"kind": kind, "levels": sorted(levels), "fill": most}
 
     def _constant(self, value: str) -> str:
         return f"Column {shown(self.name)} has the same value, {shown(value)}, in every row and was left out."
@@ -540,7 +540,7 @@ def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[
 class ColumnFeatures(NamedTuple):
     """Features of a column (rows, width), and which of its cells are missing or of a category that the fit had not seen."""
 
-    features: NDArray[np.float64]
+    values: NDArray[np.float64]
     missing: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
 
@@ -559,12 +559,12 @@ def column_features(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeat
 
 
 def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
-    found = as_numbers(cells)
-    wrong = found.odd | np.isinf(found.values)
+    numbers = as_numbers(cells)
+    wrong = numbers.odd | np.isinf(numbers.values)
     if wrong.any():
         i = int(np.argmax(wrong))
         name, cell, row = column["name"], str(cells[i].as_py()), seen + i + 1
-        if not found.odd[i]:
+        if not numbers.odd[i]:
             raise ValueError(infinite(name, cell, row))
         if with_comma(trimmed(cells.slice(i, 1)))[0]:
             raise ValueError(comma(name, cell, row))
@@ -573,8 +573,8 @@ def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
             "cell, or leave it empty if the number is missing."
         )
     fill = np.nan if column["fill"] is None else column["fill"]
-    values = np.where(found.missing, fill, found.values)
-    return ColumnFeatures(values[:, None], found.missing, np.zeros(len(values), dtype=bool))
+    values = np.where(numbers.missing, fill, numbers.values)
+    return ColumnFeatures(values[:, None], numbers.missing, np.zeros(len(values), dtype=bool))
 
 
 def _one_hot(column: dict[str, Any], cells: Any) -> ColumnFeatures:
