@@ -6,6 +6,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
 from marmix import MARGaussianMixture
+from marmix.io import to_memmap
+from marmix.labels import MISSING_CELLS, REFUSED_TEXTS, choose_classes, encode_labels, found_labels, number_labels
+from marmix.tables import LabelColumn, Preparation, open_table
 
 try:
     import pandas as pd
@@ -153,6 +156,66 @@ def test_minus_one_is_a_class_where_it_is_named(two, plain):
 def test_minus_one_is_a_class_where_it_is_named_among_objects(two, plain):
     clf = fitted(two, written(two, lambda k: (-1, 1)[k], None), classes=[-1, 1])
     assert clf.loglik_ == plain.loglik_
+
+
+# One encoder
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.float32])
+def test_a_long_array_is_read_in_parts_with_the_same_result(monkeypatch, kind):
+    y = np.random.default_rng(0).choice([-1, 9, 3, 7], 1000).astype(kind)
+    y[:300] = np.where(y[:300] == 3, -1, y[:300])  # a class that comes late, and is the first in order
+    z, classes = encode_labels(y)
+    monkeypatch.setattr("marmix.labels._PART", 64)
+    in_parts, same = encode_labels(y)
+    assert (classes.tolist(), classes.dtype, z.dtype) == ([3, 7, 9], kind, np.int8)
+    assert (same.tolist(), same.dtype, in_parts.dtype) == ([3, 7, 9], kind, np.int8)
+    np.testing.assert_array_equal(in_parts, z)
+    np.testing.assert_array_equal(z, np.select([y == 3, y == 7, y == 9], [0, 1, 2], -1))
+    np.testing.assert_array_equal(number_labels(y, np.array([9, 7, 3])), np.where(z < 0, -1, 2 - z))
+
+
+@pytest.mark.parametrize("classes", [None, ["b", "c", "a"]])
+def test_labels_of_parts_give_the_classes_of_the_whole(classes):
+    parts = [np.array(part, dtype=object) for part in (["b", None], [None, None], ["c", "a"], ["b", "b"])]
+    found = [found_labels(part, classes) for part in parts]
+    assert [sorted(part.tolist()) for part in found] == [["b"], [], ["a", "c"], ["b"]]
+    together = encode_labels(np.concatenate(parts), classes)
+    np.testing.assert_array_equal(choose_classes(found, classes), together[1])
+    np.testing.assert_array_equal(np.concatenate([number_labels(part, together[1]) for part in parts]), together[0])
+
+
+@pytest.mark.parametrize("names", [["b", "a", None, "c"], [3, 10, None, -1, 2], [True, None, False]])
+def test_an_array_a_column_and_a_table_have_the_same_classes(names, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    names = names * 3
+    z, classes = encode_labels(np.array(names, dtype=object))
+    column = LabelColumn("y")
+    column.add(pa.array(names))
+    table = to_memmap(pa.table({"x": range(len(names)), "y": names}), tmp_path / "x.npy", label="y", progress=False)
+    assert table.classes.tolist() == classes.tolist()
+    assert column.classes.astype(str).tolist() == [str(name).lower() for name in classes.tolist()]
+    np.testing.assert_array_equal(table.y, z)
+    np.testing.assert_array_equal(column.codes, z)
+
+
+@pytest.mark.parametrize("text", MISSING_CELLS)
+def test_a_text_for_missing_is_missing_in_every_file_and_in_no_array(text, tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "rows.csv").write_text(f"x,y\n1,a\n{text},b\n2,{text}\n3,b\n")
+    table = to_memmap(tmp_path / "rows.csv", tmp_path / "x.npy", label="y", missing="nan", progress=False)
+    source = open_table(tmp_path / "rows.csv")
+    labels = LabelColumn("y")
+    prepared = Preparation(impute="drop").fit_batches(source.batches, labels)
+    features = np.concatenate([prepared.transform(batch) for batch in source.batches()])
+    np.testing.assert_array_equal(features[:, 0], [1, np.nan, 2, 3])
+    np.testing.assert_array_equal(table.X[:, 0], [1, np.nan, 2, 3])
+    assert labels.codes.tolist() == table.y.tolist() == [0, 1, -1, 1]
+    y = np.array(["a", text, "a"])
+    if text in REFUSED_TEXTS:
+        with pytest.raises(ValueError, match=f"holds the text '{text}'"):
+            encode_labels(y)
+    assert encode_labels(y, ["a", text])[0].tolist() == [0, 1, 0]
 
 
 # Refusals

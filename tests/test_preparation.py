@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from marmix import MARLogisticRegression
-from marmix.tables import Counts, Preparation, as_text
+from marmix.tables import Counts, LabelColumn, Preparation, as_text
 from marmix.tables.cells import as_numbers
 from marmix.tables.preparation import Median
 
@@ -370,7 +370,7 @@ def test_a_numpy_array_is_a_table_of_numbers():
     assert Preparation().fit_transform(X).tobytes() == X.tobytes()
 
 
-def test_only_columns_whose_medians_are_not_known_make_a_second_reading_necessary():
+def test_only_columns_whose_medians_are_not_known_make_a_second_reading_necessary(monkeypatch):
     def times(rows, **options):
         read = 0
 
@@ -382,4 +382,24 @@ def test_only_columns_whose_medians_are_not_known_make_a_second_reading_necessar
         Preparation(**options).fit_batches(batches)
         return read
 
+    assert (times(1000), times(10_000)) == (1, 1)
+    monkeypatch.setattr("marmix.tables.preparation._KEPT", 0)
     assert (times(1000), times(10_000), times(10_000, impute="drop"), times(10_000, features=["b"])) == (1, 2, 1, 1)
+
+
+def test_labels_are_surveyed_with_the_columns_in_one_reading():
+    parts = [pa.record_batch({"x": ["1", "2"], "y": ["b", ""]}), pa.record_batch({"x": ["4", ""], "y": ["a", "b"]})]
+    readings = []
+
+    def batches():
+        readings.append(parts)
+        return iter(parts)
+
+    labels = LabelColumn("y")
+    fitted = Preparation().fit_batches(batches, labels)
+    assert len(readings) == 1
+    assert (labels.classes.tolist(), labels.codes.tolist(), labels.rows) == (["a", "b"], [1, -1, 0, 1], fitted.n_rows_)
+    alone = Preparation(features=["x"]).fit_batches(lambda: iter(parts))
+    assert (fitted.columns_, fitted.feature_names_in_) == (alone.columns_, ["x"])
+    with pytest.raises(ValueError, match="no column 'y'"):
+        Preparation(features=["x", "y"]).fit_batches(batches, LabelColumn("y"))

@@ -210,12 +210,12 @@ def test_a_method_that_never_could_be_fitted_is_named_and_has_empty_cells(on_the
 def test_a_method_that_failed_has_no_value_and_one_that_is_absent_is_an_error():
     found = planted("table-2", compared({}))
     found["comparison/gamma/truncated/3"] = compared({}, failed=[QDA])(Place(["comparison", "gamma"], 0.0))
-    values = comparison.Setting(SMALL, found, "gamma", True).of(QDA, "auc")
+    values = comparison.ComparisonRuns(SMALL, found, "gamma", True).of(QDA, "auc")
     np.testing.assert_array_equal(np.isnan(values), np.arange(8) == 3)
-    assert comparison.Setting(SMALL, found, "gamma", True).versus(QDA, LOGISTIC, "auc").n == 7
+    assert comparison.ComparisonRuns(SMALL, found, "gamma", True).versus(QDA, LOGISTIC, "auc").n == 7
     del found["comparison/gamma/truncated/5"]["scores"][QDA]
     with pytest.raises(KeyError, match=QDA):
-        comparison.Setting(SMALL, found, "gamma", True).of(QDA, "auc")
+        comparison.ComparisonRuns(SMALL, found, "gamma", True).of(QDA, "auc")
 
 
 @OUTCOMES

@@ -206,7 +206,7 @@ def test_the_verdict_on_the_shape_follows_the_share_of_bounded_intervals(bounded
     assert word == (HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED)
     assert claim.verdict == word
     assert f"{10 * hits} % (truncated) and {10 * hits} % (not) of samples of 200 rows" in claim.evidence
-    share = shape.Runs(SMALL, found).determined((True, 2.0, 200))
+    share = shape.ShapeRuns(SMALL, found).determined((True, 2.0, 200))
     assert share == pytest.approx((hits / 10, low, high, 10), rel=1e-9)
 
 
@@ -243,7 +243,7 @@ def test_an_estimate_at_either_end_counts_as_at_a_limit():
     found = planted("shape", shaped())
     for i, estimate in enumerate([0.0, 0.009, 0.011, 98.9, 99.1, 100.0]):
         found[f"shape/truncated/2/200/{i}"]["shape"] = estimate
-    assert shape.Runs(SMALL, found).at_limit((True, 2.0, 200)) == 0.4
+    assert shape.ShapeRuns(SMALL, found).at_limit((True, 2.0, 200)) == 0.4
 
 
 def test_a_replicate_of_the_shape_has_its_largest_likelihood_at_the_free_fit():

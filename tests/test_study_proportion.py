@@ -79,7 +79,7 @@ def test_the_page_says_how_often_the_roc_routine_turned():
 def test_a_method_that_failed_has_no_value_and_one_that_is_absent_is_an_error():
     found = planted(ITEM, proportions())
     found["proportion/truncated/2"]["0.95"]["failed"] = [LOGISTIC]
-    runs = proportion.Runs(SMALL, found)
+    runs = proportion.ProportionRuns(SMALL, found)
     np.testing.assert_array_equal(np.isnan(runs.of(True, 0.95, LOGISTIC, "auc")), np.arange(5) == 2)
     assert runs.rise(True, LOGISTIC, "auc").n == 4
     assert runs.troubles() == [f"{LOGISTIC} could not be fitted in 1 of 100 fits."]

@@ -89,7 +89,7 @@ def test_a_tab_may_be_written_as_in_a_shell(tmp_path):
 def test_a_file_of_many_blocks_is_read_in_the_memory_of_a_few_and_progress_is_the_share_read(tmp_path, monkeypatch):
     # pyarrow reads up to 32 blocks ahead of the rows that it hands out, how far is up to chance; a block that is read is held
     # twice while it is handed over
-    block, ahead = 2**16, 40
+    block = 2**16
     monkeypatch.setattr(reading, "BLOCK", block)
     monkeypatch.setattr(reading, "READ", block)
     line = "123456,abcdefgh,0.123456789\n"

@@ -70,7 +70,7 @@ def to_memmap(
         Path of a Parquet file, of a folder of such (read in the order of their names, with the columns of Hive partitions), of
         a CSV or TSV file with a line of names (``.gz`` too), or of an Arrow file (``.arrow``, ``.feather``). Or a
         pyarrow Dataset, Table or RecordBatchReader, a DataFrame, a NumPy array (with columns x0, x1, ...), or an iterable of
-        these. In CSV files, empty fields, NA, NaN, null and the like are missing.
+        these. In CSV files, empty fields, NA, NaN, null, None, ? and the like are missing.
     target : path
         The ``.npy`` file to write.
     columns : list of str or None, default=None

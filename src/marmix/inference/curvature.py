@@ -41,7 +41,7 @@ class Curvature(NamedTuple):
         return Curvature(self.gradient + other.gradient, self.hessian + other.hessian, self.outer + other.outer)
 
 
-class Rows(NamedTuple):
+class RowBlock(NamedTuple):
     """A run of rows, and what the parameters make of them."""
 
     phi: Array  # (p, n)
@@ -70,7 +70,7 @@ def size_of_mechanism(mechanism: Mechanism | None) -> int:
     return 0 if mechanism is None else len(mechanism.alpha) + 2
 
 
-def rows_of(objective: Objective, theta: Any) -> Iterator[Rows]:
+def rows_of(objective: Objective, theta: Any) -> Iterator[RowBlock]:
     """The rows of an objective in blocks."""
     model = objective.model
     prepared = model.prepare(theta)
@@ -78,7 +78,7 @@ def rows_of(objective: Objective, theta: Any) -> Iterator[Rows]:
         phi = model.detailed_features(block.x)
         scores, share = model.block_scores(prepared, phi[: model.n_features()])
         n = block.x.shape[1]
-        yield Rows(
+        yield RowBlock(
             phi,
             posterior(scores),
             np.ones((len(model.owner), n)) if share is None else share,
@@ -88,7 +88,7 @@ def rows_of(objective: Objective, theta: Any) -> Iterator[Rows]:
         )
 
 
-def hazard_rows(mechanism: Mechanism, rows: Rows, with_curvature: bool = True) -> HazardRows:
+def hazard_rows(mechanism: Mechanism, rows: RowBlock, with_curvature: bool = True) -> HazardRows:
     """The hazard of each row with its derivatives; those in a shape or share that is not free are zero."""
     u, du = mechanism.measured(rows.posterior)
     drivers = drivers_of(u, rows.covariates)
@@ -126,7 +126,7 @@ def _spread(tau: Array) -> Array:
     return spread
 
 
-def row_terms(rows: Rows, model: ScoreModel, mechanism: Mechanism | None, tempering: float) -> tuple[Array, Array]:
+def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, tempering: float) -> tuple[Array, Array]:
     """Gradient (K + R, n) of the equations, and derivatives (K + R, K + R, n) of the equations, of each row."""
     tau, labelled = rows.posterior.tau, rows.labelled
     classes, n = tau.shape
@@ -151,14 +151,14 @@ def row_terms(rows: Rows, model: ScoreModel, mechanism: Mechanism | None, temper
     return gradient, hessian
 
 
-def by_coefficients(rows: Rows, model: ScoreModel, gradient: Array) -> Array:
+def by_coefficients(rows: RowBlock, model: ScoreModel, gradient: Array) -> Array:
     """Row gradients (K + R, n) as gradients in (W, kappa), (C p + R, n)."""
     classes, n = rows.posterior.tau.shape
     components = gradient[model.owner] * rows.share
     return np.vstack([(components[:, None] * rows.phi).reshape(-1, n), gradient[classes:]])
 
 
-def summed(rows: Rows, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
+def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
     """Sums over rows of (K + R, K + R, n) matrices, as matrices in (W, kappa).
 
     With `complete` they are second derivatives: where a class has several components its score bends too. Without, they

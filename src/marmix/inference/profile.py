@@ -59,7 +59,7 @@ class Profile:
         return self.sentence
 
 
-class _Place:
+class _SlopePlace:
     """A mechanism by coordinates that are its own parameters: ``(log n(centre), slopes, shape / (1 + shape), share)``.
 
     The first is the log hazard at the mean drivers, which carries alpha_0 while the shape moves.
@@ -124,7 +124,9 @@ class _Surface:
         sample = objective.sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.of_slope = profiled < len(mechanism.alpha)
-        self.place: _Place | _ChartPlace = _Place(mechanism, chart.centre) if self.of_slope else _ChartPlace(chart)
+        self.place: _SlopePlace | _ChartPlace = (
+            _SlopePlace(mechanism, chart.centre) if self.of_slope else _ChartPlace(chart)
+        )
         self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.place.origin)
         limits = {size - 2: (0.0, _RHO_MAX), size - 1: (0.0, SHARE_MAX)}
         fixed = {size - 2} if not mechanism.free_shape else set()
@@ -205,7 +207,7 @@ class _Surface:
             return [self.y]
         ratio = value / self.centre
         proportional = replace(reference, alpha=tuple(ratio * a for a in reference.alpha))
-        starts = [self.y, self._start(_Place(proportional, self.place.centre).origin)]
+        starts = [self.y, self._start(_SlopePlace(proportional, self.place.centre).origin)]
         if reference.free_shape:
             n = float(np.exp(np.clip(self.place.origin[0], -300.0, 300.0)))
             low, high = 0.0, SHAPE_MAX

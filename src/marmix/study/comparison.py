@@ -130,7 +130,7 @@ def solvers_compared(plan: Plan, found: Found, distributions: Sequence[str]) -> 
     )
 
 
-class Setting:
+class ComparisonRuns:
     """All replicates of one distribution, truncated or not."""
 
     methods = (BAYES, *COMPARED)
@@ -168,7 +168,7 @@ class Setting:
         )
 
 
-def honest_sheet(setting: Setting, stem: str) -> Sheet:
+def honest_sheet(setting: ComparisonRuns, stem: str) -> Sheet:
     """Scores of every method on fresh rows, with paired differences to cross-validated logistic regression."""
     rows, records = [], []
     for method in setting.methods:
@@ -199,7 +199,7 @@ def honest_sheet(setting: Setting, stem: str) -> Sheet:
 
 
 def published_sheet(
-    stem: str, title: str, figures: dict[tuple[Setting, str], dict[str, float]], metrics: Sequence[str]
+    stem: str, title: str, figures: dict[tuple[ComparisonRuns, str], dict[str, float]], metrics: Sequence[str]
 ) -> Sheet:
     """Published figures beside the mean and the spread of single samples under the same settings."""
     rows: list[list[Any]] = []
@@ -240,7 +240,7 @@ def outside(sheet: Sheet) -> str:
 
 
 def corrected_sheet(
-    stem: str, title: str, settings: Sequence[Setting], shown: Iterable[str], metrics: Sequence[str]
+    stem: str, title: str, settings: Sequence[ComparisonRuns], shown: Iterable[str], metrics: Sequence[str]
 ) -> Sheet:
     """The paper's scores on training rows with the classes of logistic regression the right way round."""
     rows, index, records = [], [], []
@@ -260,7 +260,7 @@ def corrected_sheet(
 
 
 def differences_sheet(
-    stem: str, title: str, settings: Sequence[Setting], pairs: dict[str, tuple[str, str, str]]
+    stem: str, title: str, settings: Sequence[ComparisonRuns], pairs: dict[str, tuple[str, str, str]]
 ) -> Sheet:
     """Paired differences on fresh rows that claims rest on: a row a setting, a column a pair (method, other, metric)."""
     found = {(s.name, column): s.versus(*pair) for s in settings for column, pair in pairs.items()}
@@ -279,7 +279,7 @@ def differences_sheet(
     return Sheet(stem, table, records)
 
 
-def difference_figure(settings: list[Setting], stem: str) -> Picture:
+def difference_figure(settings: list[ComparisonRuns], stem: str) -> Picture:
     """Differences in log-loss of every method to cross-validated logistic regression."""
     names = [name for name in COMPARED if name != LOGISTIC_CV]
     figure, axes = canvas(3.5, 0.26 * len(names) + 1.5)

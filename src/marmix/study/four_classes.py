@@ -5,7 +5,7 @@ import numpy as np
 from marmix.inference.tables import listed
 from marmix.mechanism.measures import MEASURES
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph
-from marmix.study.measures import IGNORED, KINDS, Measured, compared, pieces_for
+from marmix.study.measures import IGNORED, KINDS, MeasureRuns, compared, pieces_for
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import RATE
@@ -21,7 +21,7 @@ def pieces(plan: Plan) -> list[Piece]:
 
 def page(plan: Plan, found: Found) -> Page:
     """The measures with more than two classes."""
-    runs = Measured(plan, found, KIND)
+    runs = MeasureRuns(plan, found, KIND)
     rows, classes = KINDS[KIND]
     blocks: list[Block] = [
         Paragraph(
@@ -35,7 +35,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page(KIND, ITEM.title, _claims(runs), blocks)
 
 
-def _claims(runs: Measured) -> list[Claim]:
+def _claims(runs: MeasureRuns) -> list[Claim]:
     names = compared()
     every = {name: np.mean([runs.of(h, name) for h in names], axis=0) for name in names}
     order = sorted(names, key=lambda name: float(np.mean(every[name])))

@@ -95,7 +95,7 @@ def timings(rng: np.random.Generator) -> dict[str, dict[str, list[float]]]:
     return {"fit": whole, "measure": alone}
 
 
-class Measured:
+class MeasureRuns:
     """The replicates of one kind."""
 
     def __init__(self, plan: Plan, found: Found, kind: str):

@@ -74,7 +74,7 @@ def replicate(rng: np.random.Generator, truncated: bool) -> dict[str, Any]:
     return out
 
 
-class Runs:
+class ProportionRuns:
     """The replicates by truncation and rate."""
 
     def __init__(self, plan: Plan, found: Found):
@@ -107,7 +107,7 @@ class Runs:
 
 def page(plan: Plan, found: Found) -> Page:
     """AUC and log-loss against the rate."""
-    runs = Runs(plan, found)
+    runs = ProportionRuns(plan, found)
     blocks: list[Block] = [
         Heading("As published"),
         Paragraph(
@@ -127,7 +127,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("fig-missing-proportion", ITEM.title, _claims(runs), blocks)
 
 
-def _claims(runs: Runs) -> list[Claim]:
+def _claims(runs: ProportionRuns) -> list[Claim]:
     def cuts(method: str, metric: str, rows: str = "fresh") -> str:
         return ", ".join(f"{runs.rise(cut, method, metric, rows).sentence()} ({words})" for cut, words in CUTS.items())
 
@@ -169,12 +169,12 @@ def _claims(runs: Runs) -> list[Claim]:
     ]
 
 
-def _bias(runs: Runs) -> list[Mean]:
+def _bias(runs: ProportionRuns) -> list[Mean]:
     coefficients = np.array([value["labels left"] for value in runs.large])
     return [mean_of(column - truth) for column, truth in zip(coefficients.T, TRUE_COEFFICIENTS, strict=True)]
 
 
-def _published_picture(runs: Runs) -> Picture:
+def _published_picture(runs: ProportionRuns) -> Picture:
     figure, ax = canvas(3.5, 2.6)
     for name in (ECM_AO, LOGISTIC):
         curve(ax, PERCENT, runs.curve(True, name, "auc", "training"), name, LINES[name])
@@ -187,7 +187,7 @@ def _published_picture(runs: Runs) -> Picture:
     return Picture("fig-missing-proportion-published", caption, figure)
 
 
-def _picture(runs: Runs, metric: str, label: str, stem: str) -> Picture:
+def _picture(runs: ProportionRuns, metric: str, label: str, stem: str) -> Picture:
     figure, axes = canvas(3.5, 5.4, 2, 1, sharex=True)
     for ax, (cut, words) in zip(axes, CUTS.items(), strict=True):
         lines = {name: runs.curve(cut, name, metric) for name in SHOWN}
@@ -211,7 +211,7 @@ def _picture(runs: Runs, metric: str, label: str, stem: str) -> Picture:
     return Picture(stem, caption, figure)
 
 
-def _sheet(runs: Runs) -> Sheet:
+def _sheet(runs: ProportionRuns) -> Sheet:
     records = [
         {"setting": words, "rate": rate, "method": name, "rows": rows, "metric": metric} | mean._asdict()
         for cut, words in CUTS.items()
@@ -235,7 +235,7 @@ def _sheet(runs: Runs) -> Sheet:
     return Sheet("fig-missing-proportion", table, records)
 
 
-def _large_sheet(runs: Runs) -> Sheet:
+def _large_sheet(runs: ProportionRuns) -> Sheet:
     names = ("intercept", "slope of the first feature", "slope of the second")
     values = {
         label: [mean_of(column) for column in np.array([value[label] for value in runs.large]).T]

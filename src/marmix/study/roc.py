@@ -8,7 +8,7 @@ from marmix.displays.drawing import GREY, canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison
 from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
-from marmix.study.comparison import Setting
+from marmix.study.comparison import ComparisonRuns
 from marmix.study.drawing import LINES
 from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, LOGISTIC
 from marmix.study.metrics import FALSE_POSITIVES
@@ -21,7 +21,7 @@ from marmix.study.table_1 import DATA_SET, pieces
 
 def page(plan: Plan, found: Found) -> Page:
     """ROC curves on the paper's rows, and on fresh ones."""
-    exact, setting = found[DATA_SET], Setting(plan, found, "gaussian", True)
+    exact, setting = found[DATA_SET], ComparisonRuns(plan, found, "gaussian", True)
     both = {name: setting.versus(name, LOGISTIC, "auc") for name in (ECM_AO, ECM_LOGIT)}
     claim = Claim(
         "The ROC curves of both ECM variants lie above that of logistic regression (ROC figure).",
@@ -41,7 +41,9 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("fig-roc", ITEM.title, [claim], [picture, Sheet("fig-roc", table, records)])
 
 
-def _picture(exact: dict[str, dict[str, list[float]]], setting: Setting) -> tuple[Picture, list[dict[str, object]]]:
+def _picture(
+    exact: dict[str, dict[str, list[float]]], setting: ComparisonRuns
+) -> tuple[Picture, list[dict[str, object]]]:
     figure, (above, below) = canvas(3.5, 6.2, 2, 1, sharex=True)
     records: list[dict[str, object]] = []
 

@@ -75,7 +75,7 @@ def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int
     }
 
 
-class Runs:
+class ShapeRuns:
     """The replicates by truncation, true shape and size."""
 
     def __init__(self, plan: Plan, found: Found):
@@ -116,7 +116,7 @@ class Runs:
 
 def page(plan: Plan, found: Found) -> Page:
     """How often the shape is determined, how often logit is rejected, and what it changes."""
-    runs = Runs(plan, found)
+    runs = ShapeRuns(plan, found)
     blocks: list[Block] = [
         Paragraph(
             f"Two Gaussian classes; labels hidden with lambda = 0 ({link_of_shape(0.0).words}), 1 "
@@ -128,7 +128,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("shape", ITEM.title, _claims(runs), blocks)
 
 
-def _claims(runs: Runs) -> list[Claim]:
+def _claims(runs: ShapeRuns) -> list[Claim]:
     gains = {setting: runs.gain(setting) for setting in SETTINGS}
     other_link = [setting for setting in SETTINGS if link_of_shape(setting[1]).name != "logit"]
     marked = [gains[setting].high < -MARKED for setting in other_link]
@@ -160,7 +160,7 @@ def _claims(runs: Runs) -> list[Claim]:
     ]
 
 
-def _picture(runs: Runs) -> Picture:
+def _picture(runs: ShapeRuns) -> Picture:
     figure, axes = canvas(3.5, 5.0, 2, 1, sharex=True, sharey=True)
     for ax, (cut, words) in zip(axes, CUTS.items(), strict=True):
         for shape, colour, marker in zip(SHAPES, (BLUE, GREY, ORANGE), ("o", "s", "^"), strict=True):
@@ -181,7 +181,7 @@ def _picture(runs: Runs) -> Picture:
     return Picture("shape", caption, figure)
 
 
-def _sheet(runs: Runs) -> Sheet:
+def _sheet(runs: ShapeRuns) -> Sheet:
     index, rows, records = [], [], []
     for setting in SETTINGS:
         cut, shape, size = setting

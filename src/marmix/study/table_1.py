@@ -9,7 +9,7 @@ from marmix.inference.tables import Table
 from marmix.study import comparison
 from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph, Sheet
 from marmix.study.comparison import (
-    Setting,
+    ComparisonRuns,
     corrected_sheet,
     difference_figure,
     differences_sheet,
@@ -60,7 +60,7 @@ def on_the_data_set(rng: np.random.Generator) -> dict[str, Any]:
 def page(plan: Plan, found: Found) -> Page:
     """Table I in three parts."""
     exact = found[DATA_SET]["scores"]
-    settings = [Setting(plan, found, "gaussian", cut) for cut in CUTS]
+    settings = [ComparisonRuns(plan, found, "gaussian", cut) for cut in CUTS]
     largest = {
         name: max(abs(exact[name][metric] - value) for metric, value in row.items()) for name, row in TABLE_1.items()
     }
@@ -123,7 +123,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("table-1", ITEM.title, claims(exact, settings), blocks)
 
 
-def claims(exact: dict[str, dict[str, float]], settings: list[Setting]) -> list[Claim]:
+def claims(exact: dict[str, dict[str, float]], settings: list[ComparisonRuns]) -> list[Claim]:
     """What Table I was said to show."""
 
     def family(other: str, metrics: tuple[str, ...]) -> list[Mean]:
@@ -172,7 +172,7 @@ def claims(exact: dict[str, dict[str, float]], settings: list[Setting]) -> list[
     ]
 
 
-def _youden(truncated: Setting) -> Claim:
+def _youden(truncated: ComparisonRuns) -> Claim:
     f1 = [truncated.mean(name, "f1", "published") for name in ECM]
     precision = truncated.versus(ECM_AO, ECM_LOGIT, "precision", "published")
     recall = truncated.versus(ECM_LOGIT, ECM_AO, "recall", "published")

@@ -4,7 +4,7 @@ from marmix.study import comparison
 from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph
 from marmix.study.comparison import (
     DISTRIBUTIONS,
-    Setting,
+    ComparisonRuns,
     corrected_sheet,
     difference_figure,
     differences_sheet,
@@ -40,7 +40,7 @@ def pieces(plan: Plan) -> list[Piece]:
 
 def page(plan: Plan, found: Found) -> Page:
     """Table II in three parts."""
-    every = [Setting(plan, found, name, cut) for name in DISTRIBUTIONS for cut in CUTS]
+    every = [ComparisonRuns(plan, found, name, cut) for name in DISTRIBUTIONS for cut in CUTS]
     settings = [s for s in every if s.distribution != "gaussian"]
     truncated = [s for s in settings if s.truncated]
     named = {s.distribution: s for s in truncated}
@@ -83,7 +83,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("table-2", ITEM.title, claims(every, settings, truncated), blocks)
 
 
-def claims(every: list[Setting], settings: list[Setting], truncated: list[Setting]) -> list[Claim]:
+def claims(every: list[ComparisonRuns], settings: list[ComparisonRuns], truncated: list[ComparisonRuns]) -> list[Claim]:
     """What Table II and the conclusions say, and what the mechanism brings."""
 
     def family(name: str, other: str, *metrics: str) -> list[Mean]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from marmix.inference.tables import Table
 from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Sheet
-from marmix.study.measures import KINDS, ROUNDS, TIMED_ROWS, Measured, compared, pieces_for, timings
+from marmix.study.measures import KINDS, ROUNDS, TIMED_ROWS, MeasureRuns, compared, pieces_for, timings
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.settings import RATE
@@ -25,7 +25,7 @@ def pieces(plan: Plan) -> list[Piece]:
 
 def page(plan: Plan, found: Found) -> Page:
     """The squared margin against the entropy: as good, and cheaper."""
-    runs = {kind: Measured(plan, found, kind) for kind in CUTS}
+    runs = {kind: MeasureRuns(plan, found, kind) for kind in CUTS}
     blocks: list[Block] = [
         Paragraph(
             f"Two Gaussian classes, {KINDS['measures'][0]} rows, {percent(RATE)} of the labels hidden by a logit "
@@ -39,7 +39,7 @@ def page(plan: Plan, found: Found) -> Page:
     return Page("measures", ITEM.title, [_as_good(runs), _likelihood(runs), _cheaper(found[TIMES])], blocks)
 
 
-def _as_good(runs: dict[str, Measured]) -> Claim:
+def _as_good(runs: dict[str, MeasureRuns]) -> Claim:
     losses = {(k, h, r): runs[k].versus(h, "margin", r) for k in CUTS for h in ("margin", *RIVALS) for r in RIVALS}
     worst = max(losses, key=lambda key: losses[key].mean)
     return Claim(
@@ -51,7 +51,7 @@ def _as_good(runs: dict[str, Measured]) -> Claim:
     )
 
 
-def _likelihood(runs: dict[str, Measured]) -> Claim:
+def _likelihood(runs: dict[str, MeasureRuns]) -> Claim:
     home = {(k, r): runs[k].versus("margin", "margin", r, "loglik") for k in CUTS for r in RIVALS}
     away = {(k, r): runs[k].versus(r, "margin", r, "loglik") for k in CUTS for r in RIVALS}
     return Claim(

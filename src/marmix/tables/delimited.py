@@ -99,10 +99,10 @@ def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> s
                 f"{path} does not tell what is between its cells: give --delimiter ',' or --delimiter tab."
             )
         return usual
-    found = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+    character = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+    if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
         raise ValueError(f"delimiter {shown(delimiter)} is not one character such as ',' or ';', nor tab.")
-    return found
+    return character
 
 
 def header(path: Path, encoding: str | None, delimiter: str, advice: str = "") -> list[str]:
@@ -181,9 +181,9 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
     """Return an error of pyarrow in plain words."""
     ragged = _RAGGED.search(error)
     if ragged:
-        row, expected, found = (int(number) for number in ragged.groups())
+        row, expected, cells = (int(number) for number in ragged.groups())
         return (
-            f"{path}: data row {row - 1} has {counted(found, 'cell')}, where the header has {expected}. Remove or add cells, "
+            f"{path}: data row {row - 1} has {counted(cells, 'cell')}, where the header has {expected}. Remove or add cells, "
             "and put quotation marks around a cell that holds the delimiter."
         )
     if "straddl" in error:

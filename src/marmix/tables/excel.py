@@ -103,9 +103,9 @@ def _texts(values: Sequence[Any]) -> list[str]:
     texts = [""] * len(values)
     for kind in {type(value) for value in values if value is not None}:
         places = [i for i, value in enumerate(values) if type(value) is kind]
-        own = [values[i] for i in places]
-        known = kind in (bool, int, float, str, datetime, time)
-        for i, text in zip(places, as_text(_array(own)).to_pylist() if known else map(str, own), strict=True):
+        cells = [values[i] for i in places]
+        plain = kind in (bool, int, float, str, datetime, time)
+        for i, text in zip(places, as_text(_array(cells)).to_pylist() if plain else map(str, cells), strict=True):
             texts[i] = text
     return texts
 
@@ -128,7 +128,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _damaged(path: Path, error: Exception) -> str:
-    told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
     return (
-        f"{path} cannot be read as an Excel workbook ({told}). Open it in Excel and save it again, or save it as CSV."
+        f"{path} cannot be read as an Excel workbook ({reason}). Open it in Excel and save it again, or save it as CSV."
     )

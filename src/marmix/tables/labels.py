@@ -115,17 +115,17 @@ class LabelColumn(Labels):
         """
         if self.known is not None:
             return self.known
-        found, given = list(self._numbers), self.rows - self.n_missing
-        if len(found) < 2:
-            what = f"one class only, {shown(found[0])}" if found else "no label at all"
+        texts, given = list(self._numbers), self.rows - self.n_missing
+        if len(texts) < 2:
+            what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
             markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
             raise ValueError(
                 f"{self.where} has {what}: at least two classes must have labels. {markers}"
                 "If the classes are in another column, name it with --label."
             )
-        if len(found) > max(_FEW, _ALMOST_ALL * given):
+        if len(texts) > max(_FEW, _ALMOST_ALL * given):
             raise ValueError(
-                f"{self.where} has {len(found)} different labels in {given} labelled rows ({listed(found, 3)}): it {_ROW_BY_ROW}"
+                f"{self.where} has {len(texts)} different labels in {given} labelled rows ({listed(texts, 3)}): it {_ROW_BY_ROW}"
             )
         return super().classes
 

@@ -25,14 +25,15 @@ from marmix.tables.cells import (
     truths,
     with_comma,
 )
+from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import check_columns, naming, record_batches
 
 _KINDS = ("number", "boolean", "category")
 _MOSTLY = 0.8  # of the cells are numbers: then the others are mistakes rather than categories
 _DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4})([T ].*)?$"
 _LEAVE_OUT = "leave the column out with --exclude"
-_SAMPLE = 4096  # the median of this many is within 5 standard errors, 4 % of the ranks, of that of all
-_RANKS = 0.04
+_FEWEST = 2**13  # numbers of a column that are kept to find its median
+_KEPT = 2**22  # numbers of all columns that are kept, if they are more
 
 
 @dataclass(frozen=True)
@@ -151,16 +152,19 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         return self.fit_batches(lambda: _batches(X))
 
-    def fit_batches(self, batches: Callable[[], Iterable[Any]]) -> Self:
+    def fit_batches(self, batches: Callable[[], Iterable[Any]], labels: LabelColumn | None = None) -> Self:
         """`fit` on a table that comes in record batches, in little memory.
 
-        The batches are read once, and a second time for the medians of more than 8192 rows, which are exact; about a twelfth
-        of the numbers are held in memory then.
+        The batches are read once. Medians are exact: with more than 4 million numbers in the table and 8192 rows the batches are
+        read a second time for them, and about a twelfth of the numbers is held in memory.
 
         Parameters
         ----------
         batches : callable
             Gives the record batches from the first on, each time it is called.
+        labels : LabelColumn or None, default=None
+            Takes its column of the batches, which is no feature, in the same reading. Its `classes` and `codes` are complete
+            afterwards.
         """
         if self.impute not in ("median", "drop"):
             raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
@@ -169,13 +173,17 @@ class Preparation(TransformerMixin, BaseEstimator):
         rows = 0
         for batch in batches():
             if not surveys:
-                surveys = {name: Survey(name, self.max_levels) for name in self._chosen(batch.schema.names)}
-                medians = {name: Median() for name in surveys} if self.impute == "median" else {}
+                names = [name for name in batch.schema.names if labels is None or name != labels.name]
+                surveys = {name: Survey(name, self.max_levels) for name in self._chosen(names)}
+                most = max(_FEWEST, _KEPT // len(surveys))
+                medians = {name: Median(most) for name in surveys} if self.impute == "median" else {}
             rows += batch.num_rows
+            if labels is not None:
+                labels.add(batch.column(labels.name))
             for name, survey in surveys.items():
-                found = survey.add(batch.column(name))
+                cells = survey.add(batch.column(name))
                 if name in medians:
-                    medians[name].add(found.values[np.isfinite(found.values)])
+                    medians[name].add(cells.values[np.isfinite(cells.values)])
         if not rows:
             raise ValueError("the table has no rows.")
         columns = {name: survey.column() for name, survey in surveys.items()}
@@ -238,9 +246,9 @@ class Preparation(TransformerMixin, BaseEstimator):
         blocks, counts = [np.empty((0, len(self.get_feature_names_out())))], Counts()
         for batch in _batches(X):
             check_columns([column["name"] for column in columns], batch.schema.names, "the table")
-            block, own = self._block(batch, columns, first_row)
+            block, block_counts = self._block(batch, columns, first_row)
             blocks.append(block)
-            counts += own
+            counts += block_counts
             first_row += batch.num_rows
         return np.concatenate(blocks) if len(blocks) != 2 else blocks[1], counts
 
@@ -265,14 +273,14 @@ class Preparation(TransformerMixin, BaseEstimator):
         counts = Counts()
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
-            found = column_features(column, cells, seen)
-            parts.append(found.features)
-            lost |= found.missing | found.unseen
-            if found.missing.any():
-                counts.missing[name] = int(found.missing.sum())
-            if found.unseen.any():
-                counts.unseen[name] = int(found.unseen.sum())
-                counts.examples[name] = trimmed(cells)[int(np.argmax(found.unseen))].as_py()
+            features = column_features(column, cells, seen)
+            parts.append(features.values)
+            lost |= features.missing | features.unseen
+            if features.missing.any():
+                counts.missing[name] = int(features.missing.sum())
+            if features.unseen.any():
+                counts.unseen[name] = int(features.unseen.sum())
+                counts.examples[name] = trimmed(cells)[int(np.argmax(features.unseen))].as_py()
         return np.column_stack(parts), counts + Counts(int(lost.sum()))
 
 
@@ -316,30 +324,30 @@ class Survey:
     def add(self, column: Any) -> Numbers:
         """Look at the cells of the next rows."""
         refuse_type(self.name, column.type)
-        found = as_numbers(column)
-        given = found.values[~(found.missing | found.odd)]
+        numbers = as_numbers(column)
+        given = numbers.values[~(numbers.missing | numbers.odd)]
         if self._infinite is None and np.isinf(given).any():
-            self._infinite = self._first(column, np.isinf(found.values))
+            self._infinite = self._first(column, np.isinf(numbers.values))
         if len(given):
             self._low, self._high = min(self._low, given.min()), max(self._high, given.max())
-        if not is_numeric(column.type) and (found.odd.any() or not self._many):
-            self._add_texts(column, found)
+        if not is_numeric(column.type) and (numbers.odd.any() or not self._many):
+            self._add_texts(column, numbers)
         self._numbers += len(given)
-        self.missing += int(found.missing.sum())
+        self.missing += int(numbers.missing.sum())
         self.rows += len(column)
-        return found
+        return numbers
 
-    def _add_texts(self, column: Any, found: Numbers) -> None:
+    def _add_texts(self, column: Any, numbers: Numbers) -> None:
         pa, pc = arrow(), arrow(".compute")
         text = trimmed(column)
-        if found.odd.any():
-            self._odd = self._odd or self._first(text, found.odd)
-            commas = with_comma(text) & found.odd
+        if numbers.odd.any():
+            self._odd = self._odd or self._first(text, numbers.odd)
+            commas = with_comma(text) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
                 self._comma = self._comma or self._first(text, commas)
         if not self._many:
-            for entry in pc.value_counts(text.filter(pa.array(~found.missing))).to_pylist():
+            for entry in pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist():
                 self._levels[entry["values"]] += entry["counts"]
                 if self._many:
                     return
@@ -357,7 +365,7 @@ class Survey:
         given, name = self.rows - self.missing, shown(self.name)
         if not given:
             return f"Column {name} has no value and was left out."
-        found: dict[str, Any] = {
+        column: dict[str, Any] = {
             "name": self.name,
             "kind": "number",
             "levels": [],
@@ -367,18 +375,18 @@ class Survey:
         if self._numbers == given:
             if self._infinite:
                 raise ValueError(infinite(self.name, *self._infinite))
-            return found if self._low < self._high else self._constant(f"{self._low:.15g}")
-        truths = Counter[str]()
+            return column if self._low < self._high else self._constant(f"{self._low:.15g}")
+        lowered = Counter[str]()
         for level, count in self._levels.items():
-            truths[level.lower()] += count
-        levels = truths if not self._many and set(truths) <= set(TRUTHS) else self._levels
+            lowered[level.lower()] += count
+        levels = lowered if not self._many and set(lowered) <= set(TRUTHS) else self._levels
         if levels is self._levels:
             self._refuse_texts(given)
         if len(levels) == 1:
             return self._constant(next(iter(levels)))
-        kind = "boolean" if levels is truths else "category"
+        kind = "boolean" if levels is lowered else "category"
         most = min(levels, key=lambda level: (-levels[level], level))
-        return found | {"kind": kind, "levels": sorted(levels), "fill": most}
+        return column | {"kind": kind, "levels": sorted(levels), "fill": most}
 
     def _constant(self, value: str) -> str:
         return f"Column {shown(self.name)} has the same value, {shown(value)}, in every row and was left out."
@@ -441,8 +449,13 @@ def infinite(name: str, cell: str, row: int) -> str:
 class Median:
     """The median of values that come in pieces, the same pieces once or twice.
 
-    The first time a random sample is kept, which brackets the median; the second time values below the bracket are counted, and
-    those inside are kept: about a twelfth. A few values are kept at once, and no second time is needed.
+    The first time all values are kept, or a random sample, which brackets the median by five standard errors. The second time
+    values below the bracket are counted, and those inside are kept, a twelfth at most.
+
+    Parameters
+    ----------
+    most : int, default=8192
+        Values that are kept the first time; if there are no more, the median is known at once.
 
     Attributes
     ----------
@@ -450,11 +463,12 @@ class Median:
         The median, once it is known. The mean of the two middle values, of an even number.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _FEWEST) -> None:
         self.value: float | None = None
+        self._most, self._kept = most, 0
         self._random = np.random.default_rng(0)
         self._share = 1.0  # of the values in the sample
-        self._sample = np.empty((2, 0))  # of each a random number, and the value
+        self._sample: list[NDArray[np.float64]] = []  # random numbers, and the values
         self._low, self._high = math.nan, math.nan
         self._begin()
 
@@ -472,10 +486,12 @@ class Median:
             self._inside.append(values[(values > self._low) & (values < self._high)])
             return
         drawn = np.vstack([self._random.random(len(values)), values])
-        self._sample = np.hstack([self._sample, drawn[:, drawn[0] < self._share]])
-        while self._sample.shape[1] > 2 * _SAMPLE:
+        self._sample.append(drawn[:, drawn[0] < self._share])
+        self._kept += self._sample[-1].shape[1]
+        while self._kept > self._most:
             self._share /= 2
-            self._sample = self._sample[:, self._sample[0] < self._share]
+            self._sample = [sample[:, sample[0] < self._share] for sample in self._sample]
+            self._kept = sum(sample.shape[1] for sample in self._sample)
 
     def finish(self) -> None:
         """All pieces were added: find the median, or a bracket for it if `value` is None still."""
@@ -483,12 +499,14 @@ class Median:
             return
         ranks = ((self._count - 1) // 2, self._count // 2)
         if math.isnan(self._low):
-            kept = np.sort(self._sample[1])
+            kept = np.sort(np.hstack(self._sample)[1])
+            self._sample = []
             if self._share < 1.0:
-                self._low, self._high = (float(kept[round(len(kept) * (0.5 + way * _RANKS))]) for way in (-1, 1))
+                width = 2.5 / math.sqrt(len(kept))
+                self._low, self._high = (float(kept[round(len(kept) * (0.5 + way * width))]) for way in (-1, 1))
                 self._begin()
                 return
-            found = [float(kept[rank]) for rank in ranks]
+            middle = [float(kept[rank]) for rank in ranks]
         else:
             inside = np.sort(np.concatenate(self._inside))
             ends = np.cumsum([self._below, self._at_low, len(inside), self._at_high])
@@ -496,11 +514,11 @@ class Median:
                 self._low, self._high = -math.inf, math.inf
                 self._begin()
                 return
-            found = [
+            middle = [
                 self._low if rank < ends[1] else self._high if rank >= ends[2] else float(inside[rank - ends[1]])
                 for rank in ranks
             ]
-        self.value = found[0] / 2 + found[1] / 2
+        self.value = middle[0] / 2 + middle[1] / 2
 
 
 def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[Any]]) -> None:
@@ -522,7 +540,7 @@ def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[
 class ColumnFeatures(NamedTuple):
     """Features of a column (rows, width), and which of its cells are missing or of a category that the fit had not seen."""
 
-    features: NDArray[np.float64]
+    values: NDArray[np.float64]
     missing: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
 
@@ -541,12 +559,12 @@ def column_features(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeat
 
 
 def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
-    found = as_numbers(cells)
-    wrong = found.odd | np.isinf(found.values)
+    numbers = as_numbers(cells)
+    wrong = numbers.odd | np.isinf(numbers.values)
     if wrong.any():
         i = int(np.argmax(wrong))
         name, cell, row = column["name"], str(cells[i].as_py()), seen + i + 1
-        if not found.odd[i]:
+        if not numbers.odd[i]:
             raise ValueError(infinite(name, cell, row))
         if with_comma(trimmed(cells.slice(i, 1)))[0]:
             raise ValueError(comma(name, cell, row))
@@ -555,8 +573,8 @@ def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
             "cell, or leave it empty if the number is missing."
         )
     fill = np.nan if column["fill"] is None else column["fill"]
-    values = np.where(found.missing, fill, found.values)
-    return ColumnFeatures(values[:, None], found.missing, np.zeros(len(values), dtype=bool))
+    values = np.where(numbers.missing, fill, numbers.values)
+    return ColumnFeatures(values[:, None], numbers.missing, np.zeros(len(values), dtype=bool))
 
 
 def _one_hot(column: dict[str, Any], cells: Any) -> ColumnFeatures:

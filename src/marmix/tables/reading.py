@@ -91,7 +91,7 @@ class DataFile:
         columns : list of str or None, default=None
             Which columns, in this order; all by default.
         step : callable or None, default=None
-            Told the share that was read, from 0 to 1, after each batch.
+            Called after each batch with the share that was read, from 0 to 1.
 
         Returns
         -------
@@ -212,10 +212,10 @@ def _check_first_bytes(path: Path, kind: str) -> None:
     if not first:
         raise ValueError(f"{path} is empty.")
     packed = path.suffix.lower() == ".gz"
-    for signature, (own, words, ending) in _FIRST_BYTES.items():
-        if first.startswith(signature) and (own != "gzip" if packed else own != kind):
+    for signature, (signed, words, ending) in _FIRST_BYTES.items():
+        if first.startswith(signature) and (signed != "gzip" if packed else signed != kind):
             raise ValueError(f"{path} is {words}: if its name should end in {ending}, rename it.")
-        if not first.startswith(signature) and own == ("gzip" if packed else kind) and own != "arrow":
+        if not first.startswith(signature) and signed == ("gzip" if packed else kind) and signed != "arrow":
             old = first.startswith(_OLD_EXCEL)
             advice = "save it without a password as .xlsx" if old else "check what it is, and rename or convert it"
             raise ValueError(f"{path} is not {words}, though its name ends so: {advice}.")

@@ -87,27 +87,27 @@ class RowWriter:
         added : sequence of arrays
             The columns `added`: floats, or strings.
         """
-        own = [as_text(batch.column(name)) for name in self.names]
-        self._lines([*own, *(_as_cells(values) for _, values in zip(self.added, added, strict=True))])
+        cells = [as_text(batch.column(name)) for name in self.names]
+        self._lines([*cells, *(_as_cells(values) for _, values in zip(self.added, added, strict=True))])
         self.rows += batch.num_rows
 
     def _lines(self, columns: list[Any]) -> None:
         for j, column in enumerate(columns):
-            found = formulas(column)
-            self.formulas += int(found.sum())
-            if self.escape_formulas and found.any():
-                columns[j] = neutralised(column, found)
+            which = formulas(column)
+            self.formulas += int(which.sum())
+            if self.escape_formulas and which.any():
+                columns[j] = neutralised(column, which)
         self._file.write(csv_lines(columns))
 
 
 def formulas(text: Any) -> NDArray[np.bool_]:
     """Which cells of an array of strings begin like a formula: with = + - @, tab or a line end, and are no plain number."""
     pa, pc = arrow(), arrow(".compute")
-    found = _BEGINNINGS[_first_bytes(text)]
-    if found.any():
-        harmless = pc.match_substring_regex(text.filter(pa.array(found)), _HARMLESS)
-        found[found] = ~harmless.to_numpy(zero_copy_only=False)
-    return found
+    begins = _BEGINNINGS[_first_bytes(text)]
+    if begins.any():
+        harmless = pc.match_substring_regex(text.filter(pa.array(begins)), _HARMLESS)
+        begins[begins] = ~harmless.to_numpy(zero_copy_only=False)
+    return begins
 
 
 def neutralised(text: Any, which: NDArray[np.bool_]) -> Any:

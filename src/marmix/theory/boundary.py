@@ -64,7 +64,7 @@ class Crossings(NamedTuple):
     t: Array
 
 
-class Boundary:
+class BayesRule:
     """The Bayes rule of a mixture, in axes of which the first separate the means.
 
     Lines along the others meet little boundary, or none.

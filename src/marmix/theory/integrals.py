@@ -18,7 +18,7 @@ from marmix.inference.information import inverse
 from marmix.inference.tables import listed
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
-from marmix.theory.boundary import Boundary
+from marmix.theory.boundary import BayesRule
 from marmix.theory.description import Description
 from marmix.theory.rules import SHIFTS, Rule, lattice, mean_over, shifted_points
 
@@ -83,13 +83,13 @@ class Integrals:
     @cached_property
     def error(self) -> Array:
         """The error rate of the Bayes rule, (R,)."""
-        boundary = Boundary(self.description)
+        boundary = BayesRule(self.description)
         return np.array([boundary.error(rule) for rule in self._lines(0, _NODES)])
 
     @cached_property
     def bend(self) -> Array:
         """D, (R, P, P)."""
-        boundary = Boundary(self.description)
+        boundary = BayesRule(self.description)
         by_axis = [self._lines(axis, _LINES) for axis in range(self.description.d)]
         return np.array(
             [self._pull @ boundary.bend(list(rules)) @ self._pull.T for rules in zip(*by_axis, strict=True)]
