@@ -63,14 +63,14 @@ def lbfgs(
         held = first and not last and mechanism is not None and mechanism.free_shape
         begin = replace(mechanism, free_shape=False) if held else mechanism  # type: ignore[type-var]
         enough, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
-        fit, metric = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
+        fit, turn = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
         affordable = min(int(_HESSIAN_SHARE * engine.n_rows / (2 * size)), stages[-1])
         if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
             metric = _metric_at(few if first else sampled.thinned(affordable), theta, mechanism)
-        elif held:
-            metric = None  # it knows nothing of the shape
+        else:
+            metric = None if held else turn.metric()  # what was learned with the shape held says nothing about it
     tol = max(tol, engine.resolution)
     return _ascend(engine, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
 
@@ -131,8 +131,8 @@ def _ascend(
     tol: float,
     report: Report,
     look_around: bool,
-) -> tuple[Fit, _Metric | None]:
-    """Climb in charts that are renewed until the top stays put; the metric there comes with it."""
+) -> tuple[Fit, "_Round"]:
+    """Climb in charts that are renewed until the top stays put; the last round, which knows the metric, comes with it."""
     total, staged = engine.total_weight, metric is not None
     place = _Place(theta, mechanism, engine.sums(theta, mechanism))
     reached = engine.objective(theta, place.sums)
@@ -142,7 +142,7 @@ def _ascend(
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
         turn = _Round(engine, place, metric, reach, tol, trace, report)
         found = turn.run(most)
-        place, metric = turn.place, turn.metric()
+        place = turn.place
         objective = engine.objective(place.theta, place.sums)
         gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
         at_top = turn.at_top()
@@ -156,14 +156,13 @@ def _ascend(
             if other is None:
                 break
             place = _Place(place.theta, *other)
-            reached, converged, metric = engine.objective(place.theta, place.sums), False, None
+            reached, converged, gain = engine.objective(place.theta, place.sums), False, 0.0
         if iterations >= max_iter:
             reason = f"max_iter={max_iter} iterations were used up"
             break
         # A small step may come from a poor model of the surface as well: the method starts afresh from here.
-        metric = metric if staged and gain >= tol else None
-    fit = Fit(place.theta, place.mechanism, reached, trace, converged, reason, place.sums)
-    return fit, metric
+        metric = turn.metric() if staged and gain >= tol else None
+    return Fit(place.theta, place.mechanism, reached, trace, converged, reason, place.sums), turn
 
 
 class _Charts:
@@ -198,7 +197,8 @@ class _Charts:
 class _Round:
     """One run of L-BFGS-B in charts around a place.
 
-    The charts' coordinates are ``v = F y``, in which the metric is the identity; those near a bound stand each for itself. The
+    The charts' coordinates are ``v = F y``, in which the metric is the identity; those near a bound stand each for itself.
+    Without a metric F is None and stands for the identity, whose products would cost more than a pass over few rows. The
     method's first step has length one, so it is given ``y = unit w`` with the length of the step that is wanted.
     """
 
@@ -217,30 +217,40 @@ class _Round:
         self._base = engine.objective(place.theta, place.sums)
         self.charts = _Charts(engine, place)
         size, low, high = self.charts.size, self.charts.low, self.charts.high
-        self._boxed, self._factor, self._unit, self._whole = np.ones(size, dtype=bool), np.eye(size), reach, False
-        start = -self.charts.gradient(np.zeros(size), place) / self._total
+        self._factor: Array | None = None
+        self._unit, self._whole, self._bounds = reach, False, np.array([low, high])
+        slope = -self.charts.gradient(np.zeros(size), place) / self._total
         near = np.minimum(-low, high) < 3.0 * reach
         factor = None if metric is None else _factor(metric.inverse, near)
         if metric is not None and factor is not None:
             self._boxed, self._factor, self._whole = near, factor, metric.whole
-            self._unit = float(np.clip(np.linalg.norm((self._factor.T @ start)[~self._boxed]), 1e-8, 1.0))
-        scale = np.diag(self._factor)
-        self._bounds = np.where(self._boxed, [low / scale, high / scale], [[-np.inf], [np.inf]])
-        self._best = 0.0, np.zeros(size), self._factor.T @ start, place  # fall, y, gradient there, place
+            slope = factor.T @ slope
+            self._unit = float(np.clip(np.linalg.norm(slope[~near]), 1e-8, 1.0))
+            scale = np.diag(factor)
+            self._bounds = np.where(near, [low / scale, high / scale], [[-np.inf], [np.inf]])
+        self._start = slope
+        self._best = 0.0, np.zeros(size), slope, place  # fall, y, gradient there, place
+
+    def _vector(self, y: Array) -> Array | None:
+        """The charts' coordinates at y; None where they are beyond a bound."""
+        low, high = self.charts.low, self.charts.high
+        if self._factor is None:
+            return np.clip(y, low, high)
+        vector = self._factor @ y
+        vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
+        return None if (vector < low).any() or (vector > high).any() else vector
 
     def _fall(self, y: Array) -> tuple[float, Array]:
         """What is minimised, and its gradient; both for a row."""
-        low, high = self.charts.low, self.charts.high
         if not y.any():  # where the round begins everything is known
-            return 0.0, self._factor.T @ (-self.charts.gradient(y, self.place) / self._total)
-        vector = self._factor @ y
-        vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
-        if (vector < low).any() or (vector > high).any():
+            return 0.0, self._start
+        vector = self._vector(y)
+        if vector is None:
             return 1e10, np.zeros_like(y)
         here = self.charts.place(vector)
         fall = self._base - self.charts.engine.objective(here.theta, here.sums)
         value, slope = per_row(fall, self.charts.gradient(vector, here), self._total)
-        slope = self._factor.T @ slope
+        slope = slope if self._factor is None else self._factor.T @ slope
         if value < self._best[0]:
             self._best = value, y.copy(), slope, here
         return value, slope
@@ -288,8 +298,9 @@ class _Round:
                 continue
             by = inverse @ change / curvature
             inverse += np.outer(s, s) * ((1.0 + change @ by) / curvature) - np.outer(s, by) - np.outer(by, s)
-        found = self._factor @ inverse @ self._factor.T
-        return _Metric(found, self._whole) if np.isfinite(found).all() else None
+        if self._factor is not None:
+            inverse = self._factor @ inverse @ self._factor.T
+        return _Metric(inverse, self._whole) if np.isfinite(inverse).all() else None
 
 
 def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array | None:
