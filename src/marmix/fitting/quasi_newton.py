@@ -33,6 +33,9 @@ _MEMORY = 30
 _GRADIENT = 0.01
 # Iterations of L-BFGS before its coordinates are renewed, and fresh starts before its failure to settle is reported.
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
+# How far the coordinate of a residual variance may move before the coordinates are renewed, since their scale changes with it;
+# iterations of L-BFGS before that, which it needs to learn the surface.
+_FAR, _LEARNING = 1.0, 5
 # Parameters up to which a metric is kept; it is a matrix.
 _METRIC_SIZE = 2000
 # What measuring it may cost, in full passes; the step of its differences, about the error of estimates from so few rows, so that
@@ -138,15 +141,16 @@ def _ascend(
     reached = engine.objective(theta, place.sums)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
-    for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
+    rounds = 0
+    while rounds < _ROUNDS + max_iter // _ROUND_ITERATIONS:
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
         turn = _Round(engine, place, metric, reach, tol, trace, report)
         found = turn.run(most)
         place = turn.place
         objective = engine.objective(place.theta, place.sums)
         gain, reached, iterations = (objective - reached) / total, objective, iterations + found.nit
-        at_top = turn.at_top()
-        if at_top or gain < tol:
+        at_top, rounds = turn.at_top(), rounds + (not turn.far)
+        if at_top or (gain < tol and not turn.far):
             # Where the gradient is not small, only a regular stop of the method counts as a maximum.
             converged, reason = at_top or bool(found.success), str(found.message).lower()
             if not look_around or place.mechanism is None or not place.mechanism.free_shape:
@@ -228,7 +232,9 @@ class _Round:
             self._unit = float(np.clip(np.linalg.norm(slope[~near]), 1e-8, 1.0))
             scale = np.diag(factor)
             self._bounds = np.where(near, [low / scale, high / scale], [[-np.inf], [np.inf]])
-        self._start = slope
+        self._start, self.far = slope, False
+        self._pivots = np.flatnonzero(np.isfinite(high[: self.charts.classes.size]))
+        self._first = len(trace)
         self._best = 0.0, np.zeros(size), slope, place  # fall, y, gradient there, place
 
     def _vector(self, y: Array) -> Array | None:
@@ -269,6 +275,10 @@ class _Round:
         self.report(len(self.trace) - 1, self.trace[-1])
         if self._whole and self.at_top():
             raise StopIteration
+        if self._factor is None and len(self._pivots) and len(self.trace) - self._first >= _LEARNING:
+            self.far = bool(self._unit * np.abs(intermediate_result.x[self._pivots]).max() > _FAR)
+            if self.far:
+                raise StopIteration
 
     def run(self, max_iter: int) -> OptimizeResult:
         """The run; `place` is then the best place that it met."""
