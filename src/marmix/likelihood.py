@@ -153,7 +153,10 @@ def block_sums(
         sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
         own = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
-            g[:, these] += sign * p.tau[:, these]
+            if model.joint:
+                g[:, these] += p.tau[:, these]
+            else:
+                g[:, these] -= p.tau[:, these]
             loglik += sign * total(p.log_norm[these])
             for k, rows in own:
                 g[k, rows] += 1.0

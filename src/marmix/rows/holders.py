@@ -84,7 +84,7 @@ class Run:
         """Bring the rows into the axes of a fit; what is then known of them."""
         X, z, weight = self._rows
         self._engine = NumpyEngine(X, z, weight, *setting, workers=self._threads)
-        self._engine._spaces = self._spaces
+        self._engine._spaces, self._engine.keeps_features = self._spaces, False
         del self._rows
         return self._engine.counts, self._engine.group_weight, self._engine.second
 

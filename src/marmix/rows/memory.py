@@ -108,6 +108,10 @@ class NumpyEngine(HostEngine):
     cuts: NDArray[np.integer]
     weight: Array | None
     covariates: Array | None
+    keeps_features = (
+        True  # whether the working space is this engine's alone, so that features of an only block may stay in it
+    )
+    _kept: Array | None = None  # the space that holds them
 
     def __init__(
         self,
@@ -158,6 +162,14 @@ class NumpyEngine(HostEngine):
     @property
     def _extent(self) -> int:
         return self.x.shape[1]
+
+    def _block_of(self, rows: slice, space: Array) -> Block:
+        if self._kept is space and self.keeps_features:
+            _, cuts, weight, covariates = self.piece(rows)
+            return Block(space, cuts, weight, covariates)
+        block = super()._block_of(rows, space)
+        self._kept = space if self._extent == space.shape[1] else None
+        return block
 
     def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
         """Sort the rows by class, the unlabelled last, without an index of all of them."""
