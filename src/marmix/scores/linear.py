@@ -5,6 +5,7 @@ its missingness. Two classes need one vector (``s_j1 = 0``); more have one each,
 the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ class LinearScores:
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
+        self._root: tuple[Array, Array] | None = (
+            None  # the information that scales the coordinates, and a root of its inverse
+        )
         self._from_user = self._features_of_user(centre, scale)
         self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
 
@@ -141,6 +145,7 @@ class LinearScores:
 
         return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
+    @cached_property
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
         penalised = self._to_user[:, 1:]
@@ -148,20 +153,21 @@ class LinearScores:
 
     def calibrate(self, products: Array, total: float) -> None:
         """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
-        self.information = 0.25 * products + self.penalty_matrix() / total
+        self.information = 0.25 * products + self.penalty_matrix / total
 
     def chart(self, theta: Array) -> "LinearChart":
         """Free coordinates around these parameters; `calibrate` comes first."""
-        return LinearChart(self, theta, self.information)
+        if self._root is None or self._root[0] is not self.information:
+            values, vectors = np.linalg.eigh(self.information)
+            self._root = self.information, vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+        return LinearChart(self, theta, self._root[1])
 
 
 class LinearChart:
-    """Free coordinates of the coefficients around a reference, scaled by an information matrix (p, p) of one vector."""
+    """Free coordinates of the coefficients around a reference, scaled by a root (p, p) of the inverse information."""
 
-    def __init__(self, model: LinearScores, reference: Array, information: Array):
-        self.model, self.reference = model, reference
-        values, vectors = np.linalg.eigh(information)
-        self._root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+    def __init__(self, model: LinearScores, reference: Array, root: Array):
+        self.model, self.reference, self._root = model, reference, root
         self.size = reference.size
 
     @property
@@ -186,5 +192,5 @@ class LinearChart:
 
     def gradient(self, vector: Array, theta: Array, moments: Moments) -> Array:
         """Gradient in the coordinates of the log-likelihood less the penalty."""
-        by_theta = moments.by_component - theta @ self.model.penalty_matrix()
+        by_theta = moments.by_component - theta @ self.model.penalty_matrix
         return (by_theta @ self._root).ravel()
