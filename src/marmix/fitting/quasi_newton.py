@@ -22,9 +22,9 @@ from marmix.rows import Engine
 _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
 # By how much samples grow, the largest of them as a share of all rows, and whatever their number.
 _GROWTH, _LARGEST_SHARE, _MOST_ROWS = 8, 0.25, 2**18
-# How closely the maxima of samples are found: that of the first roughly, for more rows follow; that of the last far more closely
-# than its distance from the maximum of all rows, for a nearly flat direction shows itself late.
-_FIRST_TOL, _SAMPLE_TOL = 1e-4, 1e-7
+# How closely the maximum of the first sample is found; those of later ones as closely as that of all rows, for passes over them
+# are cheap, and a nearly flat direction shows itself late.
+_FIRST_TOL = 1e-6
 # Iterations on a sample after which its surface is taken to be too rough for more.
 _SAMPLE_ITERATIONS = 40
 # Corrections kept by L-BFGS: about as many as there are iterations, since passes cost more than corrections do.
@@ -65,8 +65,7 @@ def lbfgs(
         # so few rows do not tell the shape, and it would run to a limit
         held = first and not last and mechanism is not None and mechanism.free_shape
         begin = replace(mechanism, free_shape=False) if held else mechanism  # type: ignore[type-var]
-        enough = max(tol, _FIRST_TOL if first and not last else _SAMPLE_TOL)
-        most = max_iter if first else min(max_iter, _SAMPLE_ITERATIONS)
+        enough, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
         fit, turn = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
