@@ -131,7 +131,7 @@ def _newton(engine: Engine, model: LinearScores, theta: Array) -> tuple[Array, b
         hessian = np.kron(np.eye(model.vectors), model.penalty_matrix)
         hessian += np.sum(engine.mapped(_hessian, model, theta), axis=0)
         engine.passes[0] += 1
-        gradient = engine.sums(theta, None).moments.by_component - theta @ model.penalty_matrix
+        gradient = engine.sums(theta, None).moments.by_component - model.penalty_slope(theta)
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
         size = np.abs(step).max() / (1.0 + np.abs(theta).max())
         if not size < 1e-2:

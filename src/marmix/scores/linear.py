@@ -10,10 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
+
+# Features from which the information is factored by Cholesky, at a tenth of the cost of its eigenvectors.
+_MANY = 500
 
 
 class LinearScores:
@@ -132,7 +136,16 @@ class LinearScores:
 
     def penalty(self, theta: Array) -> float:
         """``|w|^2 / (2 C)`` of the user's coefficients."""
-        return float(0.5 / self.C * np.sum(self.to_user(theta)[:, 1:] ** 2))
+        slopes = theta[:, 1:] / self.scale if self.degree == 1 else self.to_user(theta)[:, 1:]
+        return float(0.5 / self.C * np.sum(slopes**2))
+
+    def penalty_slope(self, theta: Array) -> Array:
+        """The derivative of the penalty, (V, p)."""
+        if self.degree == 2:
+            return theta @ self.penalty_matrix
+        slope = np.zeros_like(theta)
+        slope[:, 1:] = theta[:, 1:] / (self.C * self.scale**2)
+        return slope
 
     def hessian(self, theta: Array, phi: Array, weight: Array | None) -> Array:
         """Minus the second derivative of the labelled rows' log-likelihood: ``sum_j (diag(tau) - tau tau') x phi phi'``."""
@@ -148,6 +161,8 @@ class LinearScores:
     @cached_property
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
+        if self.degree == 1:
+            return np.diag(np.concatenate([[0.0], 1.0 / (self.C * self.scale**2)]))
         penalised = self._to_user[:, 1:]
         return penalised @ penalised.T / self.C
 
@@ -158,9 +173,19 @@ class LinearScores:
     def chart(self, theta: Array) -> "LinearChart":
         """Free coordinates around these parameters; `calibrate` comes first."""
         if self._root is None or self._root[0] is not self.information:
-            values, vectors = np.linalg.eigh(self.information)
-            self._root = self.information, vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+            self._root = self.information, _inverse_root(self.information)
         return LinearChart(self, theta, self._root[1])
+
+
+def _inverse_root(information: Array) -> Array:
+    """R with ``R R'`` the inverse of the information, whose smallest eigenvalues are raised where it is nearly singular."""
+    if len(information) > _MANY:
+        try:
+            return np.asarray(solve_triangular(np.linalg.cholesky(information), np.eye(len(information)), lower=True).T)
+        except np.linalg.LinAlgError:
+            pass
+    values, vectors = np.linalg.eigh(information)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1])))
 
 
 class LinearChart:
@@ -192,5 +217,5 @@ class LinearChart:
 
     def gradient(self, vector: Array, theta: Array, moments: Moments) -> Array:
         """Gradient in the coordinates of the log-likelihood less the penalty."""
-        by_theta = moments.by_component - theta @ self.model.penalty_matrix
+        by_theta = moments.by_component - self.model.penalty_slope(theta)
         return (by_theta @ self._root).ravel()
