@@ -83,6 +83,20 @@ def test_a_dependent_column_changes_no_posterior(covariance_type, made, two):
     np.testing.assert_allclose(fitted.predict_proba(more), without.predict_proba(two.X), atol=1e-4)
 
 
+def test_a_level_more_of_each_category_changes_no_posterior(two):
+    rng = np.random.default_rng(0)
+    levels = [rng.integers(3 + (two.X[:, 0] > 0.5), size=len(two.X)) for _ in range(3)]
+    coded = [np.eye(4)[level] for level in levels]
+    options = {"covariance_type": "tied", "link": "logit", "tol": 1e-12}
+    every = np.hstack([two.X, *coded])
+    fitted, _ = heard(MARGaussianMixture(**options), every, two.y)
+    fewer = np.hstack([two.X, *(columns[:, 1:] for columns in coded)])
+    without = MARGaussianMixture(**options).fit(fewer, two.y)
+    assert fitted.converged_
+    assert without.converged_
+    np.testing.assert_allclose(fitted.predict_proba(every), without.predict_proba(fewer), atol=1e-5)
+
+
 def test_dependent_columns_are_called_by_their_names(two):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(two.X, columns=["length", "width"])

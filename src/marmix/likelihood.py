@@ -121,13 +121,16 @@ class Block(NamedTuple):
     covariates : array of shape (L, n) or None
     space : list or None
         Memory that the blocks of one worker share, for `features`.
+    only : bool
+        Whether no other block uses that memory, so that the features may stay there from pass to pass.
     """
 
     x: Array
     cuts: list[int]
     weight: Array | None = None
     covariates: Array | None = None
-    space: list[Array] | None = None
+    space: list[Any] | None = None
+    only: bool = False
 
     def features(self, model: ScoreModel) -> Array:
         """The features phi (p, n), which the worker's next block may overwrite."""
@@ -135,11 +138,15 @@ class Block(NamedTuple):
         if self.space is None:
             phi = ones_beside(self.x, p)
         else:
+            if self.only and self.space[1:] == [model]:
+                return self.space[0]
             if not self.space or self.space[0].shape[0] != p or self.space[0].shape[1] < n:
                 self.space[:] = [np.ones((p, n))]
             phi = self.space[0][:, :n]
         phi[1 : 1 + d, :] = self.x
         model.fill(phi)
+        if self.space is not None:
+            self.space[1:] = [model] if self.only else []
         return phi
 
 
@@ -187,7 +194,10 @@ def block_sums(
         sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
         own = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
-            g[:, these] += sign * p.tau[:, these]
+            if model.joint:
+                g[:, these] += p.tau[:, these]
+            else:
+                g[:, these] -= p.tau[:, these]
             loglik += sign * total(p.log_norm[these])
             for k, rows in own:
                 g[k, rows] += 1.0

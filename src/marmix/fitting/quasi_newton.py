@@ -33,6 +33,9 @@ _MEMORY = 30
 _GRADIENT = 0.01
 # Iterations of L-BFGS before its coordinates are renewed, and fresh starts before its failure to settle is reported.
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
+# How far the coordinate of a residual variance may move before the coordinates are renewed, since their scale changes with it;
+# iterations of L-BFGS before that, which it needs to learn the surface.
+_FAR, _LEARNING = 1.0, 5
 # Parameters up to which a metric is kept; it is a matrix.
 _METRIC_SIZE = 2000
 # What measuring it may cost, in full passes; the step of its differences, about the error of estimates from so few rows, so that
@@ -63,14 +66,14 @@ def lbfgs(
         held = first and not last and mechanism is not None and mechanism.free_shape
         begin = replace(mechanism, free_shape=False) if held else mechanism  # type: ignore[type-var]
         enough, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
-        fit, metric = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
+        fit, turn = _ascend(few, theta, begin, metric, reach, most, enough, unheard, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # the error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if held else fit.mechanism  # type: ignore[type-var]
         affordable = min(int(_HESSIAN_SHARE * objective.engine.n_rows / (2 * size)), stages[-1])
         if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
             metric = _metric_at(few if first else sampled.thinned(affordable), theta, mechanism)
-        elif held:
-            metric = None  # it knows nothing of the shape
+        else:
+            metric = None if held else turn.metric()  # what was learned with the shape held says nothing about it
     tol = max(tol, objective.engine.resolution)
     return _ascend(objective, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
 
@@ -131,22 +134,23 @@ def _ascend(
     tol: float,
     report: Report,
     look_around: bool,
-) -> tuple[Fit, _Metric | None]:
-    """Climb in charts that are renewed until the top stays put; the metric there comes with it."""
+) -> tuple[Fit, "_Round"]:
+    """Climb in charts that are renewed until the top stays put; the last round, which knows the metric, comes with it."""
     total, staged = objective.engine.total_weight, metric is not None
     place = _Place(theta, mechanism, objective.sums(theta, mechanism))
     reached = objective.value(theta, place.sums)
     trace = [reached]
     converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
-    for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
+    rounds = 0
+    while rounds < _ROUNDS + max_iter // _ROUND_ITERATIONS:
         most = min(max_iter - iterations, _ROUND_ITERATIONS)
         turn = _Round(objective, place, metric, reach, tol, trace, report)
         found = turn.run(most)
-        place, metric = turn.place, turn.metric()
+        place = turn.place
         value = objective.value(place.theta, place.sums)
         gain, reached, iterations = (value - reached) / total, value, iterations + found.nit
-        at_top = turn.at_top()
-        if at_top or gain < tol:
+        at_top, rounds = turn.at_top(), rounds + (not turn.far)
+        if at_top or (gain < tol and not turn.far):
             # Where the gradient is not small, only a regular stop of the method counts as a maximum.
             converged, reason = at_top or bool(found.success), str(found.message).lower()
             if not look_around or place.mechanism is None or not place.mechanism.free_shape:
@@ -156,14 +160,13 @@ def _ascend(
             if other is None:
                 break
             place = _Place(place.theta, *other)
-            reached, converged, metric = objective.value(place.theta, place.sums), False, None
+            reached, converged, gain = objective.value(place.theta, place.sums), False, 0.0
         if iterations >= max_iter:
             reason = f"max_iter={max_iter} iterations were used up"
             break
         # A small step may come from a poor model of the surface as well: the method starts afresh from here.
-        metric = metric if staged and gain >= tol else None
-    fit = Fit(place.theta, place.mechanism, reached, trace, converged, reason, place.sums)
-    return fit, metric
+        metric = turn.metric() if staged and gain >= tol else None
+    return Fit(place.theta, place.mechanism, reached, trace, converged, reason, place.sums), turn
 
 
 class _Charts:
@@ -198,7 +201,8 @@ class _Charts:
 class _Round:
     """One run of L-BFGS-B in charts around a place.
 
-    The charts' coordinates are ``v = F y``, in which the metric is the identity; those near a bound stand each for itself. The
+    The charts' coordinates are ``v = F y``, in which the metric is the identity; those near a bound stand each for itself.
+    Without a metric F is None and stands for the identity, whose products would cost more than a pass over few rows. The
     method's first step has length one, so it is given ``y = unit w`` with the length of the step that is wanted.
     """
 
@@ -217,30 +221,42 @@ class _Round:
         self._base = objective.value(place.theta, place.sums)
         self.charts = _Charts(objective, place)
         size, low, high = self.charts.size, self.charts.low, self.charts.high
-        self._boxed, self._factor, self._unit, self._whole = np.ones(size, dtype=bool), np.eye(size), reach, False
-        start = -self.charts.gradient(np.zeros(size), place) / self._total
+        self._factor: Array | None = None
+        self._unit, self._whole, self._bounds = reach, False, np.array([low, high])
+        slope = -self.charts.gradient(np.zeros(size), place) / self._total
         near = np.minimum(-low, high) < 3.0 * reach
         factor = None if metric is None else _factor(metric.inverse, near)
         if metric is not None and factor is not None:
             self._boxed, self._factor, self._whole = near, factor, metric.whole
-            self._unit = float(np.clip(np.linalg.norm((self._factor.T @ start)[~self._boxed]), 1e-8, 1.0))
-        scale = np.diag(self._factor)
-        self._bounds = np.where(self._boxed, [low / scale, high / scale], [[-np.inf], [np.inf]])
-        self._best = 0.0, np.zeros(size), self._factor.T @ start, place  # fall, y, gradient there, place
+            slope = factor.T @ slope
+            self._unit = float(np.clip(np.linalg.norm(slope[~near]), 1e-8, 1.0))
+            scale = np.diag(factor)
+            self._bounds = np.where(near, [low / scale, high / scale], [[-np.inf], [np.inf]])
+        self._start, self.far = slope, False
+        self._pivots = np.flatnonzero(np.isfinite(high[: self.charts.classes.size]))
+        self._first = len(trace)
+        self._best = 0.0, np.zeros(size), slope, place  # fall, y, gradient there, place
+
+    def _vector(self, y: Array) -> Array | None:
+        """The charts' coordinates at y; None where they are beyond a bound."""
+        low, high = self.charts.low, self.charts.high
+        if self._factor is None:
+            return np.clip(y, low, high)
+        vector = self._factor @ y
+        vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
+        return None if (vector < low).any() or (vector > high).any() else vector
 
     def _fall(self, y: Array) -> tuple[float, Array]:
         """What is minimised, and its gradient; both for a row."""
-        low, high = self.charts.low, self.charts.high
         if not y.any():  # where the round begins everything is known
-            return 0.0, self._factor.T @ (-self.charts.gradient(y, self.place) / self._total)
-        vector = self._factor @ y
-        vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
-        if (vector < low).any() or (vector > high).any():
+            return 0.0, self._start
+        vector = self._vector(y)
+        if vector is None:
             return 1e10, np.zeros_like(y)
         here = self.charts.place(vector)
         fall = self._base - self.charts.objective.value(here.theta, here.sums)
         value, slope = per_row(fall, self.charts.gradient(vector, here), self._total)
-        slope = self._factor.T @ slope
+        slope = slope if self._factor is None else self._factor.T @ slope
         if value < self._best[0]:
             self._best = value, y.copy(), slope, here
         return value, slope
@@ -259,6 +275,10 @@ class _Round:
         self.report(len(self.trace) - 1, self.trace[-1])
         if self._whole and self.at_top():
             raise StopIteration
+        if self._factor is None and len(self._pivots) and len(self.trace) - self._first >= _LEARNING:
+            self.far = bool(self._unit * np.abs(intermediate_result.x[self._pivots]).max() > _FAR)
+            if self.far:
+                raise StopIteration
 
     def run(self, max_iter: int) -> OptimizeResult:
         """The run; `place` is then the best place that it met."""
@@ -288,8 +308,9 @@ class _Round:
                 continue
             by = inverse @ change / curvature
             inverse += np.outer(s, s) * ((1.0 + change @ by) / curvature) - np.outer(s, by) - np.outer(by, s)
-        found = self._factor @ inverse @ self._factor.T
-        return _Metric(found, self._whole) if np.isfinite(found).all() else None
+        if self._factor is not None:
+            inverse = self._factor @ inverse @ self._factor.T
+        return _Metric(inverse, self._whole) if np.isfinite(inverse).all() else None
 
 
 def _factor(metric: Array, boxed: NDArray[np.bool_]) -> Array | None:

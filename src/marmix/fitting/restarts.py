@@ -128,10 +128,10 @@ def _newton(objective: Objective, model: LinearScores, theta: Array) -> tuple[Ar
         return theta, False
     size = np.inf
     for _ in range(3):
-        hessian = np.kron(np.eye(model.vectors), model.penalty_matrix())
+        hessian = np.kron(np.eye(model.vectors), model.penalty_matrix)
         hessian += objective.total(_hessian, theta)
         objective.passes[0] += 1
-        gradient = objective.sums(theta, None).moments.by_component - theta @ model.penalty_matrix()
+        gradient = objective.sums(theta, None).moments.by_component - model.penalty_slope(theta)
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
         size = np.abs(step).max() / (1.0 + np.abs(theta).max())
         if not size < 1e-2:

@@ -100,7 +100,7 @@ class MechanismChart:
         """The mechanism at ``place = (b, shape / (1 + shape), share)``."""
         b_0, *b, rho, share = place
         shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
-        n = np.exp(np.clip(b_0, -690.0, 690.0))
+        n = np.exp(min(max(b_0, -690.0), 690.0))
         slopes = np.array(b) * stretch(shape * n)[0]
         alpha = (float(eta_at(n, shape) - slopes @ self.centre), *slopes.tolist())
         return replace(self.reference, alpha=alpha, shape=shape, share=float(share))
@@ -110,7 +110,7 @@ class MechanismChart:
         k = self.n_slopes
         b_0, b, rho = place[0], place[1 : 1 + k], place[1 + k]
         shape = rho / (1.0 - rho)
-        n = np.exp(np.clip(b_0, -690.0, 690.0))
+        n = np.exp(min(max(b_0, -690.0), 690.0))
         ratio, growth = stretch(shape * n)
         eta_by_shape = 0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape  # d eta / d shape at fixed hazard
         jacobian = np.zeros((k + 3, k + 3))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array, namespace, replaced
+from marmix.arrays import Array, namespace, on_host, replaced
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,12 @@ def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
     growth = xp.exp(eta)
     product = shape * growth
     log1p_product = xp.log1p(product)
-    far = eta > (_FAR_UP if shape <= 1.0 else _FAR_UP - log(shape))
+    highest = _FAR_UP if shape <= 1.0 else _FAR_UP - log(shape)
+    if shape and on_host(eta) and eta.size and eta.min() >= _FAR_DOWN / 2 and eta.max() <= highest:  # no row at an end
+        slope = growth / (1.0 + product)
+        shape_slope = _shape_slope(growth, product, log1p_product, shape) if with_shape_slope else None
+        return Hazard(log1p_product / shape, slope, shape_slope)
+    far = eta > highest
     if shape == 0:
         n = slope = growth
     else:
@@ -92,10 +97,11 @@ def _shape_slope(growth: Array, product: Array, log1p_product: Array, shape: flo
     if shape > _SMALL_SHAPE:
         return (product / (1.0 + product) - log1p_product) / shape**2
     xp = namespace(product)
+    if shape == 0.0:
+        return xp.clip(_SERIES[0] * growth**2, min=-_LARGEST)
     small = product < _SMALL_PRODUCT
     series = _polynomial(_SERIES, xp.where(small, product, 0.0)) * growth**2
-    if shape > 0.0:
-        series = replaced(series, ~small, lambda: (product / (1.0 + product) - log1p_product) / shape**2)
+    series = replaced(series, ~small, lambda: (product / (1.0 + product) - log1p_product) / shape**2)
     return xp.clip(series, min=-_LARGEST)
 
 
@@ -146,7 +152,7 @@ def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array
     against = odds_against(n)
     log_q = -xp.log1p(against)
     eta_slope = against * slope
-    if extra == 0.0:
+    if extra == 0.0 and not (on_host(eta) and eta.size and eta.min() >= _FAR_DOWN):
         far = eta < _FAR_DOWN
         log_q = replaced(log_q, far, lambda: eta)
         eta_slope = replaced(eta_slope, far, lambda: xp.ones_like(eta))

@@ -273,23 +273,26 @@ class Mechanism:
         """
         with np.errstate(all="ignore"):
             h = hazard(self.eta(drivers), self.shape, True)
-            root = np.sqrt(odds_against(h.n + self.extra) * weight)
-            by_share = np.full_like(root, 1.0 / (1.0 - self.share))
-            weighted = np.vstack([h.slope, h.slope * drivers, np.asarray(h.shape_slope), by_share]) * root
-        weighted[~np.isfinite(weighted)] = 0.0
-        information = weighted @ weighted.T
+            by_share = np.full_like(h.n, 1.0 / (1.0 - self.share))
+            slopes = np.vstack([h.slope, h.slope * drivers, np.asarray(h.shape_slope), by_share])
+            information = self._information(slopes, h.n, weight)
         if information[0, 0] > 1e-300:
             return information, information[0, 1 : 1 + len(drivers)] / information[0, 0]
         return information, drivers @ weight / weight.sum()
 
+    def _information(self, slopes: Array, n: Array, weight: Array) -> Array:
+        """The sum over rows of what hazards ``n`` with these slopes (p, n) tell of the parameters."""
+        weighted = slopes * np.sqrt(odds_against(n + self.extra) * weight)
+        weighted[~np.isfinite(weighted)] = 0.0
+        return weighted @ weighted.T
+
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
         """One step of Fisher scoring in alpha, halved until it rises: a rough fit, moderate where there is no maximum."""
         with np.errstate(all="ignore"):
-            _, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
+            loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
             score = self._score(drivers, hazard_slope, eta_slope, h)[0]
-        about = self.information(drivers, weight)[0][: len(score), : len(score)]
-        step = np.linalg.lstsq(about, score, rcond=1e-10)[0]
-        loglik = self.loglik_of(drivers, labelled, weight)
+            information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
+        step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
         for _ in range(20):
             other = self.moved(np.array(self.alpha) + step)
             if other.loglik_of(drivers, labelled, weight) > loglik:

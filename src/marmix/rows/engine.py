@@ -29,13 +29,19 @@ class Frame:
     """The axes of the fit: centred and, as far as the covariance structure allows, whitened.
 
     Quadratic features are formed in these axes only, so neither the units of the features nor their correlations cost
-    digits.
+    digits. `empty` says which axes are zero in all rows, because a feature depends linearly on others.
     """
 
-    def __init__(self, centre: Array, whitener: Array):
+    def __init__(self, centre: Array, whitener: Array, empty: NDArray[np.bool_] | None = None):
         self.centre, self.whitener = centre, whitener
-        self.unwhitener: Array = np.asarray(np.linalg.inv(whitener), dtype=float)
-        self.log_det = float(np.linalg.slogdet(whitener)[1])
+        self.empty = np.zeros(len(centre), dtype=bool) if empty is None else empty
+        scale = np.diag(whitener)
+        if np.count_nonzero(whitener) == np.count_nonzero(scale):  # a diagonal matrix, which may be large
+            self.unwhitener: Array = np.diag(1.0 / scale)
+            self.log_det = float(np.log(np.abs(scale)).sum())
+        else:
+            self.unwhitener = np.asarray(np.linalg.inv(whitener), dtype=float)
+            self.log_det = float(np.linalg.slogdet(whitener)[1])
 
     def enter(self, X: NDArray[np.floating]) -> Array:
         """Rows (n, d) of the user as columns (d, n) of the fit."""

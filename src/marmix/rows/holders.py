@@ -87,7 +87,7 @@ class Run:
         """Bring the rows into the axes of a fit; rows of each group, and their weights."""
         X, z, weight = self._rows
         self._engine = NumpyEngine(X, z, weight, self._n_classes, frame, covariates, self._threads)
-        self._engine.spaces = self._spaces
+        self._engine.spaces, self._engine.own_spaces = self._spaces, False
         del self._rows
         return self._engine.counts, self._engine.group_weight
 

@@ -41,7 +41,8 @@ class HostEngine(Engine):
         super().__init__(frame, covariates)
         # beyond so many, threads wait for each other to take turns in Python; matrix products of wide rows let more of them work
         self.workers = min(workers, _MOST_THREADS_WIDE if len(frame.centre) >= _WIDE else _MOST_THREADS)
-        self.spaces: list[list[Array]] = []  # of workers that have none to do
+        self.spaces: list[list[Any]] = []  # of workers that have none to do
+        self.own_spaces = True  # whether no other engine uses them
 
     @property
     @abstractmethod
@@ -53,7 +54,8 @@ class HostEngine(Engine):
         """A run of rows in the axes of the fit, sorted."""
 
     def _mapped(self, function: Callable[..., Any], args: tuple[Any, ...], blocks: list[slice]) -> list[Any]:
-        used: list[list[Array]] = []
+        used: list[list[Any]] = []
+        only = self.own_spaces and len(blocks) == 1 and blocks[0] == slice(0, self._extent)
 
         def start() -> Callable[[slice], Any]:
             try:
@@ -61,7 +63,7 @@ class HostEngine(Engine):
             except IndexError:
                 space = []
             used.append(space)
-            return lambda rows: function(self._block(rows)._replace(space=space), *args)
+            return lambda rows: function(self._block(rows)._replace(space=space, only=only), *args)
 
         try:
             return ordered(start, blocks, self.workers)

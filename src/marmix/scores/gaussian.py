@@ -168,9 +168,10 @@ class GaussianChart:
     def __init__(self, model: GaussianScores, reference: Gaussians):
         self.model, self.reference = model, reference
         self._pi = np.exp(reference.log_pi)
+        self._root = np.sqrt(self._pi)
         self._components, self._d = reference.mu.shape
         spread = model.structure.spread(reference.chol, self._components)
-        self._spread = spread / np.sqrt(self._pi)[:, None, None]
+        self._spread = spread / self._root[:, None, None]
         self._step_shape = model.structure.step_shape(self._components)
         self._cuts = np.cumsum([self._components, self._components * self._d])
         self.size = int(self._cuts[1] + np.prod(self._step_shape))
@@ -202,10 +203,10 @@ class GaussianChart:
     def theta(self, vector: Array) -> Gaussians:
         """The parameters at these coordinates."""
         logits, means, steps = self._parts(vector)
-        log_pi = self.reference.log_pi + logits / np.sqrt(self._pi)
+        log_pi = self.reference.log_pi + logits / self._root
         log_pi = log_pi - log_pi.max()
         log_pi = log_pi - np.log(np.exp(log_pi).sum())
-        mu = self.reference.mu + np.einsum("cij,cj->ci", self._spread, means)
+        mu = self.reference.mu + np.matmul(self._spread, means[:, :, None])[:, :, 0]
         return Gaussians(log_pi, mu, self.model.structure.move(self.reference.chol, steps, self._pi))
 
     def gradient(self, vector: Array, theta: Gaussians, moments: Moments) -> Array:
@@ -214,6 +215,6 @@ class GaussianChart:
         g0 = moments.by_component[:, 0]
         by_mu, by_chol = self.model.structure.gradient(theta.mu, theta.chol, moments)
         by_steps = self.model.structure.pull(self.reference.chol, steps, self._pi, by_chol)
-        by_logits = (g0 - np.exp(theta.log_pi) * g0.sum()) / np.sqrt(self._pi)
-        by_means = np.einsum("cij,ci->cj", self._spread, by_mu)
+        by_logits = (g0 - np.exp(theta.log_pi) * g0.sum()) / self._root
+        by_means = np.matmul(by_mu[:, None, :], self._spread)[:, 0, :]
         return np.concatenate([by_logits, by_means.ravel(), by_steps.ravel()])

@@ -5,14 +5,19 @@ its missingness. Two classes need one vector (``s_j1 = 0``); more have one each,
 the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
+
+# Features from which the information is factored by Cholesky, at a tenth of the cost of its eigenvectors.
+_MANY = 500
 
 
 class LinearScores:
@@ -39,6 +44,9 @@ class LinearScores:
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
+        self._root: tuple[Array, Array] | None = (
+            None  # the information that scales the coordinates, and a root of its inverse
+        )
         self._from_user = self._features_of_user(centre, scale)
         self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
 
@@ -149,7 +157,16 @@ class LinearScores:
 
     def penalty(self, theta: Array) -> float:
         """``|w|^2 / (2 C)`` of the user's coefficients."""
-        return float(0.5 / self.C * np.sum(self.to_user(theta)[:, 1:] ** 2))
+        slopes = theta[:, 1:] / self.scale if self.degree == 1 else self.to_user(theta)[:, 1:]
+        return float(0.5 / self.C * np.sum(slopes**2))
+
+    def penalty_slope(self, theta: Array) -> Array:
+        """The derivative of the penalty, (V, p)."""
+        if self.degree == 2:
+            return theta @ self.penalty_matrix
+        slope = np.zeros_like(theta)
+        slope[:, 1:] = theta[:, 1:] / (self.C * self.scale**2)
+        return slope
 
     def hessian(self, theta: Array, phi: Array, weight: Array | None) -> Array:
         """Minus the second derivative of the labelled rows' log-likelihood: ``sum_j (diag(tau) - tau tau') x phi phi'``."""
@@ -162,27 +179,41 @@ class LinearScores:
 
         return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
+    @cached_property
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
+        if self.degree == 1:
+            return np.diag(np.concatenate([[0.0], 1.0 / (self.C * self.scale**2)]))
         penalised = self._to_user[:, 1:]
         return penalised @ penalised.T / self.C
 
     def calibrate(self, products: Array, total: float) -> None:
         """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
-        self.information = 0.25 * products + self.penalty_matrix() / total
+        self.information = 0.25 * products + self.penalty_matrix / total
 
     def chart(self, theta: Array) -> "LinearChart":
         """Free coordinates around these parameters; `calibrate` comes first."""
-        return LinearChart(self, theta, self.information)
+        if self._root is None or self._root[0] is not self.information:
+            self._root = self.information, _inverse_root(self.information)
+        return LinearChart(self, theta, self._root[1])
+
+
+def _inverse_root(information: Array) -> Array:
+    """R with ``R R'`` the inverse of the information, whose smallest eigenvalues are raised where it is nearly singular."""
+    if len(information) > _MANY:
+        try:
+            return np.asarray(solve_triangular(np.linalg.cholesky(information), np.eye(len(information)), lower=True).T)
+        except np.linalg.LinAlgError:
+            pass
+    values, vectors = np.linalg.eigh(information)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1])))
 
 
 class LinearChart:
-    """Free coordinates of the coefficients around a reference, scaled by an information matrix (p, p) of one vector."""
+    """Free coordinates of the coefficients around a reference, scaled by a root (p, p) of the inverse information."""
 
-    def __init__(self, model: LinearScores, reference: Array, information: Array):
-        self.model, self.reference = model, reference
-        values, vectors = np.linalg.eigh(information)
-        self._root = vectors / np.sqrt(np.maximum(values, 1e-10 * values[-1]))
+    def __init__(self, model: LinearScores, reference: Array, root: Array):
+        self.model, self.reference, self._root = model, reference, root
         self.size = reference.size
 
     @property
@@ -207,5 +238,5 @@ class LinearChart:
 
     def gradient(self, vector: Array, theta: Array, moments: Moments) -> Array:
         """Gradient in the coordinates of the log-likelihood less the penalty."""
-        by_theta = moments.by_component - theta @ self.model.penalty_matrix()
+        by_theta = moments.by_component - self.model.penalty_slope(theta)
         return (by_theta @ self._root).ravel()

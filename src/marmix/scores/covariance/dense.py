@@ -20,6 +20,12 @@ def precision_factor(covariance: Array, floor: float) -> Array:
     return np.tril(factor * np.minimum(1.0, 1.0 / (np.sqrt(floor) * pivots))[..., None, :])
 
 
+def _diagonal(matrices: Array) -> Array:
+    """The diagonals of a contiguous stack of matrices, as a view."""
+    d = matrices.shape[-1]
+    return matrices.reshape(*matrices.shape[:-2], d * d)[..., :: d + 1]
+
+
 def _scatter(g0: Array, g1: Array, g2: Array, mu: Array) -> Array:
     """``sum G (x - mu)(x - mu)'`` of each component."""
     cross = g1[:, :, None] * mu[:, None, :]
@@ -36,7 +42,9 @@ class Full(Structure):
         super().__init__(d)
         self._rows, self._cols = np.triu_indices(d)
         self._doubled = np.where(self._rows == self._cols, 1.0, 2.0)
-        self._on_diagonal = self._rows == self._cols
+        self._diagonal = np.flatnonzero(self._rows == self._cols)  # their places among the steps
+        self._unit_scale = np.where(self._rows == self._cols, np.sqrt(0.5), 1.0)
+        self._below = np.tril(np.ones((d, d)))
 
     def n_features(self) -> int:
         return 1 + self.d + len(self._rows)
@@ -48,12 +56,15 @@ class Full(Structure):
             row += d - i
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
+        d = self.d
         precision = chol @ np.swapaxes(chol, 1, 2)
-        linear = np.einsum("cij,cj->ci", precision, mu)
-        constant = log_pi - 0.5 * self.d * LOG_2PI - 0.5 * np.einsum("ci,ci->c", mu, linear)
-        constant += np.log(np.einsum("cii->ci", chol)).sum(axis=1)
-        quadratic = -0.5 * self._doubled * precision[:, self._rows, self._cols]
-        return np.concatenate([constant[:, None], linear, quadratic], axis=1)
+        coefficients = np.empty((len(mu), 1 + d + len(self._rows)))
+        linear = np.matmul(precision, mu[:, :, None])[:, :, 0]
+        coefficients[:, 0] = log_pi - 0.5 * d * LOG_2PI - 0.5 * (mu * linear).sum(axis=1)
+        coefficients[:, 0] += np.log(_diagonal(chol)).sum(axis=1)
+        coefficients[:, 1 : 1 + d] = linear
+        coefficients[:, 1 + d :] = -0.5 * self._doubled * precision[:, self._rows, self._cols]
+        return coefficients
 
     def _split(self, moments: Moments) -> tuple[Array, Array, Array]:
         m, d = moments.by_component, self.d
@@ -65,9 +76,10 @@ class Full(Structure):
     def gradient(self, mu: Array, chol: Array, moments: Moments) -> tuple[Array, Array]:
         g0, g1, g2 = self._split(moments)
         residual = g1 - g0[:, None] * mu
-        by_mu = np.einsum("cij,ckj,ck->ci", chol, chol, residual)
-        by_chol = -np.tril(_scatter(g0, g1, g2, mu) @ chol)
-        np.einsum("cii->ci", by_chol)[...] += g0[:, None] / np.einsum("cii->ci", chol)
+        by_mu = (chol @ (np.swapaxes(chol, 1, 2) @ residual[:, :, None]))[:, :, 0]
+        by_chol = _scatter(g0, g1, g2, mu) @ chol
+        by_chol *= -self._below
+        _diagonal(by_chol)[...] += g0[:, None] / _diagonal(chol)
         return by_mu, by_chol
 
     def m_step(self, moments: Moments, floor: float) -> tuple[Array, Array]:
@@ -82,35 +94,31 @@ class Full(Structure):
         return (components, len(self._rows))
 
     def _step_scale(self, weights: Array) -> Array:
-        return 1.0 / np.sqrt(np.where(self._on_diagonal, 2.0, 1.0) * weights[..., None])
-
-    def _lambda(self, steps: Array, weights: Array) -> tuple[Array, Array]:
-        scale = self._step_scale(weights)
-        entries = steps * scale
-        entries[..., self._on_diagonal] = np.exp(entries[..., self._on_diagonal])
-        lower = np.zeros((*steps.shape[:-1], self.d, self.d))
-        lower[..., self._cols, self._rows] = entries
-        return lower, scale
+        return self._unit_scale / np.sqrt(weights)[..., None]
 
     def move(self, reference: Array, steps: Array, weights: Array) -> Array:
-        return reference @ self._lambda(steps, weights)[0]
+        entries = steps * self._step_scale(weights)
+        entries[..., self._diagonal] = np.exp(entries[..., self._diagonal])
+        lower = np.zeros((*steps.shape[:-1], self.d, self.d))
+        lower[..., self._cols, self._rows] = entries
+        return reference @ lower
 
     def pull(self, reference: Array, steps: Array, weights: Array, by_chol: Array) -> Array:
-        lower, scale = self._lambda(steps, weights)
+        scale = self._step_scale(weights)
         by_lambda = np.swapaxes(reference, -1, -2) @ by_chol
         entries = by_lambda[..., self._cols, self._rows]
-        entries[..., self._on_diagonal] *= np.einsum("...ii->...i", lower)
+        entries[..., self._diagonal] *= np.exp(steps[..., self._diagonal] * scale[..., self._diagonal])
         return entries * scale
 
     def step_limits(self, reference: Array, weights: Array, floor: float) -> Array:
         limits = np.full((*reference.shape[:-2], len(self._rows)), np.inf)
         room = -0.5 * np.log(floor) - np.log(np.einsum("...ii->...i", reference))
-        limits[..., self._on_diagonal] = np.maximum(room, 0.0)
+        limits[..., self._diagonal] = np.maximum(room, 0.0)
         return limits / self._step_scale(weights)
 
     def limited_steps(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """A feature without variance explains no other one: the regressions on it go with its pivot."""
-        return at_limit | at_limit[..., self._on_diagonal][..., self._cols]
+        return at_limit | at_limit[..., self._diagonal][..., self._cols]
 
     def spread(self, chol: Array, components: int) -> Array:
         return np.broadcast_to(np.swapaxes(np.linalg.inv(chol), -1, -2), (components, self.d, self.d))
@@ -168,7 +176,7 @@ class WideFull(Full):
         """``[log(pi |L|) - d/2 log 2 pi, 0]`` above ``[-L' mu, L']``, for each component."""
         prepared = np.zeros((len(mu), 1 + self.d, 1 + self.d))
         prepared[:, 0, 0] = log_pi - 0.5 * self.d * LOG_2PI + np.log(np.einsum("cii->ci", chol)).sum(axis=1)
-        prepared[:, 1:, 0] = -np.einsum("cij,ci->cj", chol, mu)
+        prepared[:, 1:, 0] = -np.matmul(mu[:, None, :], chol)[:, 0, :]
         prepared[:, 1:, 1:] = np.swapaxes(chol, 1, 2)
         return prepared
 
@@ -236,8 +244,9 @@ class Tied(Full):
     def gradient(self, mu: Array, chol: Array, moments: Moments) -> tuple[Array, Array]:
         g0, g1, scatter = self._pooled(moments, mu)
         by_mu = (g1 - g0[:, None] * mu) @ chol @ chol.T
-        by_chol = -np.tril(scatter @ chol)
-        np.einsum("ii->i", by_chol)[...] += g0.sum() / np.diag(chol)
+        by_chol = scatter @ chol
+        by_chol *= -self._below
+        _diagonal(by_chol)[...] += g0.sum() / np.diag(chol)
         return by_mu, by_chol
 
     def m_step(self, moments: Moments, floor: float) -> tuple[Array, Array]:
@@ -249,7 +258,7 @@ class Tied(Full):
         return (len(self._rows),)
 
     def _step_scale(self, weights: Array) -> Array:
-        return 1.0 / np.sqrt(np.where(self._on_diagonal, 2.0, 1.0) * weights.sum())
+        return self._unit_scale / np.sqrt(weights.sum())
 
     def project(self, covariances: Array, weights: Array) -> Array:
         return np.einsum("c,cij->ij", weights / weights.sum(), covariances)
