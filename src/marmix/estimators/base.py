@@ -18,13 +18,13 @@ from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.notes import BoundaryWarning, mechanism_notes
-from marmix.rows import Covariates, Frame, rows_of
+from marmix.rows import Covariates, Frame, Rows, rows_of
 
 
 class Training(NamedTuple):
     """Validated rows, and what a first look at them has shown."""
 
-    rows: Any  # Rows
+    rows: Rows
     names: list[str]
     mean: Array
     covariance: Array
