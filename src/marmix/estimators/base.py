@@ -19,13 +19,13 @@ from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.model import FittedModel
 from marmix.notes import BoundaryWarning, Note, mechanism_notes
-from marmix.rows import Covariates, Frame, rows_of
+from marmix.rows import Covariates, Frame, Rows, rows_of
 
 
 class Training(NamedTuple):
     """Validated rows, and what a first look at them has shown."""
 
-    rows: Any  # Rows
+    rows: Rows
     features: NDArray[Any] | None  # names of the features, where they have names
     names: list[str]  # the same, or x0, x1, ...
     mean: Array

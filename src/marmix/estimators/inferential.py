@@ -42,7 +42,8 @@ class InferentialClassifier(Described, MARClassifier):
         require_parameters(self.model_)
         X, y, sample_weight = brought_here("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
-        rows: HostRows = training.rows
+        rows = training.rows
+        assert isinstance(rows, HostRows)
         if rows.in_file and rows.weight is not None and not np.all(rows.weight):
             raise ValueError("inference on rows in a file needs positive weights: leave the rows of weight zero out.")
         if not rows.moments.same(self.model_.moments):

@@ -157,7 +157,7 @@ class NumpyEngine(HostEngine):
 
         batch = 64 * self.workers
         for first in range(0, len(chunks), batch):
-            for x, cuts, w, v, _ in ordered(lambda: enter, chunks[first : first + batch], self.workers):
+            for x, cuts, w, v, *_ in ordered(lambda: enter, chunks[first : first + batch], self.workers):
                 for k, (a, b) in enumerate(zip(cuts, [*cuts[1:], x.shape[1]], strict=True)):
                     to = slice(place[k], place[k] + b - a)
                     self.x[:, to] = x[:, a:b]
