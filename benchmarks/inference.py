@@ -12,7 +12,7 @@ import time
 import warnings
 
 import numpy as np
-from fit import data_home, magic, simulated
+from fit import PAPER, data_home, magic, simulated
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture, MARLogisticRegression
@@ -53,18 +53,26 @@ def main():
     with threadpool_limits(1):
         telescope = magic()
         if telescope is not None:
-            cost("mixture, MAGIC", MARGaussianMixture(), *telescope, args.repeats)
-            cost("mixture, MAGIC, all features", MARGaussianMixture(), *magic(None), args.repeats)
+            cost("mixture, MAGIC", MARGaussianMixture(**PAPER), *telescope, args.repeats)
+            cost("mixture, MAGIC, all features", MARGaussianMixture(**PAPER), *magic(None), args.repeats)
             standard = (telescope[0] - telescope[0].mean(axis=0)) / telescope[0].std(axis=0)
-            cost("logistic, MAGIC standardised", MARLogisticRegression(), standard, telescope[1], args.repeats)
+            cost(
+                "logistic, MAGIC standardised",
+                MARLogisticRegression(link="aranda-ordaz", uncertainty="margin"),
+                standard,
+                telescope[1],
+                args.repeats,
+            )
         for n, d in ((200, 2), (19_020, 4), (100_000, 10)):
-            cost("mixture, two Gaussians", MARGaussianMixture(), *simulated(n, d), args.repeats)
+            cost("mixture, two Gaussians", MARGaussianMixture(**PAPER), *simulated(n, d), args.repeats)
     data = gastro()
     if data is None:
         print("\nno gastro.csv: set MARMIX_DATA to its folder")
         return
     for n_init in (1, 10):
-        clf = MARGaussianMixture(link="logit", uncertainty="log-entropy", n_init=n_init, random_state=0).fit(*data)
+        clf = MARGaussianMixture(
+            covariance_type="full", link="logit", uncertainty="log-entropy", n_init=n_init, random_state=0
+        ).fit(*data)
         test = clf.inference(*data).test_informative(n_resamples=args.resamples, n_jobs=args.jobs, random_state=0)
         print(
             f"\ngastro, n_init={n_init}, log-likelihood {clf.loglik_:.4f}, without {test.details['loglik_null']:.4f}\n{test}"

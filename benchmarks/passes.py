@@ -32,7 +32,9 @@ def main():
     for d, classes, measure in settings:
         X, y = simulated(n, d, classes)
         begin = time.perf_counter()
-        fit = MARGaussianMixture(uncertainty=measure, warm_start=True).fit(X, y)
+        fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty=measure, warm_start=True).fit(
+            X, y
+        )
         seconds = time.perf_counter() - begin
         passes, loglik, shape, converged = fit.n_passes_, fit.loglik_, fit.shape_, fit.converged_
         with mock.patch.object(quasi_newton, "_stages", return_value=[]):

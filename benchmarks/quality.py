@@ -157,7 +157,6 @@ def methods(X, y, partial, fresh, bayes):
     known = partial >= 0
     Xl, yl = X[known], y[known]
     classes = len(np.unique(y))
-    measure = "margin" if classes == 2 else "gini"
     supervised = {
         "logistic": scaled(LogisticRegression(max_iter=2000)),
         LOGISTIC_CV: by_cv(yl),
@@ -166,12 +165,12 @@ def methods(X, y, partial, fresh, bayes):
         "gradient boosting": HistGradientBoostingClassifier(random_state=0),
     }
     semi = {
-        "mixture, mechanism ignored": MARGaussianMixture(link=None),
+        "mixture, mechanism ignored": MARGaussianMixture(covariance_type="full", link=None),
         "self-training": scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000))),
         "label spreading": scaled(LabelSpreading(kernel="knn", n_neighbors=10, max_iter=200)),
-        "the paper's": MARGaussianMixture(),
-        "MARLogisticRegression": scaled(MARLogisticRegression(link="logit", uncertainty=measure)),
-        "MARGaussianMixture, tied": MARGaussianMixture(covariance_type="tied", link="logit", uncertainty=measure),
+        "the paper's": MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty="margin"),
+        "MARLogisticRegression": scaled(MARLogisticRegression()),
+        "MARGaussianMixture, tied": MARGaussianMixture(),
         OURS: MARClassifierCV(),
     }
     jobs = [(name, est, Xl, yl) for name, est in supervised.items()]

@@ -24,7 +24,7 @@ PRIOR_ROWS = 2.0
 # Features up to which a covariance matrix is worth a try, common to the classes or one for each, and rows for each of them.
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 
-LOGIT: Mapping[str, Any] = {"link": "logit"}
+DEFAULT: Mapping[str, Any] = {}  # the mechanism that the estimators have by default
 IGNORING: Mapping[str, Any] = {"link": None}
 
 
@@ -36,7 +36,7 @@ def default_candidates(
     kind: str = "auto",
     categories: bool = False,
     brief: bool = False,
-    mechanism: Mapping[str, Any] = LOGIT,
+    mechanism: Mapping[str, Any] = DEFAULT,
     ignoring: Mapping[str, Any] = IGNORING,
 ) -> dict[str, BaseEstimator]:
     """The default grid: logistic regressions and mixtures, with the mechanism modelled, tempered and ignored.

@@ -34,12 +34,13 @@ class MARLogisticRegression(InferentialClassifier):
         The penalty is on the coefficients of the features as they are given: standardise them first if their units differ.
     degree : {1, 2}, default=1
         2 adds squares and products of the features, in the order of scikit-learn's `PolynomialFeatures`.
-    link : {"aranda-ordaz", "logit", "cloglog"} or None, default="aranda-ordaz"
-        How the missing probability depends on eta. The default contains the other two. None ignores the mechanism.
+    link : {"aranda-ordaz", "logit", "cloglog"} or None, default="logit"
+        How the missing probability depends on eta. "aranda-ordaz" contains the other two, and estimates a shape. None ignores
+        the mechanism.
     shape : float or None, default=None
         The shape lambda >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
     uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable, \
-            default="margin"
+            default="entropy"
         The measure u; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random besides.
@@ -115,9 +116,9 @@ class MARLogisticRegression(InferentialClassifier):
         *,
         C: float = 1.0,
         degree: int = 1,
-        link: str | None = "aranda-ordaz",
+        link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "margin",
+        uncertainty: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float = 1.0,
         mechanism_features: Sequence[Any] | None = None,

@@ -18,7 +18,7 @@ from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, EVERY_LABEL, LOGISTIC
 from marmix.study.metrics import METRICS, PUBLISHED, SMALLEST, published_scores, roc, scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
-from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, ROWS, SHAPE, SLOPE
+from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, PAPER, RATE, ROWS, SHAPE, SLOPE
 from marmix.study.summaries import Mean, difference, mean_of, percent
 
 DISTRIBUTIONS = ("gaussian", "gamma", "beta", "laplace")
@@ -109,7 +109,7 @@ def both_solvers(rng: np.random.Generator, distribution: str) -> dict[str, dict[
     seed = int(rng.integers(2**31))
     out = {}
     for solver in ("ecm", "lbfgs"):
-        fit = MARGaussianMixture(init="kmeans", solver=solver, random_state=seed).fit(train.data, train.target)
+        fit = MARGaussianMixture(**PAPER, init="kmeans", solver=solver, random_state=seed).fit(train.data, train.target)
         out[solver] = {
             "loglik": fit.loglik_,
             "log_loss": methods.assessed(fit, fresh.data, fresh.target_true)["log_loss"],

@@ -23,7 +23,7 @@ from marmix.study.drawing import LINES
 from marmix.study.metrics import at_thresholds, published_scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
-from marmix.study.settings import SLOPE
+from marmix.study.settings import PAPER, SLOPE
 from marmix.study.summaries import FAILS, Mean, mean_of
 
 Labels = NDArray[np.int64]
@@ -129,7 +129,7 @@ def _fitted(
     estimators, failed, unfinished = methods.fitted([n for n in names if n not in ECM], X, partial, y, seed)
     assert not failed, "with thousands of rows every method can be fitted"
     for name in (name for name in names if name in ECM):
-        fit = MARGaussianMixture(init="kmeans", random_state=seed, **ECM[name]).fit(X, partial)
+        fit = MARGaussianMixture(init="kmeans", random_state=seed, **PAPER | ECM[name]).fit(X, partial)
         estimators[name] = fit
         unfinished += [] if fit.converged_ else [name]
     return estimators, unfinished

@@ -19,6 +19,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from marmix.arrays import Array
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.study.metrics import scores
+from marmix.study.settings import PAPER
 
 Labels = NDArray[np.int64]
 
@@ -66,14 +67,20 @@ METHODS: dict[str, Method] = {
     QDA: Method(lambda y, seed: QuadraticDiscriminantAnalysis(reg_param=0.01), "labelled"),
     BOOSTING: Method(lambda y, seed: HistGradientBoostingClassifier(random_state=seed), "labelled"),
     SELF_TRAINING: Method(lambda y, seed: _scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000)))),
-    IGNORED: Method(lambda y, seed: MARGaussianMixture(link=None, init="kmeans", random_state=seed)),
-    ECM_AO: Method(lambda y, seed: MARGaussianMixture(init="kmeans", random_state=seed)),
-    ECM_LOGIT: Method(lambda y, seed: MARGaussianMixture(link="logit", init="kmeans", random_state=seed)),
-    MAR_TIED: Method(lambda y, seed: MARGaussianMixture(covariance_type="tied", link="logit")),
-    MAR_LOGISTIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit"))),
-    MAR_QUADRATIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", degree=2))),
-    MAR_EIGHT: Method(lambda y, seed: MARGaussianMixture(link="logit", n_components=8, random_state=seed)),
-    IGNORED_EIGHT: Method(lambda y, seed: MARGaussianMixture(link=None, n_components=8, random_state=seed)),
+    IGNORED: Method(lambda y, seed: MARGaussianMixture(**PAPER | {"link": None}, init="kmeans", random_state=seed)),
+    ECM_AO: Method(lambda y, seed: MARGaussianMixture(**PAPER, init="kmeans", random_state=seed)),
+    ECM_LOGIT: Method(
+        lambda y, seed: MARGaussianMixture(**PAPER | {"link": "logit"}, init="kmeans", random_state=seed)
+    ),
+    MAR_TIED: Method(lambda y, seed: MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="margin")),
+    MAR_LOGISTIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", uncertainty="margin"))),
+    MAR_QUADRATIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", uncertainty="margin", degree=2))),
+    MAR_EIGHT: Method(
+        lambda y, seed: MARGaussianMixture(**PAPER | {"link": "logit"}, n_components=8, random_state=seed)
+    ),
+    IGNORED_EIGHT: Method(
+        lambda y, seed: MARGaussianMixture(**PAPER | {"link": None}, n_components=8, random_state=seed)
+    ),
     AVERAGE: Method(lambda y, seed: MARClassifierCV(random_state=seed)),
 }
 

@@ -7,3 +7,5 @@ ROWS, SHAPE = 200, 2.0  # of Tables I and II: sample size, and lambda of the mec
 FRESH = 5000  # rows that nothing was fitted to, on which we score
 LEFT = 3  # labels of each class that are left at least, so that every method can be fitted
 CUTS = {True: "truncated", False: "not truncated"}
+
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper

@@ -24,7 +24,11 @@ SIZES = (200, 1000, 10_000)
 SHAPES = (0.0, 1.0, 2.0)
 Setting = tuple[bool, float, int]  # truncated, true shape, rows
 SETTINGS: list[Setting] = [(cut, shape, rows) for cut in CUTS for shape in SHAPES for rows in SIZES]
-HELD: dict[str, dict[str, Any]] = {"logit": {"link": "logit"}, "lower": {"shape": 0.0}, "upper": {"shape": SHAPE_MAX}}
+HELD: dict[str, dict[str, Any]] = {
+    "logit": {"link": "logit"},
+    "lower": {"link": "aranda-ordaz", "shape": 0.0},
+    "upper": {"link": "aranda-ordaz", "shape": SHAPE_MAX},
+}
 AT_LIMIT = 0.01  # an estimate below this, or above SHAPE_MAX by this share, has run to the limit
 MARKED = 0.005  # of LogLoss: what 'markedly' is taken to mean
 DROP = chi2.ppf(0.95, 1) / 2  # of the log-likelihood, at the end of a 95 % profile interval
@@ -58,9 +62,11 @@ def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int
         random_state=train_seed,
     )
     fresh = make_mar_mixture(FRESH, max_margin=limit, rate=None, random_state=fresh_seed)
-    free = MARGaussianMixture(covariance_type="tied").fit(train.data, train.target)
+    free = MARGaussianMixture(covariance_type="tied", link="aranda-ordaz", uncertainty="margin").fit(
+        train.data, train.target
+    )
     held = {
-        name: MARGaussianMixture(covariance_type="tied", **options).fit(train.data, train.target)
+        name: MARGaussianMixture(covariance_type="tied", uncertainty="margin", **options).fit(train.data, train.target)
         for name, options in HELD.items()
     }
     top = max(free.loglik_, *(fit.loglik_ for fit in held.values()))

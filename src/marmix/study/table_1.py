@@ -21,7 +21,7 @@ from marmix.study.metrics import PUBLISHED, published_scores
 from marmix.study.pieces import Found, Piece
 from marmix.study.plan import Plan
 from marmix.study.published import TABLE_1, table_1_data
-from marmix.study.settings import CUTS
+from marmix.study.settings import CUTS, PAPER
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, Mean, tally, verdict
 
 DATA_SET = "table-1/data-set"
@@ -43,8 +43,8 @@ def on_the_data_set(rng: np.random.Generator) -> dict[str, Any]:
     data = table_1_data()
     first, known = data.target_true == 0, data.target >= 0
     fits = {
-        ECM_AO: MARGaussianMixture(init="kmeans", solver="ecm", random_state=0),
-        ECM_LOGIT: MARGaussianMixture(init="kmeans", solver="ecm", link="logit", random_state=0),
+        ECM_AO: MARGaussianMixture(**PAPER, init="kmeans", solver="ecm", random_state=0),
+        ECM_LOGIT: MARGaussianMixture(**PAPER | {"link": "logit"}, init="kmeans", solver="ecm", random_state=0),
     }
     p = {name: fit.fit(data.data, data.target).predict_proba(data.data)[:, 0] for name, fit in fits.items()}
     logistic = METHODS[LOGISTIC].make(data.target[known], 0).fit(data.data[known], data.target[known])
