@@ -105,7 +105,7 @@ class DataFile:
         return self._all(wanted, tell)
 
     def _all(self, wanted: list[str], tell: Step) -> Iterator[Any]:
-        with _readable(self.path, self.kind):
+        with naming(str(self.path), ". Is the file whole?"):
             for batch in self._read(wanted, tell):
                 if batch.num_rows:
                     yield batch.select(wanted)
@@ -165,7 +165,7 @@ def open_table(
     ):
         if given and kind not in kinds:
             raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
-    with _readable(path, kind):
+    with naming(str(path), ". Is the file whole?"):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
             source = _of_text(path, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
@@ -221,21 +221,6 @@ def _check_first_bytes(path: Path, kind: str) -> None:
             raise ValueError(f"{path} is not {words}, though its name ends so: {advice}.")
 
 
-@contextmanager
-def _readable(path: Path, kind: str) -> Iterator[None]:
-    """Errors of pyarrow and of the system with the file in them, in a line."""
-    pa = arrow()
-    try:
-        yield
-    except (pa.ArrowException, ValueError, OSError) as error:
-        nameless = type(error) is OSError and error.errno is None and str(path) not in str(error)
-        parsing = isinstance(error, pa.ArrowException | UnicodeError) or error.__cause__ is not None
-        if not nameless and not parsing:
-            raise
-        reason = " ".join(str(error.__cause__ or error).split())[:200]
-        raise ValueError(f"{path} cannot be read as {kind} ({reason}): is the file whole?") from None
-
-
 def _check_names(table: Source) -> None:
     """Refuse a table without rows, and columns without a name of their own."""
     if table.rows == 0:
@@ -267,17 +252,15 @@ def rows_of(columns: int) -> int:
 
 
 @contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Errors of pyarrow, with the name of the table."""
+def naming(name: str, advice: str = "") -> Iterator[None]:
+    """Turn errors of pyarrow, which do not name the table, into errors of one line that do."""
     pa = arrow()
     try:
         yield
-    except pa.ArrowException as error:
-        raise ValueError(f"{name}: {error}") from error
-    except OSError as error:
-        if type(error) is OSError and error.errno is None:  # pyarrow's own, which do not name the file
-            raise OSError(f"{name}: {error}") from error
-        raise
+    except (pa.ArrowException, UnicodeError, OSError) as error:
+        if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
+            raise
+        raise ValueError(f"{name} cannot be read: {' '.join(str(error).split())[:200]}{advice}") from None
 
 
 def as_source(source: Any) -> Source:
