@@ -22,7 +22,9 @@ from marmix.datasets import hide_labels
 
 FITS = {
     "marmix": (
-        "from marmix import MARGaussianMixture\nPAPER = dict(covariance_type='full', link='aranda-ordaz', uncertainty='margin')\nfit = lambda: MARGaussianMixture(**PAPER).fit(X, y)\nsteps = lambda f: f.n_passes_"
+        "from marmix import MARGaussianMixture\n"
+        "paper = {'covariance_type': 'full', 'link': 'aranda-ordaz', 'uncertainty': 'margin'}\n"
+        "fit = lambda: MARGaussianMixture(**paper).fit(X, y)\nsteps = lambda f: f.n_passes_"
     ),
     "GaussianMixture": (
         "from sklearn.mixture import GaussianMixture\nfit = lambda: GaussianMixture(K).fit(X)\nsteps = lambda f: f.n_iter_"

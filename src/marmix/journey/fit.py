@@ -73,10 +73,10 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
     """Read the rows, choose a model and fit it."""
     with progress.phase("looking at the columns") as step:
         preparation = Preparation(features=features, impute=options.impute_features)
-        preparation.fit_batches(lambda: source.batches(features, step))
-    with progress.phase("reading the rows") as step:
         labels = LabelColumn(options.label, options.missing)
-        rows = read_rows(source, preparation, labels, scratch, step, preparation.n_rows_)
+        preparation.fit_batches(lambda: source.batches([*features, options.label], step), labels)
+    with progress.phase("reading the rows") as step:
+        rows = read_rows(source, preparation, labels, scratch, step)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     z = rows.z
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)

@@ -55,6 +55,8 @@ def report_file(
     with Output(out.parent, (out.name,), force=force) as output:
         with progress.phase("reading the rows") as step:
             labels = LabelColumn(label, markers, saved.classifier.classes_)
+            for batch in source.batches([label]):
+                labels.add(batch.column(label))
             rows = read_rows(source, saved.preparation, labels, output.scratch, step)
         story = _story(saved, source, rows, label, id, seed, progress)
         with progress.phase("writing the report") as step:

@@ -43,10 +43,9 @@ def read_rows(
     labels: LabelColumn,
     scratch: Path,
     step: Step,
-    n_rows: int | None = None,
 ) -> FileRows:
-    """Read the features and the labels; rows are counted first where nobody says how many there are."""
-    n_rows = n_rows or source.rows or sum(batch.num_rows for batch in source.batches([labels.name]))
+    """Read the features of all rows; their labels were read before, and tell how many rows there are."""
+    n_rows = labels.rows
     width = len(preparation.get_feature_names_out())
     if 8 * n_rows * width > IN_MEMORY:
         X: Any = np.lib.format.open_memmap(scratch / "features.npy", "w+", np.float64, (n_rows, width))
@@ -56,15 +55,13 @@ def read_rows(
     seen = kept = 0
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
     counts = Counts.none()
-    columns = [*preparation.features_in(), labels.name]
-    for batch in source.batches(columns, step):
+    for batch in source.batches(preparation.features_in(), step):
         block, own = preparation.transform_counted(batch, seen)
         counts += own
         whole = np.asarray(~np.isnan(block).any(axis=1))
         complete[seen : seen + len(whole)] = whole
         block = block[whole]
         X[kept : kept + len(block)] = block
-        labels.add(batch.column(labels.name))
         if len(block):
             low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         release(X)

@@ -1,5 +1,7 @@
 """The settings of the paper's simulations, which its text does not give in full."""
 
+from typing import Any
+
 MAX_MARGIN = 0.6  # only rows whose true margin is at most this are kept
 SLOPE = -6.0  # alpha_1 of the mechanism that hides labels
 RATE = 0.7  # of the labels are missing
@@ -8,4 +10,8 @@ FRESH = 5000  # rows that nothing was fitted to, on which we score
 LEFT = 3  # labels of each class that are left at least, so that every method can be fitted
 CUTS = {True: "truncated", False: "not truncated"}
 
-PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper
+PAPER: dict[str, Any] = {
+    "covariance_type": "full",
+    "link": "aranda-ordaz",
+    "uncertainty": "margin",
+}  # the model of the paper
