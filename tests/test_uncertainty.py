@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -60,7 +60,6 @@ def test_values_and_gradients_agree_with_fifty_digits(name, scores):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60)
 @given(scores=arrays(float, st.tuples(st.integers(2, 6), st.just(3)), elements=st.floats(-8, 8)))
 def test_gradients_agree_with_central_differences(name, scores):
     ordered = np.sort(scores, axis=0)
