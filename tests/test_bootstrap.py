@@ -106,13 +106,12 @@ def test_a_resample_is_the_fit_to_the_drawn_rows(two):
         np.testing.assert_allclose(estimate, values_of(fitted, from_scratch), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("statistic", [None, lambda clf: clf.means_[0]])
 def test_the_estimates_do_not_depend_on_the_number_of_jobs(mixture, statistic):
-    one = bootstrap(mixture, 12, statistic=statistic, random_state=1)
-    two = bootstrap(mixture, 12, statistic=statistic, random_state=1, n_jobs=2)
+    one = bootstrap(mixture, 4, statistic=statistic, random_state=1)
+    two = bootstrap(mixture, 4, statistic=statistic, random_state=1, n_jobs=2)
     np.testing.assert_array_equal(one.estimates, two.estimates)
-    other = bootstrap(mixture, 12, statistic=statistic, random_state=2)
+    other = bootstrap(mixture, 4, statistic=statistic, random_state=2)
     assert not np.isclose(one.estimates, other.estimates).any()
 
 

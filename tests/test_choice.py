@@ -21,7 +21,7 @@ SMALL = {
 
 
 @parametrize_with_checks(
-    [MARClassifierCV(estimators=SMALL, cv=3)],
+    [MARClassifierCV(estimators={"on": MARLogisticRegression(link="logit", n_init=1), "off": SMALL["off"]}, cv=2)],
     expected_failed_checks=lambda _: {
         "check_classifiers_classes": "-1 marks a missing label, and the check uses it as a class"
     },

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import Problem, mechanism_of, rows_of
+from sklearn.base import clone
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.arrays import to_host
@@ -310,5 +311,7 @@ def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(mo
 
 def test_a_choice_of_candidates_brings_the_rows_to_the_host(there):
     X, y = rows_of(300)
-    mine, other = (MARClassifierCV(cv=3).fit(*rows) for rows in ((X, y), (there(X), there(y))))
+    candidates = {str(link): MARLogisticRegression(link=link, n_init=1) for link in ("logit", None)}
+    choice = MARClassifierCV(estimators=candidates, cv=3)
+    mine, other = (clone(choice).fit(*rows) for rows in ((X, y), (there(X), there(y))))
     np.testing.assert_array_equal(other.predict_proba(there(X)), mine.predict_proba(X))

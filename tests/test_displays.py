@@ -3,7 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, entropy
 from sklearn import metrics
@@ -109,7 +109,6 @@ def test_a_fit_without_mechanism_is_refused_and_one_without_missing_labels_is_fl
     assert "Every row of the fit was labelled" in shown.note_
 
 
-@settings(max_examples=30)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 12))
 def test_equal_values_share_a_bin_and_bins_are_in_order(values, n_bins):
     values = np.array(values)
@@ -199,7 +198,6 @@ def test_without_q_they_are_scikit_learn_s_and_it_is_said():
     assert ThresholdDisplay.from_predictions(y, proba, np.zeros(len(y))).note_ == ""
 
 
-@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_fewer_rows_are_called_positive_the_higher_the_threshold(seed):
     y, proba, q = predictions(seed, n=60)

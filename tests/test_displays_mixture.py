@@ -3,7 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -204,7 +204,6 @@ def test_given_labels_are_filled_and_imputed_ones_hollow(simulate):
     assert drawn == expected
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(2, 200))
 def test_a_sample_of_rows_has_both_kinds_and_stands_for_all_of_them(labelled, unlabelled, most):
     if labelled + unlabelled == 0:

@@ -15,7 +15,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.long
 def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     done = subprocess.run([sys.executable, "docs/one_sided.py"], cwd=ROOT, capture_output=True, text=True, check=True)
     shown = (ROOT / "docs" / "one_sided.md").read_text().split("```\n")[1]
@@ -28,7 +27,6 @@ def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     assert p_values[0] < 1e-3 < 0.05 < p_values[1]  # and the check shows it
 
 
-@pytest.mark.long
 def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     script = tmp_path / "inference.py"  # it draws its figure beside itself
     shutil.copy(ROOT / "docs" / "inference.py", script)

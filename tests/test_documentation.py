@@ -198,7 +198,6 @@ def site(tmp_path_factory):
     return folder / "html"
 
 
-@pytest.mark.long
 def test_the_site_is_built_without_warnings_and_has_every_public_name_command_and_option(site):
     lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
     entries = {tuple(line.split(" ")[:2]) if ":cmdoption" not in line else line.split(" std:")[0] for line in lines}
@@ -210,7 +209,6 @@ def test_the_site_is_built_without_warnings_and_has_every_public_name_command_an
             assert f"{command.replace(' ', '-')}.{option}" in entries
 
 
-@pytest.mark.long
 def test_every_formula_of_the_site_is_drawn(site):
     formulas = sum(page.read_text().count("<math") for page in site.rglob("*.html"))
     assert formulas > 100
@@ -220,7 +218,6 @@ def test_every_formula_of_the_site_is_drawn(site):
         assert not re.search(r"<munderover>\s*<mi>", text), f"{page.name}: the index of an accented letter is below it"
 
 
-@pytest.mark.long
 def test_the_site_asks_the_network_for_nothing(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50

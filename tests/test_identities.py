@@ -71,7 +71,6 @@ def test_log_likelihood_is_the_paper_s_formula(covariance_type):
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
-@settings(max_examples=25)
 @given(repeats=st.lists(st.integers(0, 3), min_size=len(LABELS), max_size=len(LABELS)).filter(lambda r: sum(r) > 0))
 def test_a_row_of_weight_two_equals_the_row_twice(covariance_type, repeats):
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS, COUNTS)
@@ -83,7 +82,6 @@ def test_a_row_of_weight_two_equals_the_row_twice(covariance_type, repeats):
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
-@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS * 3, COUNTS)

@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
@@ -124,7 +124,6 @@ def test_profile_recovers_the_truth_from_many_rows():
     assert fitted.shape == pytest.approx(0.3, abs=0.15)
 
 
-@settings(max_examples=50)
 @given(rate=st.floats(0.01, 0.99), shape=st.sampled_from(SHAPES))
 def test_without_slope_the_rate_is_met(rate, shape):
     mechanism = Mechanism(shape=shape).starting(rate)

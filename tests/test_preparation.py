@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -62,7 +62,6 @@ KINDS = {
 EXACT = ["text", "batches", "polars", "polars categories", "parquet", "record batch", "pandas nullable"]
 
 
-@settings(max_examples=40)
 @given(tables(), st.sampled_from(["median", "drop"]))
 def test_the_same_data_give_the_same_features_whatever_they_are_stored_in(table, impute):
     fitted = Preparation(impute=impute).fit(table)
@@ -95,7 +94,6 @@ def test_every_kind_of_table_gives_these_features(kind):
 
 
 @given(tables(), st.integers(0, 14))
-@settings(max_examples=30)
 def test_batches_do_not_matter(table, cut):
     whole = Preparation().fit(table)
     parts = [batch for part in (table[:cut], table[cut:]) for batch in part.to_batches()]
@@ -166,7 +164,6 @@ CELLS = st.one_of(
 
 
 @given(st.lists(CELLS, min_size=1, max_size=8))
-@settings(max_examples=300)
 def test_text_is_a_number_where_python_says_so(cells):
     found = as_numbers(pa.array(cells))
     for i, cell in enumerate(cells):

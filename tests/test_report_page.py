@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from importlib.resources import files
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reports import HOSTILE, four_classes, picture, two_classes, with_texts
 
@@ -104,7 +104,6 @@ def test_the_sections_stand_in_the_order_of_the_questions():
     assert re.findall(r'<li><a href="#(\w+)">', page) == [*order, "reproduce"]
 
 
-@settings(max_examples=25)
 @given(st.lists(st.text(max_size=40), min_size=3, max_size=3))
 def test_no_text_changes_the_structure_of_the_page(texts):
     plain = read(report_html(with_texts(["a", "b", "c"])))
@@ -131,7 +130,6 @@ def test_text_can_be_written_as_utf_8_and_is_short():
         max_size=5,
     )
 )
-@settings(max_examples=50)
 def test_the_script_is_given_the_rows_as_they_are(rows):
     contents = replace(two_classes(), figures=[], next_rows=RowTable(["a", "b"], [True, False], rows, of=9))
     block = re.search(r'id="data">(.*?)</script>', report_html(contents), re.S).group(1)

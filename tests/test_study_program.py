@@ -17,6 +17,7 @@ from marmix import cli
 from marmix.study import ITEMS, plan, run
 from marmix.study.pieces import Store
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
 SHARED = os.environ.get("MARMIX_SHARED")
 needs_shared = pytest.mark.skipif(not SHARED, reason="MARMIX_SHARED names no folder with the MAGIC data")
 MAGIC = ["magic-pairs", "magic-thresholds", "magic-missing-proportion"]

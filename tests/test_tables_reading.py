@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from marmix.tables import as_text, open_table, reading
@@ -40,7 +40,6 @@ def cells(path, columns=None, **options):
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=12),
     delimiter=st.sampled_from([",", ";", "\t", "|"]),

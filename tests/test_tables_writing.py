@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from marmix.tables import Output, RowWriter, one_file, open_table
@@ -225,7 +225,6 @@ TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 NASTY = TEXT | st.sampled_from(['"', ",", "\n", "\r\n", 'a"b', "=1+1", "", " ", "-5", "@x", "\t", "-cmd"])
 
 
-@settings(max_examples=150)
 @given(st.integers(1, 4).flatmap(lambda d: st.lists(st.lists(NASTY, min_size=d, max_size=d), min_size=1, max_size=8)))
 def test_lines_are_those_of_the_csv_module(rows):
     columns = [pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)]
@@ -239,7 +238,6 @@ def test_lines_are_those_of_the_csv_module(rows):
     assert csv_lines(sliced) == csv_lines(columns)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(NASTY, NASTY, st.floats(0, 1)), min_size=1, max_size=8))
 def test_what_was_written_is_read_again_cell_by_cell(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("rows")

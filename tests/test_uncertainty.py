@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -70,7 +70,6 @@ def test_values_and_gradients_agree_with_fifty_digits(name, scores):
 
 
 @MEASURE
-@settings(max_examples=60)
 @given(data=st.data())
 def test_gradients_agree_with_central_differences(measure, data):
     scores = drawn_scores(data, measure, rows=3, largest=8)
