@@ -20,6 +20,8 @@ Say = Callable[[str], None]
 _CALIBRATION_ROWS = 4096
 # Coefficients up to which the last digits are found by Newton steps.
 _NEWTON_SIZE = 500
+# Rise still to come, per row, from which Newton steps need no more climbing.
+_NEAR_TOL = 1e-10
 
 
 def fit_mixture(
@@ -94,16 +96,22 @@ def fit_logistic(
     def heard(iteration: int, objective: float) -> None:
         say_more(f"  iteration {iteration}: objective {objective:.6f}")
 
-    with one_thread():
-        by_labels = lbfgs(
-            engine, origin, None, max_iter=max_iter, tol=1e-16 if alone else tol, report=heard if alone else unheard
-        )
-
     if alone:
-        with np.errstate(all="ignore"):
-            theta, at_top = _newton(engine, model, by_labels.theta)
-        by_labels = by_labels._replace(theta=theta, converged=by_labels.converged or at_top, sums=None)
-        return _with_mechanism(engine, by_labels, mechanism)
+        # a penalty makes sure of a top, near which Newton steps find the digits; else the climb goes on while it can
+        near = [_NEAR_TOL] if np.isfinite(model.C) and origin.size <= _NEWTON_SIZE else []
+        begin = origin
+        for enough in [*near, 1e-16]:
+            with one_thread():
+                fit = lbfgs(engine, begin, None, max_iter=max_iter, tol=enough, report=heard)
+            with np.errstate(all="ignore"):
+                begin, at_top = _newton(engine, model, fit.theta)
+            if at_top:
+                break
+        fit = fit._replace(theta=begin, converged=fit.converged or at_top, sums=None)
+        return _with_mechanism(engine, fit, mechanism)
+
+    with one_thread():
+        by_labels = lbfgs(engine, origin, None, max_iter=max_iter, tol=tol, report=unheard)
 
     def begins() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = values.get("coefficients")
