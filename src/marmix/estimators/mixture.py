@@ -223,6 +223,7 @@ class MARGaussianMixture(InferentialClassifier):
             names=self.classes_.tolist(),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
+            empty=None if dependent is None else starts.empty_axes(frame, training.covariance),
         )
         self._set_fitted(fit, engine, training, engine.total_weight * frame.log_det)
         self._set_mixture(model, frame)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marmix.arrays import Array, along_rows, like
 from marmix.fitting import SOLVERS, Fit, fit_mechanism, lbfgs, starts, unheard
@@ -39,6 +40,7 @@ def fit_mixture(
     names: list[Any],
     say: Say,
     say_more: Say,
+    empty: NDArray[np.bool_] | None = None,
 ) -> Fit:
     """The best maximum from `n_init` starts; the first as asked for, the others shaken.
 
@@ -56,6 +58,8 @@ def fit_mixture(
         The classes, for messages.
     say, say_more : callable
         Take a line for each start, and for each iteration.
+    empty : array or None
+        Axes of the fit that are zero in all rows, where there are any.
     """
     model: GaussianScores = engine.model  # type: ignore[assignment]
     if engine.labelled == engine.n_rows and model.single:
@@ -64,7 +68,8 @@ def fit_mixture(
     def begins() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
         for i in range(n_init):
             own = values if i == 0 else {}
-            yield _mixture_start(engine, model, labelled, kmeans, own, rng, names, shaken=i > 0), own
+            theta = _mixture_start(engine, model, labelled, kmeans, own, rng, names, shaken=i > 0)
+            yield (theta if empty is None else starts.at_floor(theta, empty, model.floor)), own
 
     shift = engine.total_weight * engine.frame.log_det
     return best_fit(engine, begins(), n_init, mechanism, solver, max_iter, tol, shift, say, say_more)
