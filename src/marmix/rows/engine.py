@@ -35,7 +35,9 @@ class Frame:
     def __init__(self, centre: Array, whitener: Array):
         self.centre, self.whitener = centre, whitener
         scale = np.diag(whitener)
-        if np.count_nonzero(whitener) == np.count_nonzero(scale):  # a diagonal matrix, which may be large
+        if (
+            np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale)
+        ):  # a regular diagonal matrix, which may be large
             self.unwhitener: Array = np.diag(1.0 / scale)
             self.log_det = float(np.log(np.abs(scale)).sum())
         else:
