@@ -85,8 +85,8 @@ def test_a_dependent_column_changes_no_posterior(covariance_type, made, two):
 
 def test_a_level_more_of_each_category_changes_no_posterior(two):
     rng = np.random.default_rng(0)
-    levels = [rng.integers(3 + (two.X[:, 0] > 0.5), size=len(two.X)) for _ in range(3)]
-    coded = [np.eye(4)[level] for level in levels]
+    levels = [rng.integers(5 + 2 * (two.X[:, 0] > 0.5), size=len(two.X)) for _ in range(5)]
+    coded = [np.eye(7)[level] for level in levels]
     options = {"covariance_type": "tied", "link": "logit", "tol": 1e-12}
     every = np.hstack([two.X, *coded])
     fitted, _ = heard(MARGaussianMixture(**options), every, two.y)

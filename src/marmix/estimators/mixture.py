@@ -229,6 +229,7 @@ class MARGaussianMixture(InferentialClassifier):
             training.rows.classes.tolist(),
             say=print if self.verbose else silent,
             say_more=print if self.verbose > 1 else silent,
+            empty=starts.empty_axes(frame, training.covariance) if dependent else None,
         )
         fit = fit_mixture(objective, labelled, self._mechanism(training), search)
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))

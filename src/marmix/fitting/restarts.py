@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marmix.arrays import Array, along_rows, like
 from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, starts, unheard
@@ -18,6 +19,8 @@ from marmix.workers import one_thread
 _CALIBRATION_ROWS = 4096
 # Coefficients up to which the last digits are found by Newton steps.
 _NEWTON_SIZE = 500
+# Rise still to come, per row, from which Newton steps need no more climbing.
+_NEAR_TOL = 1e-10
 
 
 def silent(line: str) -> None:
@@ -42,6 +45,8 @@ class Search(NamedTuple):
         Whether to start from k-means instead of the labelled rows.
     classes : sequence
         The classes, for messages.
+    empty : array or None
+        Axes of the fit that are zero in all rows, where there are any.
     say, say_more : callable
         Take a line for each start, and for each iteration.
     """
@@ -54,6 +59,7 @@ class Search(NamedTuple):
     tol: float = 1e-8
     kmeans: bool = False
     classes: Sequence[Any] = ()
+    empty: NDArray[np.bool_] | None = None
     say: Callable[[str], None] = silent
     say_more: Callable[[str], None] = silent
 
@@ -75,7 +81,8 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     def begins() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
         for i in range(search.n_init):
             this = search if i == 0 else search._replace(values={})
-            yield _mixture_start(objective, labelled, this, shaken=i > 0), this.values
+            theta = _mixture_start(objective, labelled, this, shaken=i > 0)
+            yield (theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)), this.values
 
     return best_fit(objective, begins(), mechanism, search)
 
@@ -95,15 +102,22 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
     def heard(iteration: int, value: float) -> None:
         search.say_more(f"  iteration {iteration}: objective {value:.6f}")
 
-    tol, report = (1e-16, heard) if alone else (search.tol, unheard)
-    with one_thread():
-        by_labels = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=tol, report=report)
-
     if alone:
-        with np.errstate(all="ignore"):
-            theta, at_top = _newton(objective, model, by_labels.theta)
-        by_labels = by_labels._replace(theta=theta, converged=by_labels.converged or at_top, sums=None)
-        return _with_mechanism(objective, by_labels, mechanism)
+        # a penalty makes sure of a top, near which Newton steps find the digits; else the climb goes on while it can
+        near = [_NEAR_TOL] if np.isfinite(model.C) and origin.size <= _NEWTON_SIZE else []
+        begin = origin
+        for enough in [*near, 1e-16]:
+            with one_thread():
+                fit = lbfgs(objective, begin, None, max_iter=search.max_iter, tol=enough, report=heard)
+            with np.errstate(all="ignore"):
+                begin, at_top = _newton(objective, model, fit.theta)
+            if at_top:
+                break
+        fit = fit._replace(theta=begin, converged=fit.converged or at_top, sums=None)
+        return _with_mechanism(objective, fit, mechanism)
+
+    with one_thread():
+        by_labels = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=unheard)
 
     def begins() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = search.values.get("coefficients")

@@ -23,6 +23,7 @@ from marmix.scores.gaussian import Gaussians, GaussianScores
 _SAMPLE = 20_000  # rows that suffice for k-means
 _MECHANISM_ROWS = 4096  # rows that suffice to start the mechanism
 _DEPENDENT = 1e-13  # share of a feature's variance, per feature, that is rounding: the feature depends on others
+_EMPTY = 1e-10  # variance of an axis without rows, up to rounding; that of others is about one
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
@@ -57,23 +58,18 @@ def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: Gr
     target = covariance + np.diag(np.diag(covariance)) if singular else covariance
     pooled = (labelled.scatter.sum(axis=0) + prior * target) / (labelled.weight.sum() + prior)
     whitener = model.structure.whitener(pooled)
-    return Frame(mean, *_sheared(whitener, covariance)) if singular else Frame(mean, whitener)
+    return Frame(mean, _sheared(whitener, covariance) if singular else whitener)
 
 
-def _sheared(whitener: Array, covariance: Array) -> tuple[Array, NDArray[np.bool_]]:
+def _sheared(whitener: Array, covariance: Array) -> Array:
     """The whitener with every feature that depends on later ones replaced by its residual, which is zero in all rows.
 
-    The axes that are empty then come with it. A shear along later axes changes no pivot, so the model and its floor stay the
-    same; but what only the floor decides is decided apart from all other parameters, and does not spoil their scale.
+    A shear along later axes changes no pivot, so the model and its floor stay the same; but what only the floor decides is
+    decided apart from all other parameters, and does not spoil their scale.
     """
     sd = np.sqrt(np.diag(covariance))
     left = covariance / np.outer(sd, sd)
-    correlation, root, whitener, empty = (
-        left.copy(),
-        np.zeros_like(left),
-        whitener.copy(),
-        np.zeros(len(sd), dtype=bool),
-    )
+    correlation, root, whitener = left.copy(), np.zeros_like(left), whitener.copy()
     independent: list[int] = []
     for i in range(len(sd) - 1, -1, -1):
         if left[i, i] > _DEPENDENT * len(sd):
@@ -84,13 +80,22 @@ def _sheared(whitener: Array, covariance: Array) -> tuple[Array, NDArray[np.bool
             slopes = cho_solve((root[np.ix_(independent, independent)], True), correlation[independent, i])
             whitener[i, i + 1 :] = 0.0
             whitener[i, independent] = -whitener[i, i] * sd[i] * slopes / sd[independent]
-            empty[i] = True
-    return whitener, empty
+    return whitener
 
 
-def _target(model: GaussianScores, frame: Frame) -> Array:
-    """What covariances are shrunk to in the axes of the fit: the pooled one, and the floor where there is nothing to pool."""
-    return np.diag(np.where(frame.empty, model.floor, 1.0))
+def empty_axes(frame: Frame, covariance: Array) -> NDArray[np.bool_]:
+    """Axes of the fit that are zero in all rows: those of features that depend linearly on later ones."""
+    return np.asarray(np.sum((frame.whitener @ covariance) * frame.whitener, axis=1) < _EMPTY)
+
+
+def at_floor(theta: Gaussians, empty: NDArray[np.bool_], floor: float) -> Gaussians:
+    """The parameters with those of empty axes where their maximum is: at zero, with the smallest residual variance."""
+    mu, chol = theta.mu.copy(), theta.chol.copy()
+    mu[:, empty] = 0.0
+    chol[..., empty, :] = 0.0
+    chol[..., :, empty] = 0.0
+    chol[..., empty, empty] = floor**-0.5
+    return Gaussians(theta.log_pi, mu, chol)
 
 
 def labelled_start(
@@ -105,7 +110,7 @@ def labelled_start(
     mu = (labelled.mean - frame.centre) @ frame.whitener.T
     scatter = frame.whitener @ labelled.scatter @ frame.whitener.T
     prior = prior_rows(d)
-    covariances = (scatter + prior * _target(model, frame)) / (labelled.weight + prior)[:, None, None]
+    covariances = (scatter + prior * np.eye(d)) / (labelled.weight + prior)[:, None, None]
     log_pi = np.log(labelled.weight / labelled.weight.sum())
     if rng is not None:
         mu = mu + 0.5 * rng.normal(size=mu.shape)
@@ -141,7 +146,7 @@ def split_start(
             )
         groups = KMeans(count, n_init=3, random_state=rng).fit(x[:, rows].T, sample_weight=w[rows])
         cluster[rows] = first[k] + groups.labels_
-    return _cluster_moments(model, engine.frame, x, w, cluster)
+    return _cluster_moments(model, x, w, cluster)
 
 
 def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
@@ -157,12 +162,10 @@ def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomSta
     cluster, component = linear_sum_assignment(-votes[:, model.owner])
     renamed = np.empty(clusters, dtype=int)
     renamed[cluster] = component
-    return _cluster_moments(model, engine.frame, x, w, renamed[labels])
+    return _cluster_moments(model, x, w, renamed[labels])
 
 
-def _cluster_moments(
-    model: GaussianScores, frame: Frame, x: Array, w: Array, cluster: NDArray[np.integer]
-) -> Gaussians:
+def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray[np.integer]) -> Gaussians:
     components, d = int(sum(model.counts)), len(x)
     weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
     prior = prior_rows(d)
@@ -171,7 +174,7 @@ def _cluster_moments(
         weight[c] = w[own].sum()
         mu[c] = x[:, own] @ w[own] / weight[c]
         centred = x[:, own] - mu[c][:, None]
-        covariances[c] = ((centred * w[own]) @ centred.T + prior * _target(model, frame)) / (weight[c] + prior)
+        covariances[c] = ((centred * w[own]) @ centred.T + prior * np.eye(d)) / (weight[c] + prior)
     log_pi = np.log(weight / weight.sum())
     return Gaussians(
         log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)

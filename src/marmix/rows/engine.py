@@ -29,14 +29,15 @@ class Frame:
     """The axes of the fit: centred and, as far as the covariance structure allows, whitened.
 
     Quadratic features are formed in these axes only, so neither the units of the features nor their correlations cost
-    digits. `empty` says which axes are zero in all rows, because a feature depends linearly on others.
+    digits.
     """
 
-    def __init__(self, centre: Array, whitener: Array, empty: NDArray[np.bool_] | None = None):
+    def __init__(self, centre: Array, whitener: Array):
         self.centre, self.whitener = centre, whitener
-        self.empty = np.zeros(len(centre), dtype=bool) if empty is None else empty
         scale = np.diag(whitener)
-        if np.count_nonzero(whitener) == np.count_nonzero(scale):  # a diagonal matrix, which may be large
+        if (
+            np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale)
+        ):  # a regular diagonal matrix, which may be large
             self.unwhitener: Array = np.diag(1.0 / scale)
             self.log_det = float(np.log(np.abs(scale)).sum())
         else:

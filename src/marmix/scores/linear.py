@@ -5,7 +5,6 @@ its missingness. Two classes need one vector (``s_j1 = 0``); more have one each,
 the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
 """
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,11 +43,9 @@ class LinearScores:
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
-        self._root: tuple[Array, Array] | None = (
-            None  # the information that scales the coordinates, and a root of its inverse
-        )
         self._from_user = self._features_of_user(centre, scale)
         self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
+        self.penalty_matrix = self._penalty_matrix()
 
     @property
     def words(self) -> str:
@@ -179,8 +176,7 @@ class LinearScores:
 
         return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
-    @cached_property
-    def penalty_matrix(self) -> Array:
+    def _penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
         if self.degree == 1:
             return np.diag(np.concatenate([[0.0], 1.0 / (self.C * self.scale**2)]))
@@ -191,11 +187,18 @@ class LinearScores:
         """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
         self.information = 0.25 * products + self.penalty_matrix / total
 
+    @property
+    def information(self) -> Array:
+        """The information of a row about one vector, (p, p), which scales the coordinates."""
+        return self._information
+
+    @information.setter
+    def information(self, information: Array) -> None:
+        self._information, self._root = information, _inverse_root(information)
+
     def chart(self, theta: Array) -> "LinearChart":
         """Free coordinates around these parameters; `calibrate` comes first."""
-        if self._root is None or self._root[0] is not self.information:
-            self._root = self.information, _inverse_root(self.information)
-        return LinearChart(self, theta, self._root[1])
+        return LinearChart(self, theta, self._root)
 
 
 def _inverse_root(information: Array) -> Array:
