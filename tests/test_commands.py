@@ -28,6 +28,7 @@ from marmix.journey.fit import candidates_of
 from marmix.journey.options import FILES
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
+LONG = pytest.mark.long  # another case of the same property in another process
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 
 
@@ -452,7 +453,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), pytest.param("SIGHUP", 129, marks=LONG)])
 def test_a_fit_that_is_ended_from_outside_leaves_nothing(name, code, frame, tmp_path):
     frame.to_csv(tmp_path / "trees.csv", index=False)
     command = [sys.executable, "-c", ENDLESS, "fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"]
@@ -491,7 +492,9 @@ def test_a_closed_standard_output_is_told_of_where_rows_should_go_there(fitted):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize("command", ["info out/model.marmix", "predict out/model.marmix trees.csv --quiet"])
+@pytest.mark.parametrize(
+    "command", ["predict out/model.marmix trees.csv --quiet", pytest.param("info out/model.marmix", marks=LONG)]
+)
 def test_a_full_disk_is_told_of_in_a_line(command, fitted):
     folder, _ = fitted
     done = subprocess.run(

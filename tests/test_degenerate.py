@@ -567,4 +567,7 @@ def test_more_features_than_covariance_matrices_can_have_are_refused_with_what_t
     for kind in ("full", "tied"):
         with pytest.raises(ValueError, match=r"2001 features.*2,003,001 entries.*covariance_type='diag'.*PCA"):
             MARGaussianMixture(covariance_type=kind).fit(X, y)
-    assert MARGaussianMixture(covariance_type="diag", link=None, max_iter=5).fit(X, y).means_.shape == (2, 2001)
+    assert MARGaussianMixture(covariance_type="diag", link=None, solver="ecm", max_iter=2).fit(X, y).means_.shape == (
+        2,
+        2001,
+    )
