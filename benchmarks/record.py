@@ -4,7 +4,7 @@
 `.npz` file under the key "group/case/quantity". So the same script runs on the code before and after a rework, and
 `compare` lists what differs:
 
-    PYTHONPATH=OLD/src python benchmarks/record.py write old.npz      # about three minutes on one core
+    PYTHONPATH=OLD/src python benchmarks/record.py write old.npz      # about 100 s of CPU time
     PYTHONPATH=NEW/src python benchmarks/record.py write new.npz
     PYTHONPATH=NEW/src python benchmarks/record.py compare old.npz new.npz    # see --help
 
