@@ -8,6 +8,7 @@ from textwrap import fill
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from marmix import MARGaussianMixture, compare, theory
 from marmix.demo import comparison as demo
@@ -27,7 +28,7 @@ def rows():
 
 def printed(X, y, truth):
     """Everything that the page shows; returns the fit, its inference and the profile of the shape."""
-    clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, y)
+    clf = MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="margin").fit(X, y)
     result = clf.inference(X, y)
     print(result.summary(), "\n")
     print(result.test_informative(), "\n")
@@ -35,7 +36,7 @@ def printed(X, y, truth):
     print(result.test_mechanism(), "\n")
     print(result.goodness_of_fit(), "\n")
     print(result.profile("alpha_1"))
-    free = MARGaussianMixture(covariance_type="tied").fit(X, y).inference(X, y)
+    free = clone(clf).set_params(link="aranda-ordaz").fit(X, y).inference(X, y)
     shape = free.profile("shape", n_points=25)
     print(shape, "\n")
     error = result.bayes_error()
@@ -47,7 +48,7 @@ def printed(X, y, truth):
         f"{right[imputed.settled].mean():.1%} are right, of the others {right[~imputed.settled].mean():.1%}\n"
     )
     kinds = ("full", "tied", "diag")
-    print(compare(*[MARGaussianMixture(covariance_type=kind, link="logit").fit(X, y) for kind in kinds]), "\n")
+    print(compare(*[clone(clf).set_params(covariance_type=kind).fit(X, y) for kind in kinds]), "\n")
     draws = clf.multiple_imputations(X, y, m=50, random_state=0)
     malignant = draws.pool(lambda labels: share(labels == "malignant"))
     low, high = malignant.conf_int()[0]

@@ -81,7 +81,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
         ignoring = MARGaussianMixture(covariance_type="tied", link=None).fit(X, y)
-        clf = MARGaussianMixture(covariance_type="tied").fit(X, y)
+        clf = MARGaussianMixture(covariance_type="tied", link="aranda-ordaz", uncertainty="margin").fit(X, y)
     fits = {
         "true boundary": log_odds,
         "logistic, labelled rows": logistic.decision_function,

@@ -1,10 +1,15 @@
 """Data for the tests, and the settings they run under: short by default, thorough with ``--long``."""
 
 import base64
+import io
 import itertools
+import json
 import os
 import random
 import time
+import warnings
+from contextlib import redirect_stdout
+from types import SimpleNamespace
 from typing import NamedTuple
 
 # scikit-learn's check of array-API input looks for this, and is skipped without it. (The filter for BoundaryWarning in
@@ -15,6 +20,9 @@ import numpy as np
 import pytest
 import threadpoolctl
 from hypothesis import HealthCheck, settings
+
+from marmix import BoundaryWarning
+from marmix.cli import main
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
 # Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.
@@ -80,6 +88,16 @@ def seeds(long):
             yield seed
 
     return by_time if long else range
+
+
+@pytest.fixture(scope="session")
+def demonstration(tmp_path_factory):
+    """The folder that ``marmix demo`` wrote, its figures drawn, and what it printed as JSON."""
+    folder, printed = tmp_path_factory.mktemp("demonstration") / "out", io.StringIO()
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundaryWarning)
+        assert main(["demo", "--out", str(folder), "--json"]) == 0
+    return SimpleNamespace(folder=folder, printed=json.loads(printed.getvalue()))
 
 
 @pytest.fixture(scope="module")

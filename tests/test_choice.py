@@ -160,7 +160,10 @@ def test_the_default_grid_grows_with_the_rows():
     few, many = default_candidates(2, 40, 5), default_candidates(2, 5000, 5)
     assert set(few) < set(many)
     assert any("4, full" in name for name in many)
-    assert "gini" in repr(default_candidates(3, 100, 2)["logistic, C=1, mechanism"])
+    assert all("logistic" in name for name in default_candidates(2, 5000, 5, kind="logistic"))
+    assert all("mixture" in name for name in default_candidates(2, 5000, 5, kind="mixture"))
+    assert not any("mixture" in name or "quadratic" in name for name in default_candidates(2, 5000, 5, categories=True))
+    assert len(default_candidates(2, 5000, 5, brief=True)) < len(few)
 
 
 @pytest.mark.long

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sklearn
 from model_files import members_of, saved
+from problems import PAPER
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -30,8 +31,8 @@ from marmix.container.format import Encoder, packed, read, write
 STORED = Path(__file__).parent / "data"
 
 MODELS = {
-    "full": MARGaussianMixture(link="logit"),
-    "tied, share": MARGaussianMixture(covariance_type="tied", mcar_share=True, shape=0.5),
+    "full": MARGaussianMixture(**PAPER),
+    "tied, share": MARGaussianMixture(link="aranda-ordaz", mcar_share=True, shape=0.5),
     "diag, several": MARGaussianMixture(covariance_type="diag", n_components={"yes": 2}, random_state=0),
     "spherical, ignored": MARGaussianMixture(covariance_type="spherical", link=None),
     "own start": MARGaussianMixture(
@@ -169,7 +170,7 @@ def test_feature_names_come_back(two, tmp_path):
 
 def test_a_fit_without_missing_labels_comes_back(two, tmp_path):
     with pytest.warns(UserWarning, match="Every row has a label"):
-        clf = MARGaussianMixture().fit(two.X, two.truth)
+        clf = MARGaussianMixture(link="aranda-ordaz").fit(two.X, two.truth)
     again = load(saved(clf, tmp_path))
     assert again.alpha_[0] == -np.inf
     assert np.isnan(again.shape_)

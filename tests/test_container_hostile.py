@@ -25,7 +25,7 @@ def files(two, tmp_path_factory):
     y[two.missing] = None
     grid = {"tied": MARGaussianMixture(covariance_type="tied", link="logit"), "b": MARLogisticRegression(link=None)}
     models = {
-        "mixture": MARGaussianMixture(link="logit").fit(two.X, y),
+        "mixture": MARGaussianMixture(covariance_type="full").fit(two.X, y),
         "pipeline": make_pipeline(StandardScaler(), MARLogisticRegression(link="logit")).fit(two.X, two.y),
         "choice": MARClassifierCV(estimators=grid, cv=3).fit(two.X, two.y),
     }
@@ -146,7 +146,7 @@ MIXTURE = {
     "no alpha": put(*MECHANISM, "alpha", []),
     "a negative shape": put(*MECHANISM, "shape", -1.0),
     "a share of one": put(*MECHANISM, "share", 1.0),
-    "another measure": put(*MECHANISM, "uncertainty", "entropy"),
+    "another measure": put(*MECHANISM, "uncertainty", "margin"),
     "a measure that does not exist": put(*FITTED, "_measure", "boredom"),
     "alpha without a mechanism": put(*MECHANISM, None),
     "columns that are not there": put(*FITTED, "_columns", [7]),

@@ -262,7 +262,7 @@ def test_a_model_fits_what_was_made():
     clf = MARGaussianMixture().fit(*make_mar_mixture(return_X_y=True, random_state=0))
     assert clf.classes_.tolist() == [0, 1]
     X, y = make_mar_mixture(20_000, return_X_y=True, random_state=0)
-    clf = MARGaussianMixture(link="logit").fit(X, y)
+    clf = MARGaussianMixture(uncertainty="margin").fit(X, y)
     np.testing.assert_allclose(clf.means_, [[-1, 0], [1, 0]], atol=0.06)
     assert clf.alpha_[1] == pytest.approx(-6.0, abs=0.6)
 

@@ -45,7 +45,7 @@ def test_directions_of_a_tied_fit_to_all_labels_are_those_of_lda(classes, simula
 
 def test_coordinates_have_unit_spread_within_the_classes_and_are_uncorrelated(simulate):
     data = simulate(300, classes=2, d=4)
-    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    fit = MARGaussianMixture(covariance_type="full").fit(data.X, data.y)
     found = shown(fit, data.X, data.y)
     within = np.einsum("k,kij->ij", fit.weights_, fit.covariances_)
     np.testing.assert_allclose(found.matrix @ within @ found.matrix.T, np.eye(2), atol=1e-9)
@@ -118,7 +118,7 @@ def test_every_component_has_an_ellipse_of_the_colour_of_its_class(simulate):
 def test_on_the_boundary_the_two_largest_posteriors_are_equal(kind, classes, simulate):
     data = simulate(300, classes=classes, distance=2.5)
     fit = {
-        "full": MARGaussianMixture(link="logit"),
+        "full": MARGaussianMixture(covariance_type="full"),
         "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
         "logistic": MARLogisticRegression(link="logit"),
         "quadratic": MARLogisticRegression(link="logit", degree=2),
@@ -133,7 +133,7 @@ def test_on_the_boundary_the_two_largest_posteriors_are_equal(kind, classes, sim
 
 def test_scores_on_the_grid_are_those_of_the_fit(simulate):
     data = simulate(250, classes=3, distance=2.5)
-    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    fit = MARGaussianMixture(covariance_type="full").fit(data.X, data.y)
     found = shown(fit, data.X, data.y)
     i, j = 17, 201
     at = np.array([found.grid[0][j], found.grid[1][i]])
@@ -143,7 +143,7 @@ def test_scores_on_the_grid_are_those_of_the_fit(simulate):
 
 def test_two_of_many_features_show_what_these_two_alone_say(simulate):
     data = simulate(300, classes=2, d=4)
-    fit = MARGaussianMixture(link="logit").fit(data.X, data.y)
+    fit = MARGaussianMixture(covariance_type="full").fit(data.X, data.y)
     found = shown(fit, data.X, data.y, features=["x2", 0])
     np.testing.assert_array_equal(found.points, data.X[:, [2, 0]])
     assert found.names == ["x2", "x0"]

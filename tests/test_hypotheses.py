@@ -17,11 +17,11 @@ pytestmark = [
 
 
 def gaussian(**params):
-    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit"} | params))
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "uncertainty": "margin"} | params))
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit"} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin"} | params))
 
 
 BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
@@ -93,7 +93,7 @@ def test_labels_of_any_kind_and_data_frames_give_the_same(two):
 
 @pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the data are not here")
 def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts():
-    inference = inference_of(MARGaussianMixture(link="logit", uncertainty="log-entropy"), *read(GASTRO, "label"))
+    inference = inference_of(gaussian(covariance_type="full", uncertainty="log-entropy"), *read(GASTRO, "label"))
     found = inference.test_informative(n_resamples=19, n_jobs=1, random_state=0)
     assert found.statistic == pytest.approx(13.4, abs=0.1)
     assert found.details["p_chi2"] == pytest.approx(chi2.sf(found.statistic, 1), rel=1e-9)

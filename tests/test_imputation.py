@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from problems import PAPER
 from scipy.special import expit
 from scipy.stats import t as student
 
@@ -137,8 +138,8 @@ def variety(simulate):
     bent = simulate(seed=6)
     Mixture, Logistic = MARGaussianMixture, MARLogisticRegression
     return {
-        "free shape": (Mixture(), bent.X, bent.y),
-        "shape at its limit": (Mixture(), two.X, two.y),
+        "free shape": (Mixture(**PAPER), bent.X, bent.y),
+        "shape at its limit": (Mixture(**PAPER), two.X, two.y),
         "names": (Mixture(link="logit"), frame, text),
         "covariates": (Mixture(link="logit", mechanism_features=["height"]), frame, text),
         "ignored": (Mixture(link=None), two.X, two.y),

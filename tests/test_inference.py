@@ -37,11 +37,11 @@ def drawn(n=400, classes=2, measure="margin", alpha=(1.0, -3.0), seed=0, df=np.i
 
 
 def gaussian(**params):
-    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit"} | params))
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "uncertainty": "margin"} | params))
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit"} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin"} | params))
 
 
 def by_name(inference, values="bse"):

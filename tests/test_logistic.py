@@ -148,10 +148,10 @@ def test_the_fit_beats_its_neighbours(classes):
 def test_weight_zero_ignores_the_mechanism_but_still_fits_it(estimator):
     X, _, y = simulated()
     without = estimator(link=None).fit(X, y)
-    zero = estimator(link="logit", mechanism_weight=0.0).fit(X, y)
+    zero = estimator(uncertainty="margin", mechanism_weight=0.0).fit(X, y)
     np.testing.assert_allclose(zero.predict_proba(X), without.predict_proba(X), atol=1e-9)
     log_proba = without.predict_log_proba(X)
-    profile = Mechanism.from_link("logit").profile(log_proba, y < 0)
+    profile = Mechanism.from_link("logit", uncertainty="margin").profile(log_proba, y < 0)
     np.testing.assert_allclose(zero.alpha_, profile.alpha, rtol=1e-4)
 
 
@@ -191,7 +191,7 @@ def test_covariates_of_the_mechanism_are_found_and_named_or_numbered():
     truth = Mechanism("margin", alpha=(-3.0, -2.0, 0.08))
     lost = rng.uniform(size=n) < truth.missing_proba(scores, covariates=X[:, [2]])
     y_partial = np.where(lost, -1, y)
-    clf = MARLogisticRegression(link="logit", mechanism_features=[2]).fit(X, y_partial)
+    clf = MARLogisticRegression(uncertainty="margin", mechanism_features=[2]).fit(X, y_partial)
     np.testing.assert_allclose(clf.alpha_, truth.alpha, atol=0.35)
     assert clf.alpha_[2] == pytest.approx(0.08, abs=0.01)
     q = clf.mechanism_.missing_proba(clf.predict_log_proba(X), covariates=X[:, [2]])
@@ -199,9 +199,9 @@ def test_covariates_of_the_mechanism_are_found_and_named_or_numbered():
     assert clf.missing_proba(X).mean() == pytest.approx(lost.mean(), abs=0.01)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "age"])
-    named = MARLogisticRegression(link="logit", mechanism_features=["age"]).fit(frame, y_partial)
+    named = MARLogisticRegression(uncertainty="margin", mechanism_features=["age"]).fit(frame, y_partial)
     np.testing.assert_allclose(named.alpha_, clf.alpha_, rtol=1e-9)
-    mixture = MARGaussianMixture(covariance_type="tied", link="logit", mechanism_features=["age"]).fit(frame, y_partial)
+    mixture = MARGaussianMixture(uncertainty="margin", mechanism_features=["age"]).fit(frame, y_partial)
     assert mixture.alpha_[2] == pytest.approx(0.08, abs=0.01)
 
 

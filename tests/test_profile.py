@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2, norm
-from test_oracles import PAPER, SHARED, read
+from test_oracles import SHARED, SIMULATED, read
 
 from marmix import MARGaussianMixture, MARLogisticRegression
 
@@ -22,11 +22,13 @@ CLOSE = 0.01  # of the log-likelihood: a quarter of a percent of the root
 
 
 def gaussian(**params):
-    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "tol": 1e-11} | params))
+    return MARGaussianMixture(
+        **({"covariance_type": "tied", "link": "logit", "uncertainty": "margin", "tol": 1e-11} | params)
+    )
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "tol": 1e-11} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin", "tol": 1e-11} | params))
 
 
 def more(*seeds):
@@ -184,7 +186,7 @@ def test_zero_is_a_credible_slope_exactly_where_the_likelihood_ratio_says_so(sim
 
 @pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the oracles' data are not here")
 def test_where_the_supremum_is_at_shape_zero_the_interval_starts_there_and_says_so():
-    X, y = read(PAPER, "label")
+    X, y = read(SIMULATED, "label")
     fit = gaussian(covariance_type="full", link="aranda-ordaz").fit(X, y)
     found = fit.inference(X, y).profile("shape")
     assert found.estimate == pytest.approx(0.0, abs=1e-6)

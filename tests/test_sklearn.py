@@ -237,12 +237,12 @@ def test_uncertainty_is_a_parameter_to_scikit_learn_and_a_method_to_users(two):
 
 
 def test_text_and_html_show_the_parameter_and_not_the_method(two):
-    fitted = MARGaussianMixture(uncertainty="entropy", link="logit").fit(two.X, two.y)
-    assert repr(fitted) == "MARGaussianMixture(link='logit', uncertainty='entropy')"
-    assert repr(MARGaussianMixture(uncertainty="margin")) == "MARGaussianMixture()"
+    fitted = MARGaussianMixture(uncertainty="gini", link="cloglog").fit(two.X, two.y)
+    assert repr(fitted) == "MARGaussianMixture(link='cloglog', uncertainty='gini')"
+    assert repr(MARGaussianMixture(uncertainty="entropy")) == "MARGaussianMixture()"
     html = fitted._repr_html_()
     assert "MARGaussianMixture" in html
-    assert "uncertainty=&#x27;entropy&#x27;" in html
+    assert "uncertainty=&#x27;gini&#x27;" in html
     assert "bound method" not in html
 
 

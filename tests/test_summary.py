@@ -25,7 +25,7 @@ def column(table, name):
 
 @pytest.fixture(scope="module")
 def clf(two):
-    return MARGaussianMixture(link="logit").fit(two.X, two.y)
+    return MARGaussianMixture(covariance_type="full").fit(two.X, two.y)
 
 
 def test_it_says_how_many_rows_had_a_label(clf, two):
@@ -120,7 +120,7 @@ def test_names_that_begin_alike_have_a_row_each(two):
 
 
 def test_components_of_a_class_are_numbered(two):
-    clf = MARGaussianMixture(link=None, n_components={1: 2}, random_state=0).fit(two.X, two.y)
+    clf = MARGaussianMixture(link=None, covariance_type="full", n_components={1: 2}, random_state=0).fit(two.X, two.y)
     assert clf.summary().columns == ["0 #1", "1 #1", "1 #2"]
     assert facts_of(clf)["model"] == "Gaussian mixture, full covariance, 3 Gaussians for 2 classes"
 
@@ -192,7 +192,7 @@ def test_text_display_and_pipelines_are_as_scikit_learn_wants_them(clf, two):
     pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link=None)).fit(two.X, two.y)
     assert "MARLogisticRegression" in pipeline._repr_html_()
     assert "marmix-summary" not in pipeline._repr_html_()
-    assert repr(clf) == "MARGaussianMixture(link='logit')"
+    assert repr(clf) == "MARGaussianMixture(covariance_type='full')"
 
 
 def test_a_fit_that_failed_half_way_still_has_a_diagram(two):

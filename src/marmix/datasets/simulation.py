@@ -107,7 +107,7 @@ def make_mar_mixture(
     >>> data = make_mar_mixture(1000, random_state=0)
     >>> int((data.target == -1).sum()), round(data.mechanism.alpha[0], 2)
     (704, 4.99)
-    >>> clf = MARGaussianMixture(link="logit").fit(data.data, data.target)
+    >>> clf = MARGaussianMixture(uncertainty="margin").fit(data.data, data.target)
     >>> print(clf.alpha_.round(1))
     [ 5.3 -6.2]
     """

@@ -1,7 +1,7 @@
 """The demonstration: labels of real rows hidden, hard cases first, and what is won back on rows held out."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ HARD = 1 / 3  # the hardest third of the training rows is called hard
 LABELLED, ALL_LABELS = "logistic, labelled rows", "logistic, every label"
 LOGISTIC, MECHANISM, IGNORED = "logistic, mechanism", "mixture, mechanism", "mixture, mechanism ignored"
 FULL = "mixture, mechanism, full"  # the paper's model: shown although, and because, it has too many parameters here
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
 MODELS = (ALL_LABELS, LABELLED, LOGISTIC, MECHANISM, IGNORED, FULL)
 METRICS = ("log-loss", "Brier", "accuracy", "AUC")
 SMALLER_IS_BETTER = ("log-loss", "Brier")
@@ -89,11 +90,11 @@ def split(data: Data, seed: int) -> Split:
     return Split(data.X[train], np.where(hidden, -1, y), y, hard, data.X[held], data.y[held])
 
 
-def fit_mixture(part: Split, link: str | None, covariance: str = COVARIANCE) -> MARGaussianMixture:
+def fit_mixture(part: Split, **settings: Any) -> MARGaussianMixture:
     """The mixture on all training rows, labelled or not; `notes_` says in words what a warning would."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
-        return MARGaussianMixture(covariance_type=covariance, link=link).fit(part.X, part.y)
+        return MARGaussianMixture(**{"covariance_type": COVARIANCE, **settings}).fit(part.X, part.y)
 
 
 def fit_logistic(part: Split) -> Pipeline:
@@ -104,9 +105,9 @@ def fit_logistic(part: Split) -> Pipeline:
 
 
 def missing_at(fit: MARGaussianMixture) -> Array:
-    """The fitted probability of a missing label where the margin is 0 and where it is 1."""
+    """The fitted probability of a missing label at a toss-up between the classes, and where the class is certain."""
     assert fit.mechanism_ is not None
-    return fit.mechanism_.missing_proba_of(np.array([[0.0, 1.0]]))
+    return fit.mechanism_.missing_proba(np.array([[0.0, 0.0], [0.0, -700.0]]))
 
 
 def scores(part: Split) -> Array:
@@ -116,9 +117,9 @@ def scores(part: Split) -> Array:
         ALL_LABELS: make_pipeline(StandardScaler(), LogisticRegression()).fit(part.X, part.y_true),
         LABELLED: make_pipeline(StandardScaler(), LogisticRegression()).fit(part.X[known], part.y[known]),
         LOGISTIC: fit_logistic(part),
-        MECHANISM: fit_mixture(part, "aranda-ordaz"),
-        IGNORED: fit_mixture(part, None),
-        FULL: fit_mixture(part, "aranda-ordaz", "full"),
+        MECHANISM: fit_mixture(part),
+        IGNORED: fit_mixture(part, link=None),
+        FULL: fit_mixture(part, **PAPER),
     }
     table = np.empty((len(MODELS), len(METRICS)))
     for row, name in zip(table, MODELS, strict=True):
@@ -155,7 +156,7 @@ def verdict(table: Array, model: str, other: str) -> str:
 def one_fit(part: Split) -> list[str]:
     """What was hidden in one split, and what the fit with the mechanism found."""
     missing = part.y < 0
-    fit = fit_mixture(part, "aranda-ordaz")
+    fit = fit_mixture(part)
     right = float(np.mean(fit.transduction_[missing] == part.y_true[missing]))
     lines = [f"One split: {missing.sum()} of {len(missing)} training labels hidden."]
     for name, rows in (("hard", part.hard), ("easy", ~part.hard)):

@@ -89,7 +89,7 @@ class Estimates:
     @property
     def tvalues(self) -> Any:
         """Estimates over their standard errors."""
-        return self._series(self._fitted.values / self._errors)
+        return self._series(self._ratios)
 
     @property
     def pvalues(self) -> Any:
@@ -124,7 +124,7 @@ class Estimates:
     def summary(self, alpha: float = 0.05) -> Table:
         """A table of the parameters: print it, or see its `as_text`, `as_html` and `frame`."""
         fitted, limits = self._fitted, np.asarray(self.conf_int(alpha))
-        z = np.where(np.isnan(self._pvalues), np.nan, fitted.values / self._errors)
+        z = np.where(np.isnan(self._pvalues), np.nan, self._ratios)
         rows = [
             [value, error, ratio, p_text(p), low, high]
             for value, error, ratio, p, (low, high) in zip(
@@ -176,9 +176,13 @@ class Estimates:
         return np.sqrt(np.diag(self._cov))
 
     @property
+    def _ratios(self) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # a class of one point has a mean without error
+            return self._fitted.values / self._errors
+
+    @property
     def _pvalues(self) -> Array:
-        with np.errstate(invalid="ignore"):
-            p = 2.0 * norm.sf(np.abs(self._fitted.values / self._errors))
+        p = 2.0 * norm.sf(np.abs(self._ratios))
         return np.where([kind in TESTABLE for kind in self._fitted.parameters.kinds], p, np.nan)
 
     def _series(self, values: Array) -> Any:
@@ -224,7 +228,8 @@ class Estimates:
     def _disagreement(self) -> Any:
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.sqrt(np.diag(self._covariance("sandwich")) / np.diag(self._covariance("observed")))
-        apart = np.exp(np.abs(np.log(ratio)))
+            apart = np.exp(np.abs(np.log(ratio)))
+        apart[np.isinf(apart)] = np.nan  # no error at all
         if np.nanmax(apart, initial=1.0) > 1.0 + max(_DISAGREE, _NOISE / np.sqrt(self.nobs)):
             worst = int(np.nanargmax(apart))
             yield (

@@ -113,6 +113,8 @@ class Fitted:
         """
         covariance, blind = self.information.covariance(kind)
         out = derivatives @ covariance @ derivatives.T
+        if kind == "sandwich":  # a variance that only rounding makes negative
+            np.fill_diagonal(out, np.maximum(np.diag(out), 0.0))
         if blind.shape[1]:
             size = np.linalg.norm(derivatives, axis=1) + 1e-300
             direction = blind / np.linalg.norm(blind, axis=0)
