@@ -10,6 +10,7 @@ from marmix.scores.covariance import WideFull, structure
 from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
 
 FLOOR = 1e-6
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper
 
 
 class Problem:
