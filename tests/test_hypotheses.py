@@ -94,14 +94,14 @@ def test_labels_of_any_kind_and_data_frames_give_the_same(two):
 @pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the data are not here")
 def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts():
     inference = inference_of(gaussian(covariance_type="full", uncertainty="log-entropy"), *read(GASTRO, "label"))
-    result = inference.test_informative(n_resamples=19, n_jobs=1, random_state=0)
-    assert result.statistic == pytest.approx(13.4, abs=0.1)
-    assert result.details["p_chi2"] == pytest.approx(chi2.sf(result.statistic, 1), rel=1e-9)
-    assert "bootstrap, 19 samples" in result.reference
-    assert all(words in result.sentence for words in ("31 parameters", "76 rows", "bootstrap p-value"))
-    assert result.p_value == (1 + np.sum(result.details["simulated"] >= result.statistic)) / 20
+    found = inference.test_informative(n_resamples=19, n_jobs=1, random_state=0)
+    assert found.statistic == pytest.approx(13.4, abs=0.1)
+    assert found.details["p_chi2"] == pytest.approx(chi2.sf(found.statistic, 1), rel=1e-9)
+    assert "bootstrap, 19 samples" in found.reference
+    assert all(words in found.sentence for words in ("31 parameters", "76 rows", "bootstrap p-value"))
+    assert found.p_value == (1 + np.sum(found.details["simulated"] >= found.statistic)) / 20
     rough = inference.test_informative(bootstrap=False)
-    assert (rough.statistic, rough.reference) == (result.statistic, "chi-square(1)")
+    assert (rough.statistic, rough.reference) == (found.statistic, "chi-square(1)")
     assert "31 parameters" in rough.sentence
 
 
