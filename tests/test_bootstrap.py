@@ -109,11 +109,11 @@ def test_a_resample_is_the_fit_to_the_drawn_rows(two):
 
 @pytest.mark.parametrize("statistic", [None, lambda clf: clf.means_[0]])
 def test_the_estimates_do_not_depend_on_the_number_of_jobs(mixture, statistic):
-    one = bootstrap(mixture, 4, statistic=statistic, random_state=1)
-    two = bootstrap(mixture, 4, statistic=statistic, random_state=1, n_jobs=2)
-    np.testing.assert_array_equal(one.estimates, two.estimates)
-    other = bootstrap(mixture, 4, statistic=statistic, random_state=2)
-    assert not np.isclose(one.estimates, other.estimates).any()
+    first = bootstrap(mixture, 4, statistic=statistic, random_state=1)
+    second = bootstrap(mixture, 4, statistic=statistic, random_state=1, n_jobs=2)
+    np.testing.assert_array_equal(first.estimates, second.estimates)
+    third = bootstrap(mixture, 4, statistic=statistic, random_state=2)
+    assert not np.isclose(first.estimates, third.estimates).any()
 
 
 def test_generators_repeat_and_move_on(mixture):
@@ -143,36 +143,36 @@ def test_weights_count_rows(mixture):
 
 def test_coefficients_of_the_classes_sum_to_zero_in_every_resample(simulate):
     data = simulate(classes=3, distance=3.0)
-    found = bootstrap(fitted_of(MARLogisticRegression(link="logit"), data.X, data.y), 4, random_state=0)
+    result = bootstrap(fitted_of(MARLogisticRegression(link="logit"), data.X, data.y), 4, random_state=0)
     for term in ("const", "x0", "x1"):
-        own = [i for i, name in enumerate(found.names) if name.startswith(f"{term}[")]
-        np.testing.assert_allclose(found.estimates[:, own].sum(axis=1), 0.0, atol=1e-8)
+        columns = [i for i, name in enumerate(result.names) if name.startswith(f"{term}[")]
+        np.testing.assert_allclose(result.estimates[:, columns].sum(axis=1), 0.0, atol=1e-8)
 
 
 # The statistic.
 
 
 def test_a_statistic_of_the_parameters_is_their_bootstrap(mixture):
-    whole = bootstrap(mixture, 6, random_state=0)
+    all_parameters = bootstrap(mixture, 6, random_state=0)
     means = bootstrap(mixture, 6, statistic=lambda clf: clf.means_, random_state=0)
     assert means.names == ["statistic[0, 0]", "statistic[0, 1]", "statistic[1, 0]", "statistic[1, 1]"]
-    np.testing.assert_array_equal(means.estimates, whole.estimates[:, 2:6])
-    np.testing.assert_allclose(means.params, whole.params[2:6], rtol=1e-12)
+    np.testing.assert_array_equal(means.estimates, all_parameters.estimates[:, 2:6])
+    np.testing.assert_allclose(means.params, all_parameters.params[2:6], rtol=1e-12)
     assert bootstrap(mixture, 2, statistic=lambda clf: clf.loglik_).names == ["statistic"]
 
 
 def test_a_statistic_sees_the_names_of_classes_and_features(simulate):
     clf, X, y = variety(simulate)["names"]
     fitted = fitted_of(clf, X, y)
-    seen = []
+    calls = []
 
-    def statistic(other):
-        seen.append((list(other.classes_), list(other.component_classes_), set(other.transduction_)))
-        assert (other.transduction_[y.notna()] == y[y.notna()]).all()
-        return other.predict_proba(X[:5])[:, 1]  # sklearn warns, and the tests fail, if features lost their names
+    def statistic(estimator):
+        calls.append((list(estimator.classes_), list(estimator.component_classes_), set(estimator.transduction_)))
+        assert (estimator.transduction_[y.notna()] == y[y.notna()]).all()
+        return estimator.predict_proba(X[:5])[:, 1]  # sklearn warns, and the tests fail, if features lost their names
 
     answer = bootstrap(fitted, 3, statistic=statistic, random_state=0)
-    assert seen == [(["ash", "birch", "oak"], ["ash", "birch", "oak"], {"ash", "birch", "oak"})] * 4
+    assert calls == [(["ash", "birch", "oak"], ["ash", "birch", "oak"], {"ash", "birch", "oak"})] * 4
     np.testing.assert_allclose(answer.params, clf.predict_proba(X[:5])[:, 1], rtol=1e-12)
 
 
@@ -201,12 +201,12 @@ def test_resamples_without_a_label_of_a_class_are_counted(two):
     y[np.flatnonzero(y == 1)[2:]] = -1
     few = np.flatnonzero(y == 1)
     fitted = fitted_of(MARGaussianMixture(covariance_type="tied", link=None), two.X, y)
-    lost = 0
+    missing = 0
     for seed in seed_sequence(0).spawn(60):
-        lost += not np.isin(few, np.random.default_rng(seed).integers(len(y), size=len(y))).any()
+        missing += not np.isin(few, np.random.default_rng(seed).integers(len(y), size=len(y))).any()
     with pytest.warns(UserWarning, match="label more rows of the rarest class"):
         answer = bootstrap(fitted, 60, random_state=0)
-    assert 0 < lost == answer.failures[NO_LABEL]
+    assert 0 < missing == answer.failures[NO_LABEL]
     assert answer.n_failed + len(answer.estimates) == 60
     text = answer.summary().as_text()
     assert f"60, of which {answer.n_failed} failed" in text
@@ -241,9 +241,9 @@ def test_bad_options_are_named(mixture, options, message):
 
 def test_progress_is_ten_lines_of_stderr_if_asked_for(mixture, capsys):
     bootstrap(mixture, 20, random_state=0, verbose=1)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.splitlines() == [f"bootstrap: {i} of 20 resamples, 0 failed" for i in range(2, 21, 2)]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [f"bootstrap: {i} of 20 resamples, 0 failed" for i in range(2, 21, 2)]
     bootstrap(mixture, 2, random_state=0)
     assert capsys.readouterr() == ("", "")
 
@@ -266,15 +266,15 @@ def test_aligning_undoes_a_permutation_within_classes(covariance_type):
     X, y = two_humps()
     clf = MARGaussianMixture(covariance_type=covariance_type, link="logit", n_components=2, random_state=0)
     fitted = fitted_of(clf, X, y)
-    order, other = np.array([1, 0, 3, 2]), copy(fitted.estimator)
-    log_pi, mu, chol = other.model_.theta
+    order, permuted = np.array([1, 0, 3, 2]), copy(fitted.estimator)
+    log_pi, mu, chol = permuted.model_.theta
     theta = Gaussians(log_pi[order], mu[order], chol if covariance_type == "tied" else chol[order])
-    other.model_ = replace(other.model_, theta=theta)
-    assert not np.allclose(values_of(fitted, other), fitted.values)
-    proba = other.predict_proba(X)
-    align(fitted.estimator, other)
-    np.testing.assert_array_equal(values_of(fitted, other), values_of(fitted, fitted.estimator))
-    np.testing.assert_allclose(other.predict_proba(X), proba, rtol=1e-12)
+    permuted.model_ = replace(permuted.model_, theta=theta)
+    assert not np.allclose(values_of(fitted, permuted), fitted.values)
+    proba = permuted.predict_proba(X)
+    align(fitted.estimator, permuted)
+    np.testing.assert_array_equal(values_of(fitted, permuted), values_of(fitted, fitted.estimator))
+    np.testing.assert_allclose(permuted.predict_proba(X), proba, rtol=1e-12)
 
 
 def test_components_that_differ_only_in_spread_are_told_apart():
@@ -284,13 +284,13 @@ def test_components_that_differ_only_in_spread_are_told_apart():
     X = rng.normal(size=(600, 2)) * np.where(wide, 3.0, 0.5)[:, None] + 12.0 * truth[:, None]
     clf = MARGaussianMixture(covariance_type="spherical", link=None, n_components=2, random_state=0)
     fitted = fitted_of(clf, X, truth)
-    first, other = fitted.estimator, copy(fitted.estimator)
+    first, swapped = fitted.estimator, copy(fitted.estimator)
     theta = first.model_.theta
     mu = np.vstack([np.tile(theta.mu[:2].mean(axis=0), (2, 1)), theta.mu[2:]])
     first.model_ = replace(first.model_, theta=Gaussians(theta.log_pi, mu, theta.chol))
-    other.model_ = replace(first.model_, theta=Gaussians(np.full(4, np.log(0.25)), mu, theta.chol[[1, 0, 2, 3]]))
-    align(first, other)
-    np.testing.assert_array_equal(other.covariances_, first.covariances_)
+    swapped.model_ = replace(first.model_, theta=Gaussians(np.full(4, np.log(0.25)), mu, theta.chol[[1, 0, 2, 3]]))
+    align(first, swapped)
+    np.testing.assert_array_equal(swapped.covariances_, first.covariances_)
 
 
 def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch):
@@ -364,12 +364,12 @@ def test_simulated_rows_of_a_mixture_have_its_moments(three, covariance_type):
     clf = MARGaussianMixture(covariance_type=covariance_type, link="logit").fit(three.X, three.y)
     X, z = simulate(clf, np.zeros((n, 2)), np.random.default_rng(0), missing=0.0)
     for k, (weight, mean) in enumerate(zip(clf.weights_, clf.means_, strict=True)):
-        own = X[z == k]
+        members = X[z == k]
         covariance = clf.covariances_ if covariance_type == "tied" else clf.covariances_[k]
         covariance = covariance if covariance_type in ("full", "tied") else np.eye(2) * covariance
-        assert abs(len(own) / n - weight) < 5 * np.sqrt(weight / n)
-        np.testing.assert_allclose(own.mean(axis=0), mean, atol=5 * np.sqrt(covariance.max() / len(own)))
-        np.testing.assert_allclose(np.cov(own.T), covariance, atol=5 * covariance.max() * np.sqrt(2 / len(own)))
+        assert abs(len(members) / n - weight) < 5 * np.sqrt(weight / n)
+        np.testing.assert_allclose(members.mean(axis=0), mean, atol=5 * np.sqrt(covariance.max() / len(members)))
+        np.testing.assert_allclose(np.cov(members.T), covariance, atol=5 * covariance.max() * np.sqrt(2 / len(members)))
     X, z = simulate(clf, np.zeros((n, 2)), np.random.default_rng(1))
     assert abs(np.mean(z < 0) - clf.missing_proba(X).mean()) < 5 * 0.5 / np.sqrt(n)
 

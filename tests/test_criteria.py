@@ -40,10 +40,10 @@ def hand_loglik(fit, X, y, weight=None):
         parts = [w * multivariate_normal(m, c).pdf(X) for w, m, c in zip(fit.weights_, fit.means_, cov, strict=True)]
         density = np.array([np.sum([p for p, k in zip(parts, fit.component_classes_, strict=True) if k == name], axis=0)
                             for name in fit.classes_])  # fmt: skip
-        known, unknown = np.log(density), np.log(density.sum(axis=0))
+        labelled, unlabelled = np.log(density), np.log(density.sum(axis=0))
     else:
-        known, unknown = fit.predict_log_proba(X).T, np.zeros(len(X))
-    rows = np.where(y == -1, unknown, np.take_along_axis(known, np.maximum(y, 0)[None], axis=0)[0])
+        labelled, unlabelled = fit.predict_log_proba(X).T, np.zeros(len(X))
+    rows = np.where(y == -1, unlabelled, np.take_along_axis(labelled, np.maximum(y, 0)[None], axis=0)[0])
     if fit.link is not None:
         q = fit.missing_proba(X)
         rows = rows + np.log(np.where(y == -1, q, 1.0 - q))
@@ -61,20 +61,20 @@ def test_parameters_of_a_mixture_are_counted_as_by_hand(simulate, kind, counts, 
     components = sum(counts.values()) + classes - len(counts) if isinstance(counts, dict) else counts * classes
     fit = gaussian(covariance_type=kind, n_components=counts, max_iter=5, random_state=0).fit(X, y)
     a_matrix = {"full": 6, "tied": 6, "diag": 3, "spherical": 1}[kind]
-    own = components - 1 + 3 * components + a_matrix * (1 if kind == "tied" else components)
-    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(own + 2, abs=1e-6)
-    assert (fit.bic() + 2 * fit.loglik_) / np.log(400) == pytest.approx(own + 2, abs=1e-6)
+    count = components - 1 + 3 * components + a_matrix * (1 if kind == "tied" else components)
+    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(count + 2, abs=1e-6)
+    assert (fit.bic() + 2 * fit.loglik_) / np.log(400) == pytest.approx(count + 2, abs=1e-6)
 
 
-@pytest.mark.parametrize(("classes", "degree", "own"), [(2, 1, 4), (3, 1, 8), (2, 2, 10), (3, 2, 20)])
-def test_coefficients_are_counted_once_for_each_class_but_one(simulate, classes, degree, own):
+@pytest.mark.parametrize(("classes", "degree", "count"), [(2, 1, 4), (3, 1, 8), (2, 2, 10), (3, 2, 20)])
+def test_coefficients_are_counted_once_for_each_class_but_one(simulate, classes, degree, count):
     X, y, _ = simulate(400, classes, d=3, distance=3.0)
     fit = logistic(degree=degree, max_iter=5).fit(X, y)
-    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(own + 2, abs=1e-6)
+    assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(count + 2, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("params", "own"),
+    ("params", "count"),
     [
         ({"link": None}, 0),
         ({"link": "cloglog"}, 2),
@@ -85,10 +85,10 @@ def test_coefficients_are_counted_once_for_each_class_but_one(simulate, classes,
         ({"link": "aranda-ordaz", "mcar_share": True, "mechanism_features": [0, 1]}, 6),
     ],
 )
-def test_the_mechanism_counts_its_free_parameters(two, params, own):
+def test_the_mechanism_counts_its_free_parameters(two, params, count):
     for estimator, rest in ((gaussian(**params), 8), (logistic(**params), 3)):
         fit = estimator.fit(two.X, two.y)
-        assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(rest + own, abs=1e-6)
+        assert (fit.aic() + 2 * fit.loglik_) / 2 == pytest.approx(rest + count, abs=1e-6)
 
 
 # Values.
@@ -127,9 +127,9 @@ def test_criteria_of_the_fit_and_of_new_rows_are_those_by_hand(simulate, estimat
 
 def test_of_labelled_rows_they_are_those_of_statsmodels(two):
     fit = logistic().fit(two.X, two.truth)
-    other = sm.Logit(two.truth, sm.add_constant(two.X)).fit(disp=0)
-    assert fit.aic() == pytest.approx(other.aic, rel=1e-9)
-    assert fit.bic() == fit.icl() == pytest.approx(other.bic, rel=1e-9)
+    reference = sm.Logit(two.truth, sm.add_constant(two.X)).fit(disp=0)
+    assert fit.aic() == pytest.approx(reference.aic, rel=1e-9)
+    assert fit.bic() == fit.icl() == pytest.approx(reference.bic, rel=1e-9)
 
 
 @pytest.mark.parametrize("estimator", [gaussian(), logistic()])
@@ -222,8 +222,8 @@ def changed(X, y, how):
         X, y = X[:-1], y[:-1]
     elif how == "a column shuffled within classes":
         for k in (-1, 0, 1):
-            own = np.flatnonzero(y == k)
-            X[own, 1] = X[rng.permutation(own), 1]
+            members = np.flatnonzero(y == k)
+            X[members, 1] = X[rng.permutation(members), 1]
     return X, y
 
 
@@ -238,9 +238,9 @@ def test_fits_of_other_rows_are_refused_in_any_unit(two, how, unit):
     order = np.random.default_rng(0).permutation(len(y))
     first = gaussian().fit(X, y)
     compare(first, gaussian().fit(X[order], y[order]))
-    other, labels = changed(X / unit, y, how)
+    changed_X, labels = changed(X / unit, y, how)
     with pytest.raises(ValueError, match="different rows, features or labels"):
-        compare(first, gaussian().fit(unit * other, labels))
+        compare(first, gaussian().fit(unit * changed_X, labels))
 
 
 def test_other_classes_and_weights_are_refused(two):
@@ -286,8 +286,8 @@ def test_an_ignored_mechanism_is_refused_or_completed_by_a_constant_rate(two, we
         with pytest.raises(ValueError, match="ignored='mcar'"):
             compare(*fits)
         table = compare(*fits, names=["1", "2"], ignored="mcar").frame()
-    lost, total = weight[two.missing].sum(), weight.sum()
-    loglik = ignoring.loglik_ + lost * np.log(lost / total) + (total - lost) * np.log(1 - lost / total)
+    missing, total = weight[two.missing].sum(), weight.sum()
+    loglik = ignoring.loglik_ + missing * np.log(missing / total) + (total - missing) * np.log(1 - missing / total)
     assert table.loc["1", "log-likelihood"] == pytest.approx(loglik, rel=1e-10)
     assert table.loc["1", "parameters"] == 9
     assert table.loc["1", "BIC"] == pytest.approx(9 * np.log(total) - 2 * loglik, rel=1e-10)

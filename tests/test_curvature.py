@@ -129,13 +129,13 @@ def check(objective, theta, mechanism, rtol=1e-7):
     origin, steps = np.zeros(coordinates.size), steps_of(coordinates)
     gradient = equations(coordinates, objective, origin)
     assert np.abs(gradient).max() > 1e-2  # no maximum: what the curved coordinates add is not zero
-    found = pulled(coordinates, origin, sums.gradient)
-    np.testing.assert_allclose(found, gradient, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
+    result = pulled(coordinates, origin, sums.gradient)
+    np.testing.assert_allclose(result, gradient, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
     pull = coordinates.pull(len(sums.gradient))
     bend = differences(lambda vector: pulled(coordinates, vector, sums.gradient), coordinates.size, steps)
     numeric = differences(lambda vector: equations(coordinates, objective, vector), coordinates.size, steps)
-    found = pull @ sums.hessian @ pull.T + bend
-    np.testing.assert_allclose(found, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
+    result = pull @ sums.hessian @ pull.T + bend
+    np.testing.assert_allclose(result, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
 
 
 # The pieces: the link and the measures.
@@ -144,14 +144,14 @@ def check(objective, theta, mechanism, rtol=1e-7):
 @pytest.mark.parametrize("shape", [0.0, 1e-6, 1e-3, 0.0099, 0.0101, 0.05, 0.3, 1.0, 7.0, 100.0])
 def test_curvature_of_the_link_agrees_with_fifty_digits(shape):
     eta = np.linspace(-30.0, 30.0, 121)
-    found = hazard_curvature(eta, shape, hazard(eta, shape, True))
+    result = hazard_curvature(eta, shape, hazard(eta, shape, True))
     with mp.workdps(120):
         a = mp.mpf(shape)
         for i, value in enumerate(eta.tolist()):
             e = mp.exp(mp.mpf(value))
             slope, n = e / (1 + a * e), mp.log(1 + a * e)
             by_shape = 2 * n / a**3 - 2 * slope / a**2 - slope**2 / a if a else 2 * e**3 / 3
-            for entry, truth in zip(found, (slope / (1 + a * e), -(slope**2), by_shape), strict=True):
+            for entry, truth in zip(result, (slope / (1 + a * e), -(slope**2), by_shape), strict=True):
                 assert abs(mp.mpf(float(entry[i])) - truth) <= 1e-12 * abs(truth)
 
 
@@ -175,8 +175,8 @@ def exact_curvature(name, scores):
 @pytest.mark.parametrize("name", ["entropy", "gini", "log-entropy"])
 def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
     scores = 2.0 * np.random.default_rng(0).normal(size=(classes, 200))
-    found, truth = measure_curvature(name, posterior(scores)), exact_curvature(name, scores)
-    np.testing.assert_allclose(found, truth, atol=1e-9)
+    result, truth = measure_curvature(name, posterior(scores)), exact_curvature(name, scores)
+    np.testing.assert_allclose(result, truth, atol=1e-9)
     if name == "gini":
         np.testing.assert_allclose(measure_curvature(gini_and_slopes_of, posterior(scores)), truth, atol=1e-9)
         np.testing.assert_allclose(measure_curvature(gini_of, posterior(scores)), truth, atol=5e-6)
@@ -186,12 +186,12 @@ def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
 def test_curvature_of_a_measure_of_two_classes_is_its_closed_form(name):
     scores = 3.0 * np.random.default_rng(0).normal(size=(2, 200))
     t = np.tanh(0.5 * (scores[0] - scores[1]))
-    one = {
+    second = {
         "margin": 0.5 * (1 - t**2) * (1 - 3 * t**2),
         "discriminant": np.full(200, 2.0),
         "signed-margin": 0.5 * t * (1 - t**2),
     }[name]
-    truth = np.array([[one, -one], [-one, one]])
+    truth = np.array([[second, -second], [-second, second]])
     np.testing.assert_allclose(measure_curvature(name, posterior(scores)), truth, atol=1e-9)
 
 
@@ -211,18 +211,18 @@ def test_curvature_of_a_kinked_measure_is_right_where_no_kink_is_near(name):
 @pytest.mark.parametrize("name", ANY_NUMBER)
 def test_curvature_of_a_measure_is_symmetric_and_sums_to_zero_over_the_classes(name, classes, spread):
     p = posterior(spread * np.random.default_rng(1).normal(size=(classes, 50)))
-    found = measure_curvature(name, p)
-    assert np.isfinite(found).all()
-    np.testing.assert_array_equal(found, np.swapaxes(found, 0, 1))
-    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-8)
+    result = measure_curvature(name, p)
+    assert np.isfinite(result).all()
+    np.testing.assert_array_equal(result, np.swapaxes(result, 0, 1))
+    np.testing.assert_allclose(result.sum(axis=0), 0.0, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", ANY_NUMBER)
 def test_permuting_the_classes_permutes_the_curvature_of_a_measure(name):
     scores = np.random.default_rng(1).normal(size=(3, 300))
     order = [2, 0, 1]
-    found, permuted = (measure_curvature(name, posterior(s)) for s in (scores, scores[order]))
-    np.testing.assert_allclose(permuted, found[np.ix_(order, order)], atol=1e-8)
+    result, permuted = (measure_curvature(name, posterior(s)) for s in (scores, scores[order]))
+    np.testing.assert_allclose(permuted, result[np.ix_(order, order)], atol=1e-8)
 
 
 # Gradient and Hessian against differences of the equations that a fit solves.
@@ -273,9 +273,9 @@ def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
     coordinates = Coordinates(objective, theta, mechanism)
     sums = curvature(objective, theta, mechanism)
     pull = coordinates.pull(len(sums.gradient))
-    found = pull @ sums.hessian @ pull.T + coordinates.bend(sums.gradient)
+    result = pull @ sums.hessian @ pull.T + coordinates.bend(sums.gradient)
     numeric = differences(lambda vector: equations(coordinates, objective, vector), coordinates.size, 0.02)
-    np.testing.assert_allclose(found, numeric, atol=0.01 * np.abs(numeric).max(), rtol=0.0)
+    np.testing.assert_allclose(result, numeric, atol=0.01 * np.abs(numeric).max(), rtol=0.0)
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -315,11 +315,11 @@ def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(cas
     coordinates = Coordinates(objective, theta, mechanism)
     origin, n = np.zeros(coordinates.size), len(weight)
     scores = np.array([equations(coordinates, objective_with(objective, slice(j, j + 1)), origin) for j in range(n)])
-    found = curvature(objective_with(objective, weight=weight), theta, mechanism)
-    pull = coordinates.pull(len(found.gradient))
+    result = curvature(objective_with(objective, weight=weight), theta, mechanism)
+    pull = coordinates.pull(len(result.gradient))
     expected = (scores.T * weight) @ scores
-    np.testing.assert_allclose(pull @ found.outer @ pull.T, expected, atol=1e-10 * np.abs(expected).max())
-    np.testing.assert_allclose(pull @ found.gradient, scores.T @ weight, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(pull @ result.outer @ pull.T, expected, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(pull @ result.gradient, scores.T @ weight, atol=1e-10 * np.abs(expected).max())
 
 
 def outcomes(objective, theta, mechanism, rate=0.0):
@@ -340,17 +340,17 @@ def outcomes(objective, theta, mechanism, rate=0.0):
 def test_expected_outer_is_the_mean_over_all_outcomes_of_every_row(case, modelled):
     objective, theta, mechanism = CASES[case]()
     of = mechanism if modelled else None
-    truth = sum(curvature(other, theta, of).outer for other in outcomes(objective, theta, mechanism, 0.4))
+    truth = sum(curvature(outcome, theta, of).outer for outcome in outcomes(objective, theta, mechanism, 0.4))
     rate = 0.4 if mechanism is None else 0.0
-    found = expected_outer(objective, theta, mechanism, modelled, rate)
-    np.testing.assert_allclose(found, truth, atol=1e-12 * np.abs(truth).max())
+    result = expected_outer(objective, theta, mechanism, modelled, rate)
+    np.testing.assert_allclose(result, truth, atol=1e-12 * np.abs(truth).max())
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_information_identity_holds_for_every_row(case):
     # given the features, outer products and second derivatives cancel but for those of the features' own density
     objective, theta, mechanism = CASES[case]()
-    every = [curvature(other, theta, mechanism) for other in outcomes(objective, theta, mechanism, 0.4)]
+    every = [curvature(outcome, theta, mechanism) for outcome in outcomes(objective, theta, mechanism, 0.4)]
     total = sum(part.hessian + part.outer for part in every)
     if objective.model.joint:
         marginal = curvature(objective_with(objective, z=np.full(objective.engine.n_rows, -1)), theta, None)
@@ -364,9 +364,9 @@ def test_the_information_identity_holds_for_every_row(case):
 def test_expected_is_observed_information_where_every_row_of_a_logistic_regression_has_a_label(classes, degree):
     objective, theta, _ = logistic(classes, None, degree)
     objective = objective_with(objective, z=np.arange(40) % classes, weight=objective.engine.made_of[2])
-    found = curvature(objective, theta, None)
+    result = curvature(objective, theta, None)
     np.testing.assert_allclose(
-        expected_outer(objective, theta, None), -found.hessian, atol=1e-12 * objective.engine.total_weight
+        expected_outer(objective, theta, None), -result.hessian, atol=1e-12 * objective.engine.total_weight
     )
 
 
@@ -377,12 +377,12 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
     weighted = objective_with(objective, weight=repeats.astype(float))
     repeated = objective_with(objective, repeats=repeats)
     expected = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
-    found = [*curvature(repeated, theta, mechanism), expected_outer(repeated, theta, mechanism)]
+    result = [*curvature(repeated, theta, mechanism), expected_outer(repeated, theta, mechanism)]
     monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 5)
     blocked = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
-    for one, other, third in zip(expected, found, blocked, strict=True):
-        np.testing.assert_allclose(other, one, atol=1e-12 * np.abs(one).max())
-        np.testing.assert_allclose(third, one, atol=1e-12 * np.abs(one).max())
+    for first, second, third in zip(expected, result, blocked, strict=True):
+        np.testing.assert_allclose(second, first, atol=1e-12 * np.abs(first).max())
+        np.testing.assert_allclose(third, first, atol=1e-12 * np.abs(first).max())
 
 
 # The extremes.
@@ -396,9 +396,9 @@ def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
     objective, theta, _ = logistic(2, None, n=60)
     mechanism = Mechanism("signed-margin", alpha=alpha, shape=shape, free_shape=free)
     engine = objective.engine
-    lost = mechanism.missing_proba(objective.model.scores(theta, engine.x).T) > 0.5
+    missing = mechanism.missing_proba(objective.model.scores(theta, engine.x).T) > 0.5
     X = engine.x.T @ engine.frame.unwhitener.T + engine.frame.centre  # in the order of the engine
-    objective = objective_of(X, np.where(lost, -1, np.arange(60) % 2), None, *engine.made_of[3:])
+    objective = objective_of(X, np.where(missing, -1, np.arange(60) % 2), None, *engine.made_of[3:])
     for sums in (*curvature(objective, theta, mechanism), expected_outer(objective, theta, mechanism)):
         assert np.isfinite(sums).all()
 
@@ -409,9 +409,9 @@ def test_a_direction_without_information_is_blind_whatever_rounding_says_of_it(n
     root = rng.normal(size=(5, 50))
     information = root @ root.T
     information[2], information[:, 2] = noise, noise
-    found = inverse(information)
-    assert found.blind.shape[1] == 1
-    assert abs(found.blind[2, 0]) > 0.999 * np.linalg.norm(found.blind)
-    others = np.delete(np.arange(5), 2)
-    block = np.ix_(others, others)
-    np.testing.assert_allclose(found.matrix[block], np.linalg.inv(information[block]), rtol=1e-9)
+    result = inverse(information)
+    assert result.blind.shape[1] == 1
+    assert abs(result.blind[2, 0]) > 0.999 * np.linalg.norm(result.blind)
+    rest = np.delete(np.arange(5), 2)
+    block = np.ix_(rest, rest)
+    np.testing.assert_allclose(result.matrix[block], np.linalg.inv(information[block]), rtol=1e-9)

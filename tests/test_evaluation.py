@@ -55,12 +55,12 @@ def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
 def test_weights_are_scikit_learn_s_weights(name):
     x, y, _, q = population(800, np.random.default_rng(1))
     y_partial = np.where(np.random.default_rng(2).uniform(size=800) < q, -1, y)
-    known = y_partial >= 0
-    w, p = 1 / (1 - q[known]), classifier(x)
+    labelled = y_partial >= 0
+    w, p = 1 / (1 - q[labelled]), classifier(x)
     theirs = {
-        "log_loss": lambda: metrics.log_loss(y[known], p[known], sample_weight=w),
-        "accuracy": lambda: metrics.accuracy_score(y[known], p[known].argmax(axis=1), sample_weight=w),
-        "roc_auc": lambda: metrics.roc_auc_score(y[known], p[known, 1], sample_weight=w),
+        "log_loss": lambda: metrics.log_loss(y[labelled], p[labelled], sample_weight=w),
+        "accuracy": lambda: metrics.accuracy_score(y[labelled], p[labelled].argmax(axis=1), sample_weight=w),
+        "roc_auc": lambda: metrics.roc_auc_score(y[labelled], p[labelled, 1], sample_weight=w),
     }[name]()
     assert SCORES[name](y_partial, p, q, classes=[0, 1]).value == pytest.approx(theirs, rel=1e-12)
 
@@ -146,17 +146,17 @@ def test_bad_input_is_refused(change, message):
 @pytest.mark.parametrize("missing", [-1, None, np.nan])
 def test_only_labelled_rows_are_tested_and_unlabelled_ones_always_train(splitter, missing):
     rng = np.random.default_rng(0)
-    known = rng.uniform(size=60) < 0.4
+    labelled = rng.uniform(size=60) < 0.4
     labels = rng.integers(2, size=60)
-    y = np.array([label if is_known else missing for label, is_known in zip(labels, known, strict=True)])
+    y = np.array([label if is_known else missing for label, is_known in zip(labels, labelled, strict=True)])
     tested = []
     for train, test in splitter(4, shuffle=True, random_state=0).split(np.zeros((60, 1)), y):
-        assert known[test].all()
-        assert set(np.flatnonzero(~known)) <= set(train)
+        assert labelled[test].all()
+        assert set(np.flatnonzero(~labelled)) <= set(train)
         assert not set(train) & set(test)
         assert len(train) + len(test) == 60
         tested += test.tolist()
-    assert sorted(tested) == np.flatnonzero(known).tolist()
+    assert sorted(tested) == np.flatnonzero(labelled).tolist()
 
 
 def test_stratified_folds_keep_the_shares_of_the_classes():
@@ -181,25 +181,25 @@ def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
     X = np.column_stack([x, rng.normal(size=400)])
     y_partial = np.where(rng.uniform(size=400) < q, -1, y)
     folds = StratifiedPartialLabelKFold(3)
-    own = cross_val_score(
+    mixture_scores = cross_val_score(
         MARGaussianMixture(link="logit"), X, y_partial, cv=folds, scoring=population_scorer("log_loss")
     )
-    assert (own < 0).all()
-    assert np.isfinite(own).all()
+    assert (mixture_scores < 0).all()
+    assert np.isfinite(mixture_scores).all()
     mechanism = MARLogisticRegression(link="logit").fit(X, y_partial)
-    known = y_partial >= 0
-    other = cross_val_score(
-        LogisticRegression(), X[known], y_partial[known], cv=3, scoring=population_scorer("roc_auc", mechanism)
+    labelled = y_partial >= 0
+    logistic_scores = cross_val_score(
+        LogisticRegression(), X[labelled], y_partial[labelled], cv=3, scoring=population_scorer("roc_auc", mechanism)
     )
-    assert (other > 0.5).all()
+    assert (logistic_scores > 0.5).all()
     by_function = cross_val_score(
         LogisticRegression(),
-        X[known],
-        y_partial[known],
+        X[labelled],
+        y_partial[labelled],
         cv=3,
         scoring=population_scorer("roc_auc", mechanism.missing_proba),
     )
-    np.testing.assert_array_equal(other, by_function)
+    np.testing.assert_array_equal(logistic_scores, by_function)
     search = GridSearchCV(
         MARGaussianMixture(link="logit"),
         {"covariance_type": ["tied", "full"]},

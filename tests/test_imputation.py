@@ -22,8 +22,8 @@ def class_mean(x, label):
     """The user's analysis: the mean of x in a class, and its variance."""
 
     def analysis(labels):
-        own = x[labels == label]
-        return own.mean(), own.var(ddof=1) / len(own)
+        members = x[labels == label]
+        return members.mean(), members.var(ddof=1) / len(members)
 
     return analysis
 
@@ -81,25 +81,25 @@ def test_pooling_goes_along_with_linear_maps_and_does_not_know_an_order():
     np.testing.assert_allclose(mapped.cov_params(), A @ answer.cov_params() @ A.T)
     order = rng.permutation(6)
     np.testing.assert_allclose(pool(estimates[order], covariances[order]).df, answer.df)
-    each = [pool(estimates[:, i], covariances[:, i, i]) for i in range(3)]
-    np.testing.assert_allclose(np.concatenate([one.fmi for one in each]), answer.fmi)
-    np.testing.assert_allclose(np.concatenate([one.conf_int() for one in each]), answer.conf_int())
+    single = [pool(estimates[:, i], covariances[:, i, i]) for i in range(3)]
+    np.testing.assert_allclose(np.concatenate([pooled.fmi for pooled in single]), answer.fmi)
+    np.testing.assert_allclose(np.concatenate([pooled.conf_int() for pooled in single]), answer.conf_int())
 
 
 def test_variances_alone_leave_covariances_unknown():
     rng = np.random.default_rng(1)
     estimates, variances = rng.normal(size=(4, 2)), rng.uniform(1.0, 2.0, size=(4, 2))
     answer = pool(estimates, variances)
-    whole = pool(estimates, [np.diag(v) for v in variances])
-    np.testing.assert_allclose(answer.bse, whole.bse)
-    np.testing.assert_allclose(answer.df, whole.df)
+    complete = pool(estimates, [np.diag(v) for v in variances])
+    np.testing.assert_allclose(answer.bse, complete.bse)
+    np.testing.assert_allclose(answer.df, complete.df)
     assert np.isnan(answer.cov_params()[[0, 1], [1, 0]]).all()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1.0], [1.0]), "takes two of them or more"),
+        (([1.0], [1.0]), "at least two"),
         (([], []), "0 imputations"),
         (([1.0, np.nan], [1.0, 1.0]), "imputation 1 has an estimate that is not finite"),
         (([1.0, 2.0], [-1.0, 1.0]), "imputation 0"),
@@ -207,8 +207,8 @@ def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
     np.testing.assert_array_equal(some.rows, kept)
     given = two.y[kept] >= 0
     assert (some.labels[:, given] == two.y[kept][given]).all()
-    whole = multiple_imputations(fitted_of(clf, two.X, two.y), 5, random_state=0)
-    np.testing.assert_array_equal(whole.rows, np.arange(len(two.y)))
+    complete = multiple_imputations(fitted_of(clf, two.X, two.y), 5, random_state=0)
+    np.testing.assert_array_equal(complete.rows, np.arange(len(two.y)))
     shuffled = multiple_imputations(fitted_of(clf, two.X[order], two.y[order]), 300, random_state=0)
     back = np.empty_like(shuffled.proba)
     back[order] = shuffled.proba
@@ -251,9 +251,9 @@ def test_an_analysis_cannot_spoil_the_imputations(two):
 
     np.testing.assert_array_equal(imputations.pool(careless, names=["a", "b"]).params, [1.0, 2.0])
     np.testing.assert_array_equal(imputations.labels, before)
-    with pytest.raises(ValueError, match="must return two things"):
+    with pytest.raises(ValueError, match="must return a tuple"):
         imputations.pool(lambda labels: labels.mean())
-    with pytest.raises(ValueError, match="takes two of them or more"):
+    with pytest.raises(ValueError, match="at least two"):
         imputations[:1].pool(careless)
 
 

@@ -51,10 +51,10 @@ def by_name(inference, values="bse"):
 def assert_same(a, b, rtol=1e-6, of=lambda name: name):
     """Parameters and standard errors agree; `of` is the name in `b` of a parameter of `a`."""
     for values in ("params", "bse"):
-        mine, other = by_name(a, values), by_name(b, values)
-        assert sorted(map(of, mine)) == sorted(other)
-        for name, value in mine.items():
-            assert value == pytest.approx(other[of(name)], rel=rtol, abs=1e-8), (values, name)
+        first, second = by_name(a, values), by_name(b, values)
+        assert sorted(map(of, first)) == sorted(second)
+        for name, value in first.items():
+            assert value == pytest.approx(second[of(name)], rel=rtol, abs=1e-8), (values, name)
 
 
 # Every row labelled: textbooks and statsmodels.
@@ -63,38 +63,38 @@ def assert_same(a, b, rtol=1e-6, of=lambda name: name):
 @pytest.mark.parametrize(("kind", "d"), [*((kind, 3) for kind in KINDS), ("full", 17)])
 def test_of_labelled_normal_classes_they_are_the_textbook_s(kind, d):
     X, _, y = drawn(300, 3)
-    others = X[:, :1] + np.random.default_rng(1).normal(size=(300, d - 2))
-    X = np.column_stack([X, others]) * np.geomspace(0.1, 10.0, d) + np.linspace(-3.0, 5.0, d)
-    found = by_name(gaussian(covariance_type=kind, link=None).fit(X, y).inference(X, y, cov_type="observed"))
+    more = X[:, :1] + np.random.default_rng(1).normal(size=(300, d - 2))
+    X = np.column_stack([X, more]) * np.geomspace(0.1, 10.0, d) + np.linspace(-3.0, 5.0, d)
+    result = by_name(gaussian(covariance_type=kind, link=None).fit(X, y).inference(X, y, cov_type="observed"))
     n = len(X)
     residuals = X - np.array([X[y == k].mean(axis=0) for k in range(3)])[y]
     for k in range(3):
-        own = residuals if kind == "tied" else residuals[y == k]
-        size, count = (y == k).sum(), len(own)
-        sigma = own.T @ own / count
+        members = residuals if kind == "tied" else residuals[y == k]
+        size, count = (y == k).sum(), len(members)
+        sigma = members.T @ members / count
         sigma = {"diag": np.diag(np.diag(sigma)), "spherical": np.eye(d) * np.trace(sigma) / d}.get(kind, sigma)
         share, owner = size / n, "" if kind == "tied" else f"{k}, "
-        assert found[f"weight[{k}]"] == pytest.approx(np.sqrt(share * (1 - share) / n), rel=1e-6)
+        assert result[f"weight[{k}]"] == pytest.approx(np.sqrt(share * (1 - share) / n), rel=1e-6)
         for i in range(d):
-            assert found[f"mean[{k}, x{i}]"] == pytest.approx(np.sqrt(sigma[i, i] / size), rel=1e-6)
+            assert result[f"mean[{k}, x{i}]"] == pytest.approx(np.sqrt(sigma[i, i] / size), rel=1e-6)
             if kind == "spherical":
-                assert found[f"var[{k}]"] == pytest.approx(np.sqrt(2 / (count * d)) * sigma[0, 0], rel=1e-6)
+                assert result[f"var[{k}]"] == pytest.approx(np.sqrt(2 / (count * d)) * sigma[0, 0], rel=1e-6)
                 continue
-            assert found[f"var[{owner}x{i}]"] == pytest.approx(np.sqrt(2 / count) * sigma[i, i], rel=1e-6)
+            assert result[f"var[{owner}x{i}]"] == pytest.approx(np.sqrt(2 / count) * sigma[i, i], rel=1e-6)
             for j in range(i + 1, d if kind in ("full", "tied") else 0):
                 truth = np.sqrt((sigma[i, i] * sigma[j, j] + sigma[i, j] ** 2) / count)
-                assert found[f"cov[{owner}x{i}, x{j}]"] == pytest.approx(truth, rel=1e-6)
+                assert result[f"cov[{owner}x{i}, x{j}]"] == pytest.approx(truth, rel=1e-6)
 
 
 def test_of_labelled_classes_with_heavy_tails_the_sandwich_knows_the_fourth_moments():
     X, _, y = drawn(2000, 2, df=4.0)
     fit = gaussian(covariance_type="diag", link=None).fit(X, y)
-    found, trusting = by_name(fit.inference(X, y)), by_name(fit.inference(X, y, cov_type="observed"))
+    result, trusting = by_name(fit.inference(X, y)), by_name(fit.inference(X, y, cov_type="observed"))
     for k in range(2):
-        own = X[y == k] - X[y == k].mean(axis=0)
-        truth = np.sqrt(((own**4).mean(axis=0) - (own**2).mean(axis=0) ** 2) / len(own))
-        np.testing.assert_allclose([found[f"var[{k}, x{i}]"] for i in range(2)], truth, rtol=1e-6)
-        assert sum(found[f"var[{k}, x{i}]"] for i in range(2)) > 2.0 * sum(
+        members = X[y == k] - X[y == k].mean(axis=0)
+        truth = np.sqrt(((members**4).mean(axis=0) - (members**2).mean(axis=0) ** 2) / len(members))
+        np.testing.assert_allclose([result[f"var[{k}, x{i}]"] for i in range(2)], truth, rtol=1e-6)
+        assert sum(result[f"var[{k}, x{i}]"] for i in range(2)) > 2.0 * sum(
             trusting[f"var[{k}, x{i}]"] for i in range(2)
         )
     assert any("disagree" in note for note in fit.inference(X, y).notes)
@@ -107,54 +107,54 @@ def test_of_labelled_classes_with_heavy_tails_the_sandwich_knows_the_fourth_mome
 def test_of_labelled_rows_logistic_regression_s_are_those_of_statsmodels(classes, ours, theirs):
     X, _, y = drawn(400, classes)
     X = X * [1.0, 30.0] + [5.0, 0.0]
-    found = logistic().fit(X, y).inference(X, y, cov_type=ours)
+    result = logistic().fit(X, y).inference(X, y, cov_type=ours)
     model = sm.Logit if classes == 2 else sm.MNLogit
-    other = model(y, sm.add_constant(X)).fit(disp=0, method="newton", tol=1e-14, cov_type=theirs)
+    reference = model(y, sm.add_constant(X)).fit(disp=0, method="newton", tol=1e-14, cov_type=theirs)
     against = [[1.0]] if classes == 2 else [[-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]]
     contrasts = np.kron(against, np.eye(3))
-    np.testing.assert_allclose(contrasts @ found.params, np.ravel(other.params, order="F"), rtol=1e-6)
-    errors = np.sqrt(np.diag(contrasts @ found.cov_params() @ contrasts.T))
-    np.testing.assert_allclose(errors, np.ravel(other.bse, order="F"), rtol=1e-6)
+    np.testing.assert_allclose(contrasts @ result.params, np.ravel(reference.params, order="F"), rtol=1e-6)
+    errors = np.sqrt(np.diag(contrasts @ result.cov_params() @ contrasts.T))
+    np.testing.assert_allclose(errors, np.ravel(reference.bse, order="F"), rtol=1e-6)
     if classes == 2:
-        np.testing.assert_allclose(found.tvalues, other.tvalues, rtol=1e-6)
-        np.testing.assert_allclose(found.pvalues, other.pvalues, rtol=1e-6, atol=1e-300)
-        np.testing.assert_allclose(found.conf_int(0.1), other.conf_int(0.1), rtol=1e-6)
-        assert found.llf == pytest.approx(other.llf, rel=1e-9)
-        assert found.nobs == other.nobs
+        np.testing.assert_allclose(result.tvalues, reference.tvalues, rtol=1e-6)
+        np.testing.assert_allclose(result.pvalues, reference.pvalues, rtol=1e-6, atol=1e-300)
+        np.testing.assert_allclose(result.conf_int(0.1), reference.conf_int(0.1), rtol=1e-6)
+        assert result.llf == pytest.approx(reference.llf, rel=1e-9)
+        assert result.nobs == reference.nobs
 
 
 def test_frequency_weights_are_those_of_statsmodels():
     X, _, y = drawn()
     weight = np.random.default_rng(0).integers(1, 4, size=len(y))
-    found = logistic().fit(X, y, weight).inference(X, y, weight, cov_type="observed")
-    other = sm.GLM(y, sm.add_constant(X), family=sm.families.Binomial(), freq_weights=weight).fit(tol=1e-14)
-    np.testing.assert_allclose(found.bse, other.bse, rtol=1e-6)
-    assert found.nobs == weight.sum()
+    result = logistic().fit(X, y, weight).inference(X, y, weight, cov_type="observed")
+    reference = sm.GLM(y, sm.add_constant(X), family=sm.families.Binomial(), freq_weights=weight).fit(tol=1e-14)
+    np.testing.assert_allclose(result.bse, reference.bse, rtol=1e-6)
+    assert result.nobs == weight.sum()
 
 
 @pytest.mark.parametrize("C", [0.02, 1.0])
 def test_the_variance_of_shrunken_coefficients_is_smaller_by_the_penalty(C):
     X, _, y = drawn(300)
     fit = logistic(C=C).fit(X, y)
-    found = fit.inference(X, y, cov_type="observed")
+    result = fit.inference(X, y, cov_type="observed")
     phi, p = sm.add_constant(X), fit.predict_proba(X)[:, 1]
     information = (phi.T * p * (1 - p)) @ phi
-    whole = np.linalg.inv(information + np.diag([0.0, 1.0, 1.0]) / C)
-    np.testing.assert_allclose(found.cov_params(), whole @ information @ whole, rtol=1e-6)
-    assert any("np.inf" in note for note in found.notes)
+    inverse = np.linalg.inv(information + np.diag([0.0, 1.0, 1.0]) / C)
+    np.testing.assert_allclose(result.cov_params(), inverse @ information @ inverse, rtol=1e-6)
+    assert any("np.inf" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("cov_type", TYPES)
 def test_where_labels_are_missing_at_random_the_rest_counts(cov_type):
     # without a mechanism a logistic regression learns from labelled rows only, and knows no more than they say
     X, y, _ = drawn(4000, alpha=(0.5, 0.0))
-    known = y >= 0
-    found = logistic(link=None).fit(X, y).inference(X, y, cov_type=cov_type)
-    other = sm.Logit(y[known], sm.add_constant(X[known])).fit(disp=0, tol=1e-14)
-    np.testing.assert_allclose(found.bse, other.bse, rtol=0.1)
+    labelled = y >= 0
+    result = logistic(link=None).fit(X, y).inference(X, y, cov_type=cov_type)
+    reference = sm.Logit(y[labelled], sm.add_constant(X[labelled])).fit(disp=0, tol=1e-14)
+    np.testing.assert_allclose(result.bse, reference.bse, rtol=0.1)
     mixed = gaussian(link=None).fit(X, y)
-    observed, other = mixed.inference(X, y, cov_type="observed").bse, mixed.inference(X, y, cov_type=cov_type).bse
-    np.testing.assert_allclose(other, observed, rtol=0.1)
+    observed, reference = mixed.inference(X, y, cov_type="observed").bse, mixed.inference(X, y, cov_type=cov_type).bse
+    np.testing.assert_allclose(reference, observed, rtol=0.1)
 
 
 # The sandwich is the infinitesimal jackknife: sums of squared derivatives of the estimates in the rows' weights.
@@ -173,7 +173,7 @@ def test_where_labels_are_missing_at_random_the_rest_counts(cov_type):
 def test_the_sandwich_is_the_infinitesimal_jackknife(estimator, measure):
     X, y, _ = drawn(40, seed=1, alpha=(0.5, -1.5))
     fit = clone(estimator).set_params(uncertainty=measure, tol=1e-13).fit(X, y)
-    found = fit.inference(X, y)
+    result = fit.inference(X, y)
     size = len(fit.alpha_)
     slopes = []
     for row in 0.02 * np.eye(len(y)):
@@ -181,20 +181,24 @@ def test_the_sandwich_is_the_infinitesimal_jackknife(estimator, measure):
             copy(fit).set_params(warm_start=True, n_init=1).fit(X, y, sample_weight=1.0 + sign * row)
             for sign in (1, -1)
         )
-        mine = [np.concatenate([np.ravel(f.means_ if hasattr(f, "means_") else f.coef_), f.alpha_]) for f in (up, down)]
-        slopes.append((mine[0] - mine[1]) / 0.04)
+        estimates = [
+            np.concatenate([np.ravel(f.means_ if hasattr(f, "means_") else f.coef_), f.alpha_]) for f in (up, down)
+        ]
+        slopes.append((estimates[0] - estimates[1]) / 0.04)
     jackknife = np.sqrt((np.square(slopes - np.mean(slopes, axis=0))).sum(axis=0))
-    means = [i for i, name in enumerate(found.param_names) if name.startswith(("mean", "x"))]
-    np.testing.assert_allclose(found.bse[[*means, *range(len(found.bse) - size, len(found.bse))]], jackknife, rtol=1e-3)
+    means = [i for i, name in enumerate(result.param_names) if name.startswith(("mean", "x"))]
+    np.testing.assert_allclose(
+        result.bse[[*means, *range(len(result.bse) - size, len(result.bse))]], jackknife, rtol=1e-3
+    )
 
 
 def test_with_mechanism_weight_zero_the_classes_are_as_sure_as_without_a_link():
     X, y, _ = drawn()
     for estimator in (gaussian(tol=1e-13), logistic()):
         alone = clone(estimator).set_params(link=None).fit(X, y).inference(X, y)
-        found = clone(estimator).set_params(mechanism_weight=0.0).fit(X, y).inference(X, y)
-        assert found.param_names[-2:] == ["alpha_0", "alpha_1"]
-        np.testing.assert_allclose(found.bse[:-2], alone.bse, rtol=1e-5)
+        result = clone(estimator).set_params(mechanism_weight=0.0).fit(X, y).inference(X, y)
+        assert result.param_names[-2:] == ["alpha_0", "alpha_1"]
+        np.testing.assert_allclose(result.bse[:-2], alone.bse, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cov_type", ["observed", "expected"])
@@ -214,8 +218,8 @@ def test_a_tempered_fit_has_no_information_but_the_sandwich(cov_type):
 def test_in_a_large_sample_of_the_model_all_kinds_agree(classes, measure, alpha, tolerance):
     X, y, _ = drawn(50_000, classes, measure, alpha)
     for estimator in (gaussian(uncertainty=measure), logistic(uncertainty=measure)):
-        found = estimator.fit(X, y).inference(X, y)
-        sandwich, observed, expected = (np.sqrt(np.diag(found.cov_params(kind))) for kind in TYPES)
+        result = estimator.fit(X, y).inference(X, y)
+        sandwich, observed, expected = (np.sqrt(np.diag(result.cov_params(kind))) for kind in TYPES)
         np.testing.assert_allclose(sandwich, observed, rtol=tolerance)
         np.testing.assert_allclose(expected, observed, rtol=tolerance)
 
@@ -223,14 +227,14 @@ def test_in_a_large_sample_of_the_model_all_kinds_agree(classes, measure, alpha,
 def test_where_the_model_is_wrong_the_sandwich_is_the_bootstrap_s():
     X, y, _ = drawn(1000, df=4.0, seed=2)
     fit = gaussian(covariance_type="spherical").fit(X, y)
-    found, rng, means = fit.inference(X, y), np.random.default_rng(0), []
+    result, rng, means = fit.inference(X, y), np.random.default_rng(0), []
     for _ in range(200):
         take = rng.integers(len(y), size=len(y))
         again = copy(fit).set_params(warm_start=True).fit(X[take], y[take])
         means.append(np.concatenate([again.covariances_, again.alpha_]))
     bootstrap = np.std(means, axis=0)
-    np.testing.assert_allclose(found.bse[-4:], bootstrap, rtol=0.2)  # of which chance is 0.05 a standard deviation
-    trusting = np.sqrt(np.diag(found.cov_params("observed")))[-4:-2]
+    np.testing.assert_allclose(result.bse[-4:], bootstrap, rtol=0.2)  # of which chance is 0.05 a standard deviation
+    trusting = np.sqrt(np.diag(result.cov_params("observed")))[-4:-2]
     assert (bootstrap[:2] > 1.5 * trusting).all()
 
 
@@ -243,29 +247,30 @@ def test_units_and_origin_of_the_features_do_not_matter(kind, unit):
     X, y, _ = drawn()
     scale = unit * (np.ones(2) if kind == "spherical" else np.array([1.0, 7.0]))
     fits = [gaussian(covariance_type=kind, tol=1e-12).fit(rows, y) for rows in (X, X * scale + 3.0 * unit)]
-    here, there = fits[0].inference(X, y), fits[1].inference(X * scale + 3.0 * unit, y)
+    first, second = fits[0].inference(X, y), fits[1].inference(X * scale + 3.0 * unit, y)
     factors = []
-    for name in here.param_names:
+    for name in first.param_names:
         owned = [scale[i] for i in range(2) if f"x{i}" in name] or [scale[0]]
         factors.append(np.prod(owned * 2 if name.startswith("var") else owned) if name[0] in "mvc" else 1.0)
-    np.testing.assert_allclose(there.bse / factors, here.bse, rtol=1e-5)
+    np.testing.assert_allclose(second.bse / factors, first.bse, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["full", "tied"])
 def test_turning_the_axes_does_not_change_weights_and_mechanism(kind):
     X, y, _ = drawn()
     turned = X @ np.array([[0.6, -0.8], [0.9, 1.1]])
-    here, there = (gaussian(covariance_type=kind, tol=1e-12).fit(rows, y).inference(rows, y) for rows in (X, turned))
-    np.testing.assert_allclose(there.bse[[0, 1, -2, -1]], here.bse[[0, 1, -2, -1]], rtol=1e-5)
+    first, second = (gaussian(covariance_type=kind, tol=1e-12).fit(rows, y).inference(rows, y) for rows in (X, turned))
+    np.testing.assert_allclose(second.bse[[0, 1, -2, -1]], first.bse[[0, 1, -2, -1]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("estimator", [gaussian(tol=1e-12), logistic(tol=1e-12, n_init=1)])
 @pytest.mark.parametrize("measure", ["entropy", "margin"])
 def test_relabelling_the_classes_permutes_the_answer(estimator, measure):
     X, y, _ = drawn(600, 3, seed=1)  # of seed 0 a row ends on a kink of the margin, where there is no curvature
-    other = np.where(y < 0, -1, (y + 1) % 3)
-    here, there = (
-        clone(estimator).set_params(uncertainty=measure).fit(X, labels).inference(X, labels) for labels in (y, other)
+    relabelled = np.where(y < 0, -1, (y + 1) % 3)
+    first, second = (
+        clone(estimator).set_params(uncertainty=measure).fit(X, labels).inference(X, labels)
+        for labels in (y, relabelled)
     )
 
     def renamed(name):  # the class comes last in the names of coefficients, else first
@@ -275,7 +280,7 @@ def test_relabelling_the_classes_permutes_the_answer(estimator, measure):
                     return name.replace(place, place.replace(str(k), str((k + 1) % 3)))
         return name
 
-    assert_same(here, there, 1e-5, renamed)
+    assert_same(first, second, 1e-5, renamed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -293,21 +298,21 @@ def test_a_row_of_weight_two_is_the_row_twice_and_order_does_not_matter(kind):
 def test_vectors_of_three_classes_sum_to_zero_and_so_do_their_errors():
     for seed in range(3):
         X, y, _ = drawn(600, 3, "entropy", (-1.0, 2.0), seed=seed)
-        found = logistic(uncertainty="entropy", n_init=3).fit(X, y).inference(X, y)
+        result = logistic(uncertainty="entropy", n_init=3).fit(X, y).inference(X, y)
         total = np.kron(np.ones(3), np.eye(3))
-        np.testing.assert_allclose(total @ found.cov_params()[:9, :9] @ total.T, 0.0, atol=1e-10)
-        np.testing.assert_allclose(total @ found.params[:9], 0.0, atol=1e-8)
+        np.testing.assert_allclose(total @ result.cov_params()[:9, :9] @ total.T, 0.0, atol=1e-10)
+        np.testing.assert_allclose(total @ result.params[:9], 0.0, atol=1e-8)
 
 
 # Limits.
 
 
-def check_held(found, name, word):
-    assert np.isnan(by_name(found)[name])
-    assert np.isnan(found.conf_int()[found.param_names.index(name)]).all()
+def check_held(result, name, word):
+    assert np.isnan(by_name(result)[name])
+    assert np.isnan(result.conf_int()[result.param_names.index(name)]).all()
     without = (name, "alpha_0", "alpha_1") if name == "shape" else (name,)
-    assert np.isfinite([error for key, error in by_name(found).items() if key not in without]).all()
-    assert any(word in note and "held" in note for note in found.notes)
+    assert np.isfinite([error for key, error in by_name(result).items() if key not in without]).all()
+    assert any(word in note and "held" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(
@@ -326,14 +331,14 @@ def check_held(found, name, word):
 )
 def test_at_a_limit_they_are_those_of_the_fit_with_the_limit_as_known(options, mechanism, name, word, simpler):
     X, y, _ = drawn(600, **mechanism)
-    found = gaussian(tol=1e-12, **options).fit(X, y).inference(X, y)
-    check_held(found, name, word)
-    known = gaussian(tol=1e-12, **simpler).fit(X, y).inference(X, y).bse
+    result = gaussian(tol=1e-12, **options).fit(X, y).inference(X, y)
+    check_held(result, name, word)
+    fixed = gaussian(tol=1e-12, **simpler).fit(X, y).inference(X, y).bse
     if name == "shape":  # alpha means nothing without it
-        assert np.isnan(found.bse[-3:]).all()
-        np.testing.assert_allclose(found.bse[:-3], known[:-2], rtol=1e-4)
+        assert np.isnan(result.bse[-3:]).all()
+        np.testing.assert_allclose(result.bse[:-3], fixed[:-2], rtol=1e-4)
     else:
-        np.testing.assert_allclose(found.bse[:-1], known, rtol=1e-4)
+        np.testing.assert_allclose(result.bse[:-1], fixed, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -344,36 +349,36 @@ def test_at_a_limit_they_are_those_of_the_fit_with_the_limit_as_known(options, m
 def test_a_shape_that_the_data_do_not_determine_is_held(estimator, seed):
     # labels are lost without regard to anything: any shape does
     X, y, _ = drawn(200, alpha=(0.0, 0.0), seed=seed)
-    found = clone(estimator).fit(X, y).inference(X, y)
-    check_held(found, "shape", "shape")
-    errors = by_name(found)
+    result = clone(estimator).fit(X, y).inference(X, y)
+    check_held(result, "shape", "shape")
+    errors = by_name(result)
     assert np.isnan([errors["alpha_0"], errors["alpha_1"]]).all()
     assert np.isfinite([error for name, error in errors.items() if not name.startswith(("alpha", "shape"))]).all()
-    assert any("profile('alpha_1')" in note for note in found.notes)
+    assert any("profile('alpha_1')" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("link", [None, "logit"])
 def test_columns_that_say_the_same_are_not_told_apart(link):
     X, y, _ = drawn()
     twice = np.column_stack([X, X[:, 0]])
-    found = logistic(link=link, tol=1e-13).fit(twice, y).inference(twice, y)
+    result = logistic(link=link, tol=1e-13).fit(twice, y).inference(twice, y)
     alone = by_name(logistic(link=link, tol=1e-13).fit(X, y).inference(X, y))
-    errors = by_name(found)
+    errors = by_name(result)
     assert np.isnan([errors["x0"], errors["x2"]]).all()
     assert errors["x1"] == pytest.approx(alone["x1"], rel=1e-4)
-    assert any("do not determine x0 and x2" in note for note in found.notes)
+    assert any("do not determine x0 and x2" in note for note in result.notes)
 
 
 def test_a_collapsed_variance_is_held():
     X, y, truth = drawn(seed=4)
     X = X.copy()
     X[truth == 1, 1] = 7.0
-    found = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
-    check_held(found, "var[1, x1]", "a variance at the limit set by reg_covar")
+    result = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
+    check_held(result, "var[1, x1]", "a variance at the limit set by reg_covar")
     # what is left of a full matrix is the variance of the other feature
-    found = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
-    own = X[truth == 1, 0]
-    assert by_name(found)["var[1, x0]"] == pytest.approx(np.sqrt(2 / len(own)) * own.var(), rel=1e-3)
+    result = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
+    members = X[truth == 1, 0]
+    assert by_name(result)["var[1, x0]"] == pytest.approx(np.sqrt(2 / len(members)) * members.var(), rel=1e-3)
 
 
 def test_a_row_far_out_does_not_break_it():
@@ -381,8 +386,8 @@ def test_a_row_far_out_does_not_break_it():
     X, y = X.copy(), y.copy()
     X[0], y[0] = [60.0, 0.0], -1
     for link in ("cloglog", "logit", "aranda-ordaz"):
-        found = gaussian(uncertainty="discriminant", link=link).fit(X, y).inference(X, y)
-        assert np.isfinite(found.bse[:9]).all()
+        result = gaussian(uncertainty="discriminant", link=link).fit(X, y).inference(X, y)
+        assert np.isfinite(result.bse[:9]).all()
 
 
 def test_a_fit_that_did_not_converge_is_noted():
@@ -391,8 +396,8 @@ def test_a_fit_that_did_not_converge_is_noted():
     assert not any("did not converge" in note for note in gaussian().fit(X, y).inference(X, y).notes)
     for seed in range(8):
         X, _, y = drawn(400, 3, seed=seed)
-        found = logistic(link=None).fit(X, y).inference(X, y)
-        assert not any("did not converge" in note for note in found.notes)
+        result = logistic(link=None).fit(X, y).inference(X, y)
+        assert not any("did not converge" in note for note in result.notes)
 
 
 def test_wrong_rows_and_options_are_refused_in_words():
@@ -427,49 +432,49 @@ def framed():
 def test_pandas_in_is_pandas_out_with_the_same_numbers_and_the_user_s_names():
     X, y = framed()
     plain = gaussian(mechanism_features=[1]).fit(X.to_numpy(), y).inference(X.to_numpy(), y)
-    found = gaussian(mechanism_features=["width"]).fit(X, y).inference(X, y)
-    assert list(found.params.index) == found.param_names == list(found.bse.index) == list(found.conf_int().index)
-    assert {"weight[a & b]", "mean[c, <script>]", "cov[<script>, width]", "alpha[width]"} <= set(found.param_names)
+    result = gaussian(mechanism_features=["width"]).fit(X, y).inference(X, y)
+    assert list(result.params.index) == result.param_names == list(result.bse.index) == list(result.conf_int().index)
+    assert {"weight[a & b]", "mean[c, <script>]", "cov[<script>, width]", "alpha[width]"} <= set(result.param_names)
     for values in ("params", "bse", "tvalues", "pvalues"):
-        assert isinstance(getattr(found, values), pd.Series)
-        np.testing.assert_array_equal(getattr(found, values), getattr(plain, values))
-    np.testing.assert_array_equal(found.cov_params(), plain.cov_params())
-    assert list(found.cov_params().columns) == found.param_names
+        assert isinstance(getattr(result, values), pd.Series)
+        np.testing.assert_array_equal(getattr(result, values), getattr(plain, values))
+    np.testing.assert_array_equal(result.cov_params(), plain.cov_params())
+    assert list(result.cov_params().columns) == result.param_names
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_intervals_tests_and_the_summary_are_the_numbers(alpha):
     X, y = framed()
-    found = gaussian(link="aranda-ordaz").fit(X, y).inference(X, y)
-    half, limits = norm.isf(alpha / 2) * found.bse, found.conf_int(alpha)
-    plain = found.params.index.str.startswith(("mean", "cov", "alpha"))
-    np.testing.assert_allclose(limits[plain], np.column_stack([found.params - half, found.params + half])[plain])
-    positive = found.params.index.str.startswith(("var", "shape"))
-    ratio = np.exp(half / found.params)
+    result = gaussian(link="aranda-ordaz").fit(X, y).inference(X, y)
+    half, limits = norm.isf(alpha / 2) * result.bse, result.conf_int(alpha)
+    plain = result.params.index.str.startswith(("mean", "cov", "alpha"))
+    np.testing.assert_allclose(limits[plain], np.column_stack([result.params - half, result.params + half])[plain])
+    positive = result.params.index.str.startswith(("var", "shape"))
+    ratio = np.exp(half / result.params)
     np.testing.assert_allclose(
-        limits[positive], np.column_stack([found.params / ratio, found.params * ratio])[positive]
+        limits[positive], np.column_stack([result.params / ratio, result.params * ratio])[positive]
     )
-    share = found.params.index.str.startswith("weight")
-    odds = logit(limits[share]) - logit(found.params[share]).to_numpy()[:, None]
-    at = (half / (found.params * (1 - found.params)))[share]
+    share = result.params.index.str.startswith("weight")
+    odds = logit(limits[share]) - logit(result.params[share]).to_numpy()[:, None]
+    at = (half / (result.params * (1 - result.params)))[share]
     np.testing.assert_allclose(odds, np.column_stack([-at, at]))
-    np.testing.assert_allclose(np.diag(found.cov_params()), found.bse**2, rtol=1e-12)
-    tested = found.params.index.str.startswith(("mean", "cov", "alpha"))
-    np.testing.assert_allclose(found.pvalues[tested], 2 * norm.sf(np.abs(found.params / found.bse))[tested])
-    assert found.pvalues[~tested].isna().all()
-    summary = found.summary(alpha)
+    np.testing.assert_allclose(np.diag(result.cov_params()), result.bse**2, rtol=1e-12)
+    tested = result.params.index.str.startswith(("mean", "cov", "alpha"))
+    np.testing.assert_allclose(result.pvalues[tested], 2 * norm.sf(np.abs(result.params / result.bse))[tested])
+    assert result.pvalues[~tested].isna().all()
+    summary = result.summary(alpha)
     frame = summary.frame()
-    assert list(frame.index) == found.param_names
-    np.testing.assert_array_equal(frame["coef"], found.params)
-    np.testing.assert_array_equal(frame["std err"], found.bse)
-    np.testing.assert_array_equal(frame.iloc[:, -2:], found.conf_int(alpha))
+    assert list(frame.index) == result.param_names
+    np.testing.assert_array_equal(frame["coef"], result.params)
+    np.testing.assert_array_equal(frame["std err"], result.bse)
+    np.testing.assert_array_equal(frame.iloc[:, -2:], result.conf_int(alpha))
     text, html = str(summary), summary._repr_html_()
-    assert all(name in text for name in found.param_names)
+    assert all(name in text for name in result.param_names)
     assert all(line in text for line in ("MARGaussianMixture", f"400, of which {int(y.isna().sum())} without label"))
     assert "<script>" not in html
     assert "mean[c, &lt;script&gt;]" in html
     assert "weight[a &amp; b]" in html
-    assert all(note.split()[0] in text for note in found.notes)
+    assert all(note.split()[0] in text for note in result.notes)
 
 
 def test_tables_write_numbers_short_and_escape_the_rest():
@@ -521,23 +526,23 @@ def test_labels_and_features_may_come_as_users_have_them():
 def test_components_are_numbered_within_their_class():
     X, y, _ = drawn(500)
     fit = gaussian(n_components={1: 2}, covariance_type="spherical").fit(X, y)
-    found = fit.inference(X, y)
-    assert found.param_names[:3] == ["weight[0#1]", "weight[1#1]", "weight[1#2]"]
-    np.testing.assert_allclose(found.params[:3], fit.weights_, rtol=1e-12)
-    np.testing.assert_allclose(found.params[3:9], fit.means_.ravel(), rtol=1e-12)
-    np.testing.assert_allclose(found.params[9:12], fit.covariances_, rtol=1e-12)
-    np.testing.assert_allclose(found.params[12:], fit.alpha_, rtol=1e-12)
+    result = fit.inference(X, y)
+    assert result.param_names[:3] == ["weight[0#1]", "weight[1#1]", "weight[1#2]"]
+    np.testing.assert_allclose(result.params[:3], fit.weights_, rtol=1e-12)
+    np.testing.assert_allclose(result.params[3:9], fit.means_.ravel(), rtol=1e-12)
+    np.testing.assert_allclose(result.params[9:12], fit.covariances_, rtol=1e-12)
+    np.testing.assert_allclose(result.params[12:], fit.alpha_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_coefficients_of_squares_and_products_are_named(classes):
     X, y, _ = drawn(500, classes)
     fit = logistic(C=1.0, degree=2).fit(X, y)
-    found = fit.inference(X, y)
+    result = fit.inference(X, y)
     terms = ["const", "x0", "x1", "x0^2", "x0 x1", "x1^2"]
     names = terms if classes == 2 else [f"{term}[{k}]" for k in range(3) for term in terms]
-    assert found.param_names == [*names, "alpha_0", "alpha_1"]
-    np.testing.assert_allclose(found.params[:-2], np.column_stack([fit.intercept_, fit.coef_]).ravel(), rtol=1e-12)
+    assert result.param_names == [*names, "alpha_0", "alpha_1"]
+    np.testing.assert_allclose(result.params[:-2], np.column_stack([fit.intercept_, fit.coef_]).ravel(), rtol=1e-12)
 
 
 def test_an_estimator_knows_the_rows_of_its_fit(two):

@@ -54,10 +54,10 @@ def grid(n=60):
 
 def odds_of(inference, X):
     """Log-odds of each class against the others as a function of the coordinates, (K n,)."""
-    about, objective = inference._fitted, inference._fitted.objective
+    model_fit, objective = inference._fitted, inference._fitted.objective
 
     def odds(vector):
-        scores = objective.model.scores(about.coordinates.at(vector)[0], objective.engine.frame.enter(X))
+        scores = objective.model.scores(model_fit.coordinates.at(vector)[0], objective.engine.frame.enter(X))
         return np.array([s - logsumexp(np.delete(scores, k, axis=0), axis=0) for k, s in enumerate(scores)])
 
     return odds
@@ -106,23 +106,23 @@ def test_of_labelled_rows_they_are_those_of_statsmodels(two, ours, theirs, degre
 
     fit = logistic(degree=degree).fit(two.X, two.truth)
     lower, upper = fit.inference(two.X, two.truth, cov_type=ours).predict_proba_interval(grid())
-    other = sm.Logit(two.truth, features(two.X)).fit(disp=0, tol=1e-14, cov_type=theirs)
+    reference = sm.Logit(two.truth, features(two.X)).fit(disp=0, tol=1e-14, cov_type=theirs)
     new = features(grid())
-    error = np.sqrt(np.einsum("ni,ij,nj->n", new, other.cov_params(), new))
-    np.testing.assert_allclose(lower[:, 1], expit(new @ other.params - Z * error), rtol=1e-6)
-    np.testing.assert_allclose(upper[:, 1], expit(new @ other.params + Z * error), rtol=1e-6)
+    error = np.sqrt(np.einsum("ni,ij,nj->n", new, reference.cov_params(), new))
+    np.testing.assert_allclose(lower[:, 1], expit(new @ reference.params - Z * error), rtol=1e-6)
+    np.testing.assert_allclose(upper[:, 1], expit(new @ reference.params + Z * error), rtol=1e-6)
 
 
 def test_of_three_labelled_classes_they_are_those_of_statsmodels(three):
     lower, upper = logistic().fit(three.X, three.truth).inference(three.X, three.truth).predict_proba_interval(grid())
-    other = sm.MNLogit(three.truth, sm.add_constant(three.X)).fit(disp=0, tol=1e-14, cov_type="HC0")
+    reference = sm.MNLogit(three.truth, sm.add_constant(three.X)).fit(disp=0, tol=1e-14, cov_type="HC0")
     new = sm.add_constant(grid())
-    scores = np.column_stack([np.zeros(len(new)), new @ other.params])
+    scores = np.column_stack([np.zeros(len(new)), new @ reference.params])
     for k in range(3):
         rest = np.delete(scores, k, axis=1)
         weights = np.insert(-np.exp(rest - logsumexp(rest, axis=1, keepdims=True)), k, 1.0, axis=1)
         slopes = np.einsum("nk,ni->nki", weights[:, 1:], new).reshape(len(new), -1)
-        error = np.sqrt(np.einsum("ni,ij,nj->n", slopes, other.cov_params(), slopes))
+        error = np.sqrt(np.einsum("ni,ij,nj->n", slopes, reference.cov_params(), slopes))
         odds = scores[:, k] - logsumexp(rest, axis=1)
         np.testing.assert_allclose(lower[:, k], expit(odds - Z * error), rtol=1e-6)
         np.testing.assert_allclose(upper[:, k], expit(odds + Z * error), rtol=1e-6)
@@ -168,10 +168,10 @@ def test_names_of_classes_permute_and_affine_maps_of_features_leave_them(three, 
     turn, shift = np.array([[1.0, 20.0], [-3.0, 4.0]]), np.array([5.0, -1.0])
     frame, new = (pd.DataFrame(rows @ turn + shift, columns=["p", "q"]) for rows in (X, grid()))
     fit, inference = fitted(name, (frame, pd.Series(named)), **settings)
-    there = inference.predict_proba_interval(new)
+    mapped = inference.predict_proba_interval(new)
     assert fit.classes_.tolist() == ["a", "b", "c"]
-    np.testing.assert_allclose(there[0], lower[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
-    np.testing.assert_allclose(there[1], upper[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(mapped[0], lower[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(mapped[1], upper[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
 
 
 def test_where_the_data_say_nothing_the_interval_does_not_pretend(two):
@@ -217,14 +217,14 @@ def test_of_two_classes_a_label_is_settled_where_the_interval_leaves_out_one_hal
 def test_a_class_is_credible_where_its_score_may_be_the_leading_one(three, name):
     fit, inference = fitted(name, (three.X, three.y))
     X = grid(200)
-    about, objective = inference._fitted, inference._fitted.objective
-    top = fit.predict_proba(X).argmax(axis=1)
+    model_fit, objective = inference._fitted, inference._fitted.objective
+    best = fit.predict_proba(X).argmax(axis=1)
 
     def behind(vector):
-        scores = objective.model.scores(about.coordinates.at(vector)[0], objective.engine.frame.enter(X))
-        return scores[top, np.arange(len(X))] - scores
+        scores = objective.model.scores(model_fit.coordinates.at(vector)[0], objective.engine.frame.enter(X))
+        return scores[best, np.arange(len(X))] - scores
 
-    gap = behind(np.zeros(about.coordinates.size)) / np.maximum(numerical_errors(inference, X, behind), 1e-300)
+    gap = behind(np.zeros(model_fit.coordinates.size)) / np.maximum(numerical_errors(inference, X, behind), 1e-300)
     sure = np.abs(gap - Z) > 1e-4
     credible = inference.credible_labels(X)
     np.testing.assert_array_equal(credible[sure.T], (gap < Z).T[sure.T])
@@ -241,12 +241,12 @@ def test_imputed_labels_are_the_rows_of_the_user_without_label(two, name):
     imputed = inference.imputed_labels(alpha=0.2)
     np.testing.assert_array_equal(imputed.row, np.flatnonzero(two.missing & (weight > 0)))
     np.testing.assert_array_equal(imputed.label, fit.transduction_[imputed.row])
-    there = two.X[imputed.row]
-    np.testing.assert_allclose(imputed.probability, fit.predict_proba(there).max(axis=1), rtol=1e-12)
-    at = np.arange(len(there)), fit.predict_proba(there).argmax(axis=1)
-    lower, upper = inference.predict_proba_interval(there, alpha=0.2)
+    unlabelled = two.X[imputed.row]
+    np.testing.assert_allclose(imputed.probability, fit.predict_proba(unlabelled).max(axis=1), rtol=1e-12)
+    at = np.arange(len(unlabelled)), fit.predict_proba(unlabelled).argmax(axis=1)
+    lower, upper = inference.predict_proba_interval(unlabelled, alpha=0.2)
     np.testing.assert_allclose((imputed.lower, imputed.upper), (lower[at], upper[at]), rtol=1e-12)
-    np.testing.assert_array_equal(imputed.settled, inference.credible_labels(there, 0.2).sum(axis=1) == 1)
+    np.testing.assert_array_equal(imputed.settled, inference.credible_labels(unlabelled, 0.2).sum(axis=1) == 1)
 
 
 def test_where_no_label_is_missing_none_is_imputed(two):
@@ -286,11 +286,11 @@ def test_the_curve_and_its_band_are_those_of_the_parameters_by_hand(simulate, ma
     assert np.isfinite(inference.bse[first:]).all()
 
     def log_hazard(values, u):
-        known = dict(zip(names[first:], values, strict=True))
-        shape = known.get("shape", fit.shape_)
+        mechanism = dict(zip(names[first:], values, strict=True))
+        shape = mechanism.get("shape", fit.shape_)
         eta = values[0] + values[1] * u + np.dot(values[2 : 2 + len(covariates)], covariates)
         n = np.exp(eta) if shape == 0 else np.logaddexp(0.0, eta + np.log(shape)) / shape
-        return np.log(n - np.log1p(-known.get("share", 0.0)))
+        return np.log(n - np.log1p(-mechanism.get("share", 0.0)))
 
     for u, q, lower, upper in zip(*curve, strict=True):
         values = inference.params[first:]
@@ -313,7 +313,7 @@ def test_the_curve_passes_through_the_fitted_rows_and_covers_their_range(two, na
 
 def test_a_curve_needs_a_mechanism_and_one_number_or_several(two):
     for fit, y in ((gaussian(link=None).fit(two.X, two.y), two.y), (gaussian().fit(two.X, two.truth), two.truth)):
-        with pytest.raises(ValueError, match="about the mechanism"):
+        with pytest.raises(ValueError, match="needs a fitted mechanism"):
             fit.inference(two.X, y).missingness_curve()
     inference = gaussian().fit(two.X, two.y).inference(two.X, two.y)
     assert inference.missingness_curve(0.5).q == pytest.approx(inference.missingness_curve([0.5]).q)
@@ -331,31 +331,31 @@ def test_the_boundary_is_that_of_predict_and_undecided_where_log_odds_may_be_zer
     names = np.array([*["left", "right", "up"][:classes], None], dtype=object)
     fit, inference = fitted(name, (X, names[y]))
     x, along = np.linspace(-4.0, 4.0, 30), np.linspace(-3.0, 3.0, 20)
-    found = inference.decision_boundary(x, along)
+    result = inference.decision_boundary(x, along)
     points = np.array([[a, b] for b in along for a in x])
-    np.testing.assert_array_equal(found.label, fit.predict(points).reshape(20, 30))
+    np.testing.assert_array_equal(result.label, fit.predict(points).reshape(20, 30))
     log_proba = np.sort(fit.predict_log_proba(points), axis=1)
     odds = fit.decision_function(points) if classes == 2 else log_proba[:, -1] - log_proba[:, -2]
-    np.testing.assert_allclose(found.log_odds, odds.reshape(20, 30), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(found.undecided, np.abs(found.log_odds) < Z * found.error)
+    np.testing.assert_allclose(result.log_odds, odds.reshape(20, 30), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(result.undecided, np.abs(result.log_odds) < Z * result.error)
     credible = inference.credible_labels(points).sum(axis=1).reshape(20, 30)
-    assert (credible[found.undecided] > 1).all()
+    assert (credible[result.undecided] > 1).all()
     if classes == 2:
-        assert (credible[~found.undecided] == 1).all()
+        assert (credible[~result.undecided] == 1).all()
         error = numerical_errors(inference, points, odds_of(inference, points))[1]
-        np.testing.assert_allclose(found.error, error.reshape(20, 30), rtol=1e-6)
-    assert found.undecided.any()
-    assert not found.undecided.all()
+        np.testing.assert_allclose(result.error, error.reshape(20, 30), rtol=1e-6)
+    assert result.undecided.any()
+    assert not result.undecided.all()
 
 
 def test_the_boundary_is_drawn_over_the_rows_and_for_two_features_only(simulate):
     X, y, _ = simulate(200)
-    found = gaussian().fit(X, y).inference(X, y).decision_boundary()
-    ends = (found.x[0], found.y[0]), (found.x[-1], found.y[-1])
+    result = gaussian().fit(X, y).inference(X, y).decision_boundary()
+    ends = (result.x[0], result.y[0]), (result.x[-1], result.y[-1])
     np.testing.assert_allclose(ends, (X.min(axis=0), X.max(axis=0)), rtol=1e-12)
     for d in (1, 3):
         X, y, _ = simulate(200, d=d)
-        with pytest.raises(ValueError, match=rf"two features, and this fit has {d}"):
+        with pytest.raises(ValueError, match=rf"two features.* has {d}"):
             gaussian().fit(X, y).inference(X, y).decision_boundary()
 
 
@@ -382,7 +382,7 @@ def test_the_error_of_the_bayes_error_is_the_infinitesimal_jackknife(simulate, e
     X, y, _ = simulate(50, classes, seed=1, alpha=(0.5, -1.5))
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
     fit = clone(estimator).set_params(tol=1e-13).fit(X, y, weight)
-    found = fit.inference(X, y, weight).bayes_error(alpha=0.1)
+    result = fit.inference(X, y, weight).bayes_error(alpha=0.1)
     influence = []
     for row in 0.002 * np.eye(len(y)):
         up, down = (
@@ -391,7 +391,7 @@ def test_the_error_of_the_bayes_error_is_the_infinitesimal_jackknife(simulate, e
         )  # fmt: skip
         influence.append((up - down) / 0.004)
     influence = np.array(influence) - np.average(influence, weights=weight)
-    assert found.estimate == pytest.approx(mean_loss(fit, X, weight), rel=1e-9)
-    assert found.error == pytest.approx(np.sqrt(weight @ influence**2), rel=2e-3)
-    half = norm.isf(0.05) * found.error / (found.estimate * (1 - found.estimate))
-    assert (found.lower, found.upper) == pytest.approx(tuple(expit(logit(found.estimate) + np.array([-half, half]))))
+    assert result.estimate == pytest.approx(mean_loss(fit, X, weight), rel=1e-9)
+    assert result.error == pytest.approx(np.sqrt(weight @ influence**2), rel=2e-3)
+    half = norm.isf(0.05) * result.error / (result.estimate * (1 - result.estimate))
+    assert (result.lower, result.upper) == pytest.approx(tuple(expit(logit(result.estimate) + np.array([-half, half]))))

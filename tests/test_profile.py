@@ -73,8 +73,8 @@ def highest(fit, x, y, slope, shape):
     steeper = slope / fit.alpha_[1]
     level = fit.alpha_[0] * steeper
     for extra in ([0.0], [np.log(max(fit.shape_, 1.0) * steeper)]) if shape is None else ([],):
-        found = minimize(negative_loglik, [*start, level, *extra], args=(x, y, slope, shape), method="BFGS")
-        best = min(best, found.fun)
+        result = minimize(negative_loglik, [*start, level, *extra], args=(x, y, slope, shape), method="BFGS")
+        best = min(best, result.fun)
     return -best
 
 
@@ -83,12 +83,12 @@ def highest(fit, x, y, slope, shape):
 def test_the_ends_of_a_slope_lie_where_another_optimiser_finds_them(link, shape, seed):
     x, y = line(250, seed, (1.0, -3.0), 1.0)
     fit = gaussian(link=link).fit(x[:, None], y)
-    found = fit.inference(x[:, None], y).profile("alpha_1")
-    assert found.estimate == pytest.approx(fit.alpha_[1])
-    assert found.lower < found.estimate < found.upper < 0.0
-    for end in (found.lower, found.upper):
+    result = fit.inference(x[:, None], y).profile("alpha_1")
+    assert result.estimate == pytest.approx(fit.alpha_[1])
+    assert result.lower < result.estimate < result.upper < 0.0
+    for end in (result.lower, result.upper):
         # where a steeper slope with a larger shape fits as well, any slope lies inside
-        slope = end if np.isfinite(end) else 4.0 * found.estimate
+        slope = end if np.isfinite(end) else 4.0 * result.estimate
         drop = fit.loglik_ - highest(fit, x, y, slope, shape)
         assert drop == pytest.approx(DROP, abs=CLOSE) if np.isfinite(end) else drop < DROP
 
@@ -124,24 +124,24 @@ def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
         statistic = inference.test_informative(bootstrap=False).statistic
     else:
         statistic = 2 * (fit.loglik_ - make(**settings, **(params | null)).fit(X, y, weight).loglik_)
-    found = inference.profile(name, alpha=float(chi2.sf(statistic, 1)))
-    end = found.lower if value < found.estimate else found.upper
+    result = inference.profile(name, alpha=float(chi2.sf(statistic, 1)))
+    end = result.lower if value < result.estimate else result.upper
     assert np.sqrt(statistic) > 0.1
-    slack = 2e-3 * abs(found.estimate - value) / np.sqrt(statistic)  # ends are found to 1e-3 of the root
-    assert end == pytest.approx(value, abs=2.0 * slack + (0.01 if name == "shape" else 1e-4 * abs(found.estimate)))
+    slack = 2e-3 * abs(result.estimate - value) / np.sqrt(statistic)  # ends are found to 1e-3 of the root
+    assert end == pytest.approx(value, abs=2.0 * slack + (0.01 if name == "shape" else 1e-4 * abs(result.estimate)))
 
 
 # The shape, against fits whose shape is fixed.
 
 
-def check_shape(fit, rows, found, level=DROP):
-    for end in (found.lower, found.upper):
+def check_shape(fit, rows, result, level=DROP):
+    for end in (result.lower, result.upper):
         shape = min(float(end), 100.0)
         tries = [
             copy(fit).set_params(warm_start=True, shape=shape).fit(*rows),
             copy(fit).set_params(warm_start=False, shape=shape).fit(*rows),
         ]
-        drop = fit.loglik_ - max(other.loglik_ for other in tries)
+        drop = fit.loglik_ - max(refit.loglik_ for refit in tries)
         if 0.0 < end < np.inf:
             assert drop == pytest.approx(level, abs=CLOSE)
         else:
@@ -179,32 +179,32 @@ def test_whatever_the_structure_the_ends_of_the_shape_are_those_of_refits(simula
 def test_zero_is_a_credible_slope_exactly_where_the_likelihood_ratio_says_so(simulate, make, seed):
     rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
     inference = make(link="aranda-ordaz").fit(*rows).inference(*rows)
-    found = inference.profile("alpha_1")
+    result = inference.profile("alpha_1")
     assert inference.test_informative(bootstrap=False).statistic > 2 * DROP + 1.0
-    assert not found.lower <= 0.0 <= found.upper
+    assert not result.lower <= 0.0 <= result.upper
 
 
 @pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the oracles' data are not here")
 def test_where_the_supremum_is_at_shape_zero_the_interval_starts_there_and_says_so():
     X, y = read(SIMULATED, "label")
     fit = gaussian(covariance_type="full", link="aranda-ordaz").fit(X, y)
-    found = fit.inference(X, y).profile("shape")
-    assert found.estimate == pytest.approx(0.0, abs=1e-6)
-    assert found.lower == 0.0
-    assert found.upper > 1.0  # logit is worse by 0.22 only
-    check_shape(fit, (X, y), found)
-    if np.isfinite(found.upper):
-        assert all(words in str(found) for words in ("0 to", "complementary log-log", "nor logit"))
+    result = fit.inference(X, y).profile("shape")
+    assert result.estimate == pytest.approx(0.0, abs=1e-6)
+    assert result.lower == 0.0
+    assert result.upper > 1.0  # logit is worse by 0.22 only
+    check_shape(fit, (X, y), result)
+    if np.isfinite(result.upper):
+        assert all(words in str(result) for words in ("0 to", "complementary log-log", "nor logit"))
     else:
-        assert "every shape is credible" in str(found)
+        assert "every shape is credible" in str(result)
 
 
 def test_a_shape_bounded_from_below_only_is_said_in_a_whole_sentence(simulate):
     rows = simulate(600, alpha=(60.0, -100.0), shape=30.0)[:2]
-    found = free().fit(*rows).inference(*rows).profile("shape")
-    assert 0.0 < found.lower < found.upper == np.inf
-    assert "to infinity" in found.sentence
-    assert str(found).endswith("is credible.")
+    result = free().fit(*rows).inference(*rows).profile("shape")
+    assert 0.0 < result.lower < result.upper == np.inf
+    assert "to infinity" in result.sentence
+    assert str(result).endswith("is credible.")
 
 
 # The share.
@@ -215,11 +215,11 @@ def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simula
     rng = np.random.default_rng(0)
     y = np.where(rng.uniform(size=len(y)) < 0.15, -1, y)
     fit = gaussian(mcar_share=True).fit(X, y)
-    found = fit.inference(X, y).profile("share")
-    assert 0.0 < found.lower < found.estimate < found.upper < 1.0
+    result = fit.inference(X, y).profile("share")
+    assert 0.0 < result.lower < result.estimate < result.upper < 1.0
     inference = fit.inference(X, y)._fitted
     coordinates, objective = inference.coordinates, inference.objective
-    for end in (found.lower, found.upper):
+    for end in (result.lower, result.upper):
 
         def negative(vector, end=end):
             theta, mechanism = coordinates.at(vector)
@@ -238,9 +238,9 @@ def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simula
 
 def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
     rows = simulate(600, seed=1)[:2]
-    found = gaussian(mcar_share=True).fit(*rows).inference(*rows).profile("share")
-    assert found.lower == 0.0
-    assert 0.0 < found.upper < 1.0
+    result = gaussian(mcar_share=True).fit(*rows).inference(*rows).profile("share")
+    assert result.lower == 0.0
+    assert 0.0 < result.upper < 1.0
 
 
 # Limits and invariances.
@@ -252,25 +252,25 @@ def test_in_a_large_sample_the_interval_is_wald_s(simulate, make):
     fit = make(link="aranda-ordaz", mechanism_features=[1]).fit(X, y)
     inference = fit.inference(X, y, cov_type="observed")
     for name in ("alpha_1", "alpha[x1]", "shape"):
-        found, i = inference.profile(name), inference.param_names.index(name)
+        result, i = inference.profile(name), inference.param_names.index(name)
         half = norm.isf(0.025) * inference.bse[i]
-        np.testing.assert_allclose((found.lower, found.upper), inference.params[i] + [-half, half], atol=0.08 * half)
+        np.testing.assert_allclose((result.lower, result.upper), inference.params[i] + [-half, half], atol=0.08 * half)
 
 
 @pytest.mark.parametrize("name", ["alpha_1", "alpha[x1]", "shape"])
 def test_units_origin_and_names_of_the_classes_do_not_matter(simulate, name):
     X, y, _ = simulate(500, alpha=(1.0, -4.0), shape=2.0, seed=8)
-    there = X * [1e-6, 300.0] + [5.0, -2.0]
+    moved = X * [1e-6, 300.0] + [5.0, -2.0]
     swapped = np.where(y < 0, None, np.array(["z", "a"], dtype=object)[np.maximum(y, 0)])
     settings = {"link": "aranda-ordaz", "mechanism_features": [1]}
-    here = gaussian(**settings).fit(X, y).inference(X, y).profile(name, alpha=0.3)
-    other = gaussian(**settings).fit(there, swapped).inference(there, swapped).profile(name, alpha=0.3)
+    first = gaussian(**settings).fit(X, y).inference(X, y).profile(name, alpha=0.3)
+    second = gaussian(**settings).fit(moved, swapped).inference(moved, swapped).profile(name, alpha=0.3)
     unit = 300.0 if name == "alpha[x1]" else 1.0
-    width = here.upper - here.lower
+    width = first.upper - first.lower
     assert np.isfinite(width)
     np.testing.assert_allclose(
-        np.array([other.estimate, other.lower, other.upper]) * unit,
-        [here.estimate, here.lower, here.upper],
+        np.array([second.estimate, second.lower, second.upper]) * unit,
+        [first.estimate, first.lower, first.upper],
         atol=0.003 * width,
     )
 
@@ -279,8 +279,8 @@ def test_weights_are_repeated_rows(two):
     repeats = np.random.default_rng(0).integers(0, 3, size=len(two.y))
     many = np.repeat(two.X, repeats, axis=0), np.repeat(two.y, repeats)
     weighted = gaussian().fit(two.X, two.y, repeats).inference(two.X, two.y, repeats).profile("alpha_1")
-    found = gaussian().fit(*many).inference(*many).profile("alpha_1")
-    np.testing.assert_allclose((weighted.lower, weighted.upper), (found.lower, found.upper), rtol=2e-3)
+    result = gaussian().fit(*many).inference(*many).profile("alpha_1")
+    np.testing.assert_allclose((weighted.lower, weighted.upper), (result.lower, result.upper), rtol=2e-3)
 
 
 # The curve.
@@ -291,20 +291,20 @@ def test_weights_are_repeated_rows(two):
 def test_the_curve_tops_at_the_estimate_and_passes_the_ends_of_the_interval(simulate, make, name):
     rows = simulate(600, alpha=(1.0, -4.0), shape=2.0, seed=8)[:2]
     fit = make(link="aranda-ordaz").fit(*rows)
-    found = fit.inference(*rows).profile(name, alpha=0.3, n_points=41)
-    assert len(found.values) == len(found.loglik) == 41
-    assert (np.diff(found.values) > 0).all()
-    assert found.loglik.max() <= 1e-3
-    assert found.loglik.max() > -0.01
-    left, right = found.values < found.estimate, found.values > found.estimate
-    assert (np.diff(found.loglik[left]) > -1e-3).all()
-    assert (np.diff(found.loglik[right]) < 1e-3).all()
-    for end in (found.lower, found.upper):
-        assert np.interp(end, found.values, found.loglik) == pytest.approx(-chi2.isf(0.3, 1) / 2, abs=0.02)
+    result = fit.inference(*rows).profile(name, alpha=0.3, n_points=41)
+    assert len(result.values) == len(result.loglik) == 41
+    assert (np.diff(result.values) > 0).all()
+    assert result.loglik.max() <= 1e-3
+    assert result.loglik.max() > -0.01
+    left, right = result.values < result.estimate, result.values > result.estimate
+    assert (np.diff(result.loglik[left]) > -1e-3).all()
+    assert (np.diff(result.loglik[right]) < 1e-3).all()
+    for end in (result.lower, result.upper):
+        assert np.interp(end, result.values, result.loglik) == pytest.approx(-chi2.isf(0.3, 1) / 2, abs=0.02)
     if name == "shape":
-        for shape, loglik in zip(found.values[::8], found.loglik[::8], strict=True):
-            other = copy(fit).set_params(warm_start=True, shape=float(shape)).fit(*rows)
-            assert loglik == pytest.approx(other.loglik_ - fit.loglik_, abs=CLOSE)
+        for shape, loglik in zip(result.values[::8], result.loglik[::8], strict=True):
+            refit = copy(fit).set_params(warm_start=True, shape=float(shape)).fit(*rows)
+            assert loglik == pytest.approx(refit.loglik_ - fit.loglik_, abs=CLOSE)
     assert len(fit.inference(*rows).profile(name).values) == 0
 
 
@@ -330,7 +330,7 @@ def test_what_has_no_profile_is_refused_in_words(two):
         with pytest.raises(ValueError, match="mechanism_weight=1"):
             profile(gaussian(mechanism_weight=weight))
     for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
-        with pytest.raises(ValueError, match="about the mechanism"):
+        with pytest.raises(ValueError, match="needs a fitted mechanism"):
             profile(estimator, labels=labels)
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
         profile(gaussian(), alpha=95)
@@ -340,10 +340,10 @@ def test_what_has_no_profile_is_refused_in_words(two):
 def test_where_the_uncertainty_tells_all_the_slope_has_no_lower_limit(two, link):
     u = gaussian(link=None).fit(two.X, two.truth).uncertainty(two.X)
     y = np.where(u < np.median(u), -1, two.truth)
-    found = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
-    assert found.lower == -np.inf
-    assert -np.inf < found.upper < 0.0
-    assert ("shape" in found.sentence) == (link == "aranda-ordaz")  # no shape is to blame where it is fixed
+    result = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
+    assert result.lower == -np.inf
+    assert -np.inf < result.upper < 0.0
+    assert ("shape" in result.sentence) == (link == "aranda-ordaz")  # no shape is to blame where it is fixed
 
 
 @pytest.mark.parametrize("seed", [0, 36, *more(4, 12, 20)])
@@ -351,6 +351,6 @@ def test_no_sample_breaks_it_and_a_better_fit_is_reported(simulate, seed):
     rows = simulate(300, alpha=(0.4, -1.0), shape=0.0, seed=seed)[:2]
     inference = logistic(link="aranda-ordaz").fit(*rows).inference(*rows)
     for name in ("alpha_1", "shape"):
-        found = inference.profile(name)
-        assert found.lower <= found.estimate <= found.upper
-        assert not np.isnan([found.lower, found.upper]).any()
+        result = inference.profile(name)
+        assert result.lower <= result.estimate <= result.upper
+        assert not np.isnan([result.lower, result.upper]).any()

@@ -62,21 +62,21 @@ def assert_agree(first, second, factor=1.0):
 
 @pytest.mark.parametrize(("distance", "percent"), [(1.0, 0.51), (1.5, 3.24), (2.0, 10.08), (2.5, 21.40), (3.0, 35.89)])
 def test_an_unlabelled_row_is_worth_what_the_literature_says(distance, percent):
-    found = unlabelled_efficiency(two(distance))
-    assert found.error < 1e-8
-    assert 100 * found.value == pytest.approx(percent, abs=0.01)
+    result = unlabelled_efficiency(two(distance))
+    assert result.error < 1e-8
+    assert 100 * result.value == pytest.approx(percent, abs=0.01)
 
 
 def test_three_normals_have_the_published_coefficients():
     classes = GaussianClasses(**THREE)
     mechanism = mechanism_at_rate(classes, Mechanism("entropy", (0.0, 4.0)), 0.30)
     assert mechanism.alpha[0] == pytest.approx(-2.5583, abs=5e-4)
-    found = relative_efficiency(classes, mechanism)
-    assert found.rate.value == pytest.approx(0.30, abs=1e-6)
+    result = relative_efficiency(classes, mechanism)
+    assert result.rate.value == pytest.approx(0.30, abs=1e-6)
     published = {"complete": 1.5581, "mcar": 2.0541, "modelled": 1.3645}
     for regime, value in published.items():
-        assert found.coefficients[regime].value == pytest.approx(value, rel=0.003)
-        assert found.coefficients[regime].error < 1e-3
+        assert result.coefficients[regime].value == pytest.approx(value, rel=0.003)
+        assert result.coefficients[regime].error < 1e-3
 
 
 # Closed forms.
@@ -90,8 +90,8 @@ def test_the_bayes_error_of_two_classes_with_a_common_covariance_is_a_normal_tai
         -distance / 2 + odds / distance
     )
     axes = np.random.default_rng(0).normal(size=(d, d))
-    found = bayes_error(two(distance, weight, d, axes))
-    assert found.value == pytest.approx(exact, rel=1e-8)
+    result = bayes_error(two(distance, weight, d, axes))
+    assert result.value == pytest.approx(exact, rel=1e-8)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
@@ -99,9 +99,9 @@ def test_the_bayes_error_of_concentric_classes_is_that_of_two_radii(d):
     classes = GaussianClasses([0.5, 0.5], np.zeros((2, d)), [1.0, 4.0], covariance_type="spherical")
     radius = d * np.log(4.0) / 0.75  # squared, where the densities are equal
     exact = 0.5 * (chi2.sf(radius, d) + chi2.cdf(radius / 4.0, d))
-    found = bayes_error(classes)
-    assert abs(found.value - exact) <= (3.0 if d > 2 else 1.0) * found.error
-    assert found.error < 1e-3 * exact
+    result = bayes_error(classes)
+    assert abs(result.value - exact) <= (3.0 if d > 2 else 1.0) * result.error
+    assert result.error < 1e-3 * exact
 
 
 def test_bayes_errors_keep_their_digits_where_classes_hardly_overlap():
@@ -118,8 +118,8 @@ def test_linear_discriminant_analysis_of_one_feature_has_its_closed_form(distanc
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_with_equal_priors_every_feature_without_information_costs_what_the_first_one_does(d):
     axes = np.random.default_rng(1).normal(size=(d, d))
-    one, several = excess_risk(two(2.0)).value, excess_risk(two(2.0, d=d, axes=axes))
-    assert abs(several.value - d * one) <= (3.0 if d > 2 else 1.0) * several.error
+    single, several = excess_risk(two(2.0)).value, excess_risk(two(2.0, d=d, axes=axes))
+    assert abs(several.value - d * single) <= (3.0 if d > 2 else 1.0) * several.error
     assert several.error < 1e-3 * several.value
 
 
@@ -192,8 +192,8 @@ class Reference:
                 value = np.log(density(self.parts(theta)[0]))
                 if not modelled:
                     return value
-                here = self.q(theta, alpha)
-                return value + np.log(here if i == 2 else 1 - here)
+                q_here = self.q(theta, alpha)
+                return value + np.log(q_here if i == 2 else 1 - q_here)
 
             at = np.concatenate([self.theta, self.alpha]) if modelled else self.theta
             score = self.scores(loglik, at)
@@ -229,9 +229,9 @@ def test_every_regime_agrees_with_a_reference_written_out_by_hand(regime):
         "ignored": {},
         "unlabelled": {"q": 1.0},
     }[regime]
-    found = excess_risk(CLASSES, MECHANISM, labels=regime)
-    assert found.value == pytest.approx(REFERENCE.coefficient(**options), rel=1e-5)
-    assert found.error < 1e-7 * found.value
+    result = excess_risk(CLASSES, MECHANISM, labels=regime)
+    assert result.value == pytest.approx(REFERENCE.coefficient(**options), rel=1e-5)
+    assert result.error < 1e-7 * result.value
 
 
 def test_labelling_the_share_of_the_budget_makes_up_for_ignoring_the_mechanism():
@@ -276,14 +276,14 @@ def test_a_change_of_axes_changes_nothing(covariance_type):
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 def test_a_labelled_row_carries_unit_information_in_the_coordinates_of_the_fit(covariance_type):
     integrals = Integrals(described(structured(covariance_type)), 0, 0)
-    for complete in integrals.complete:
+    for complete in integrals.information("complete"):
         np.testing.assert_allclose(complete, np.eye(len(complete)), atol=1e-7)
 
 
 def test_relabelling_the_classes_changes_nothing():
     order = [2, 0, 1]
-    other = GaussianClasses(**{key: np.array(value)[order] for key, value in THREE.items()})
-    first, second = relative_efficiency(GaussianClasses(**THREE), ENTROPY), relative_efficiency(other, ENTROPY)
+    permuted = GaussianClasses(**{key: np.array(value)[order] for key, value in THREE.items()})
+    first, second = relative_efficiency(GaussianClasses(**THREE), ENTROPY), relative_efficiency(permuted, ENTROPY)
     for regime in REGIMES:
         assert first.coefficients[regime].value == pytest.approx(second.coefficients[regime].value, rel=1e-6)
 
@@ -312,7 +312,7 @@ def test_modelling_the_mechanism_never_costs_and_estimating_more_of_it_gives_les
     fixed = mechanism_at_rate(classes, Mechanism(uncertainty, (0.0, slope), shape=0.6, share=0.1), 0.4)
     free_shape = Mechanism(uncertainty, fixed.alpha, 0.6, 0.1, free_shape=True)
     free_both = Mechanism(uncertainty, fixed.alpha, 0.6, 0.1, free_shape=True, free_share=True)
-    costs = [excess_risk(classes, known, labels="modelled").value for known in (fixed, free_shape, free_both)]
+    costs = [excess_risk(classes, mechanism, labels="modelled").value for mechanism in (fixed, free_shape, free_both)]
     costs.append(excess_risk(classes, fixed, labels="ignored").value)
     assert np.all(np.diff(costs) > -1e-9)
     assert costs[0] < 0.95 * costs[-1]
@@ -321,9 +321,9 @@ def test_modelling_the_mechanism_never_costs_and_estimating_more_of_it_gives_les
 @pytest.mark.parametrize("rate", [0.15, 0.5, 0.98])
 def test_a_mechanism_is_brought_to_the_rate_asked_for(rate):
     classes = structured("diag")
-    known = mechanism_at_rate(classes, Mechanism("margin", (5.0, -2.0), shape=0.4, share=0.1), rate)
-    assert missing_rate(classes, known).value == pytest.approx(rate, rel=1e-6)
-    assert known.alpha[1:] == (-2.0,)
+    mechanism = mechanism_at_rate(classes, Mechanism("margin", (5.0, -2.0), shape=0.4, share=0.1), rate)
+    assert missing_rate(classes, mechanism).value == pytest.approx(rate, rel=1e-6)
+    assert mechanism.alpha[1:] == (-2.0,)
 
 
 # The ways of computing agree.
@@ -331,14 +331,14 @@ def test_a_mechanism_is_brought_to_the_rate_asked_for(rate):
 
 def excess_of_moved_rule(classes, delta, grid):
     """The risk of the rule at coordinates delta less that of the Bayes rule, by brute force on a grid (d, n) of cell 1."""
-    known = described(classes)
-    chart = known.model.chart(known.theta)
-    pi, mu = np.exp(known.theta.log_pi), known.theta.mu
-    spread = known.model.structure.spread(known.theta.chol, len(mu))
-    true = known.model.scores(known.theta, grid)
-    moved = known.model.scores(chart.theta(chart.directions @ delta), grid)
+    description = described(classes)
+    chart = description.model.chart(description.theta)
+    pi, mu = np.exp(description.theta.log_pi), description.theta.mu
+    spread = description.model.structure.spread(description.theta.chol, len(mu))
+    true = description.model.scores(description.theta, grid)
+    moved = description.model.scores(chart.theta(chart.directions @ delta), grid)
     joint = np.zeros_like(true)
-    for c, k in enumerate(known.model.owner):
+    for c, k in enumerate(description.model.owner):
         z = np.linalg.solve(spread[c], grid - mu[c][:, None])
         joint[k] += pi[c] * np.exp(-0.5 * (z**2).sum(axis=0)) / np.linalg.det(spread[c])
     joint /= (2 * np.pi) ** (len(grid) / 2)
@@ -372,19 +372,19 @@ def test_the_risk_bends_as_the_curvature_says(classes, points):
 
 
 def test_random_points_agree_with_the_lattice():
-    known, parts = described(GaussianClasses(**THREE)), []
+    description, parts = described(GaussianClasses(**THREE)), []
     for random in (False, True):
-        integrals = Integrals(known, 2, 3)
+        integrals = Integrals(description, 2, 3)
         integrals.random = random
         have = Coefficients(integrals, ENTROPY, None)
         numbers = [computed(lambda share, name=name, have=have: have.of(name, share), random) for name in REGIMES]
         numbers.append(computed(have.rate, random))
         numbers.append(computed(lambda share, at=integrals: float(mean_over(share, at.error)), random))
         parts.append(numbers)
-    for exact, found in zip(*parts, strict=True):
-        assert exact.value != found.value
-        assert abs(found.value - exact.value) < 3.5 * found.error + exact.error
-        assert found.error < 5e-3 * found.value
+    for exact, result in zip(*parts, strict=True):
+        assert exact.value != result.value
+        assert abs(result.value - exact.value) < 3.5 * result.error + exact.error
+        assert result.error < 5e-3 * result.value
 
 
 def test_a_class_of_several_components_that_is_one_gaussian_has_its_bayes_error():
@@ -438,8 +438,8 @@ def test_a_fit_is_described_by_its_attributes(simulate, options):
 def test_a_shape_at_its_limit_is_taken_as_known_and_said_so():
     free, fixed = Mechanism("entropy", (-1.5, 3.0), 0.0, free_shape=True), Mechanism("entropy", (-1.5, 3.0), 0.0)
     with pytest.warns(BoundaryWarning, match="shape at 0"):
-        found = excess_risk(CLASSES, free, labels="modelled")
-    assert found.value == pytest.approx(excess_risk(CLASSES, fixed, labels="modelled").value, rel=1e-6)
+        result = excess_risk(CLASSES, free, labels="modelled")
+    assert result.value == pytest.approx(excess_risk(CLASSES, fixed, labels="modelled").value, rel=1e-6)
 
 
 def test_classes_that_unlabelled_rows_cannot_tell_apart_have_endless_excess_risk():
@@ -475,7 +475,7 @@ def test_the_table_shows_every_regime():
         ({"covariances": [[1.0]]}, r"shape \(2, 1, 1\)"),
         ({"covariances": [[[1.0]], [[-1.0]]]}, "positive definite"),
         ({"covariance_type": "round"}, "covariance_type"),
-        ({"component_classes": [0, 0]}, "two classes or more"),
+        ({"component_classes": [0, 0]}, "two or more classes"),
         ({"mechanism_features": [1]}, "indices of the 1 features"),
     ],
 )
@@ -501,7 +501,7 @@ def test_asymmetric_covariances_are_refused():
         (lambda: excess_risk(CLASSES, MECHANISM, labels="ignored", rate=0.5), "mechanism_at_rate"),
         (lambda: excess_risk(CLASSES, Mechanism(alpha=(0.0, 1.0, 1.0)), labels="ignored"), "must have 2"),
         (lambda: excess_risk(CLASSES, Mechanism(alpha=(-np.inf, 1.0)), labels="ignored"), "not finite"),
-        (lambda: relative_efficiency(CLASSES, MECHANISM, rate=0.5), "give one"),
+        (lambda: relative_efficiency(CLASSES, MECHANISM, rate=0.5), "mechanism or rate"),
         (lambda: mechanism_at_rate(CLASSES, Mechanism(share=0.3), 0.2), "share 0.3"),
         (lambda: label_budget(CLASSES, MECHANISM, n=0), "at least 1"),
         (lambda: bayes_error(CLASSES, rtol=0.0), "rtol"),

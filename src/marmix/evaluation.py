@@ -1,18 +1,18 @@
-"""Scores and cross-validation when the labelled rows are not a fair sample.
+"""Scores and cross-validation when the labelled rows are not a representative sample.
 
-Where hard rows lose their labels, a score over the labelled rows flatters every classifier. With ``q_j = P(label missing |
-x_j)`` the loss on the whole population can still be estimated, for any classifier, from its probabilities ``p_j``:
+If labels of hard rows are missing, a score over the labelled rows is optimistic. With ``q_j = P(label missing | x_j)`` the loss
+on the whole population can still be estimated, for any classifier, from its probabilities ``p_j``:
 
     weighted       sum over labelled rows of w_j l(y_j, p_j) / sum of w_j,     w_j = 1 / (1 - q_j)
     doubly robust  mean over all rows of  lbar_j + (1 - m_j) w_j (l(y_j, p_j) - lbar_j),
-                   lbar_j = sum_k tau_jk l(k, p_j) the loss expected under a model's posterior tau_j
+                   lbar_j = sum_k tau_jk l(k, p_j) the expected loss under a model's posterior tau_j
 
-The first is right if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
+The first is consistent if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
 pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``.
 
-A few huge weights can ruin such a mean. Weights are cut at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean
-if q is right (Ionides' rule): the bias this brings vanishes as rows are added, and the variance stays finite.
-`Score.n_effective`, ``(sum w)^2 / sum w^2``, tells how many equally weighted rows the estimate is worth.
+Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides' rule): the
+bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, is the number of
+equally weighted rows with the same variance.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,10 +44,10 @@ __all__ = [
 
 
 class PartialLabelKFold:
-    """K-fold cross-validation of the labelled rows; unlabelled rows are in every training part and in no test part.
+    """K-fold cross-validation of the labelled rows; unlabelled rows are in every training set and in no test set.
 
-    A training part therefore has relatively more unlabelled rows than the whole, by up to a factor of k / (k - 1). Estimators
-    whose likelihood holds the features or the missingness feel that; `MARClassifierCV` makes up for it by weights.
+    Training sets therefore have relatively more unlabelled rows than the data, by up to a factor of k / (k - 1), which affects
+    estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights.
 
     Parameters
     ----------
@@ -74,45 +74,44 @@ class PartialLabelKFold:
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Indices of the training rows and of the test rows of each fold."""
         if y is None:
-            raise ValueError(f"{type(self).__name__} needs y: it tells which rows are labelled.")
+            raise ValueError(f"{type(self).__name__} needs y, to know which rows are labelled: pass y.")
         check_consistent_length(X, y)
-        known, labels = known_labels(y, np.empty(0))
-        given = np.flatnonzero(known)
-        if len(given) < self.n_splits:
+        is_labelled, labels = known_labels(y, np.empty(0))
+        labelled = np.flatnonzero(is_labelled)
+        if len(labelled) < self.n_splits:
             raise ValueError(
-                f"n_splits={self.n_splits} is more than the {len(given)} labelled rows: ask for fewer folds."
+                f"n_splits={self.n_splits} is more than the {len(labelled)} labelled rows: use fewer folds."
             )
         folds = self._folds(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
         codes = np.unique(labels, return_inverse=True)[1]
-        everyone = np.arange(len(known))
-        for _, test in folds.split(given, codes):
-            yield np.delete(everyone, given[test]), given[test]
+        for _, test in folds.split(labelled, codes):
+            yield np.delete(np.arange(len(is_labelled)), labelled[test]), labelled[test]
 
 
 class StratifiedPartialLabelKFold(PartialLabelKFold):
-    """`PartialLabelKFold` that keeps the classes' shares among the labelled rows in every fold."""
+    """`PartialLabelKFold` that preserves the class proportions of the labelled rows in every fold."""
 
     _folds = StratifiedKFold
 
 
 @dataclass(frozen=True)
 class Score:
-    """An estimate of a loss or gain on the whole population.
+    """An estimate of a score on the whole population.
 
     Attributes
     ----------
     value, stderr : float
-        The estimate and its standard error. q and the posterior are taken as known: where hardly a hard row has a label the
-        doubly robust estimate is what the posterior says, and the standard error does not tell how far that may be off.
+        The estimate and its standard error, which treats q and the posterior as known: if hardly any hard row is labelled,
+        the doubly robust estimate relies on the posterior, whose error is not included.
     plain, plain_stderr : float
-        The same over the labelled rows as they are: what one would see without weighting.
+        The unweighted score of the labelled rows.
     n_effective : float
-        How many equally weighted labelled rows the weighted estimate is worth (the doubly robust one may be worth more).
+        Number of equally weighted labelled rows with the variance of the weighted estimate.
     n_labelled : int
     largest_weight : float
-        The largest weight relative to their mean, after truncation.
+        The largest weight divided by the mean weight, after truncation.
     n_truncated : int
-        How many weights were cut.
+        Number of truncated weights.
     """
 
     value: float
@@ -138,7 +137,7 @@ def log_loss(
     y : array-like of shape (n,)
         Labels, missing where -1, NaN, None or pandas.NA.
     proba : array-like of shape (n, K)
-        The classifier's probabilities; those of unlabelled rows matter only with `posterior`.
+        The classifier's probabilities; those of unlabelled rows are used only with `posterior`.
     missing_proba : array-like of shape (n,)
         q, the probability that the label of each row is missing.
     classes : array-like of shape (K,)
@@ -158,7 +157,7 @@ def log_loss(
 def brier(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
 ) -> Score:
-    """Brier score, ``sum_k (p_k - 1{y = k})^2``, halved for two classes, on the whole population; see `log_loss`."""
+    """Brier score on the whole population, ``sum_k (p_k - 1{y = k})^2``, halved for two classes; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     losses = (p**2).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
     return _mean_score(losses / (2.0 if p.shape[1] == 2 else 1.0), y, missing_proba, classes, posterior)
@@ -167,7 +166,7 @@ def brier(
 def accuracy(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
 ) -> Score:
-    """Share of the whole population that is classified rightly; see `log_loss`."""
+    """Accuracy on the whole population; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     hits = np.zeros_like(p)
     hits[np.arange(len(p)), p.argmax(axis=1)] = 1.0
@@ -177,23 +176,21 @@ def accuracy(
 def roc_auc(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
 ) -> Score:
-    """Area under the ROC curve on the whole population (one against the rest, averaged, for more classes); see `log_loss`."""
+    """Area under the ROC curve on the whole population, averaged one-vs-rest for more than two classes; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
-    found = set(known_labels(y, np.asarray(classes))[1].tolist())
+    labels = set(known_labels(y, np.asarray(classes))[1].tolist())
     for name in np.asarray(classes).tolist():
-        if name not in found:
-            raise ValueError(
-                f"class {name!r} has no labelled row: an area under the ROC curve needs some of every class."
-            )
+        if name not in labels:
+            raise ValueError(f"class {name!r} has no labelled row: the ROC curve needs labelled rows of every class.")
 
     def estimate(r: Array) -> tuple[float, Array]:
         areas, influence = [], np.zeros(len(p))
         total = r.sum(axis=1)
         for k in columns:
-            area, own = _weighted_auc(p[:, k], r[:, k], total - r[:, k])
+            area, by_row = _weighted_auc(p[:, k], r[:, k], total - r[:, k])
             areas.append(area)
-            influence += own / len(columns)
+            influence += by_row / len(columns)
         return float(np.mean(areas)), influence
 
     return _score(estimate, y, missing_proba, classes, posterior, p.shape)
@@ -213,10 +210,9 @@ def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, An
     Parameters
     ----------
     metric : {"log_loss", "brier", "accuracy", "roc_auc"}
-        Losses are returned with a minus sign, so that greater is better, as everywhere in scikit-learn.
+        Losses are negated, so that greater is better, as in scikit-learn.
     missingness : object, callable or None
-        Where q comes from: something fitted that has `missing_proba(X)`, a function of X, or None for the estimator that is
-        scored, which then needs a `missing_proba`.
+        The source of q: a fitted object with `missing_proba(X)`, a function of X, or None for the scored estimator itself.
 
     Returns
     -------
@@ -241,12 +237,12 @@ def _missing_proba(source: Any, X: Any) -> Array:
     if hasattr(source, "missing_proba"):
         return np.asarray(source.missing_proba(X))
     if not callable(source):
-        raise ValueError(f"{type(source).__name__} has no missing_proba: say in missingness= where q comes from.")
+        raise ValueError(f"{type(source).__name__} has no missing_proba: pass the source of q as missingness=.")
     return np.asarray(source(X))
 
 
 class MissingnessCheck(NamedTuple):
-    """Observed against fitted rates of missing labels in bins of rows; see `missingness_check`."""
+    """Observed and fitted rates of missing labels in bins of rows; see `missingness_check`."""
 
     by: Array  # mean of the sorting variable in each bin
     n: NDArray[np.integer]
@@ -263,11 +259,11 @@ class MissingnessCheck(NamedTuple):
 
 
 def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: int = 10) -> MissingnessCheck:
-    """Whether a mechanism misses something: observed and fitted rates of missing labels along a variable.
+    """Compare observed with fitted rates of missing labels along a variable, to check a mechanism.
 
-    Sort by what the mechanism should have accounted for: the probability of a class shows labels lost on one side of the
-    boundary, a feature shows a missing covariate. The sum of the squared z is compared with a chi-square of as many degrees of
-    freedom as there are bins, which errs on the safe side where q was fitted to the same rows.
+    The probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate. The sum
+    of the squared z is compared with a chi-square with one degree of freedom per bin, which is conservative if q was fitted to
+    the same rows.
 
     Parameters
     ----------
@@ -278,18 +274,18 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     by : array-like of shape (n,)
         The variable to sort the rows by.
     n_bins : int
-        Bins of about equal size.
+        Number of bins of about equal size.
 
     Returns
     -------
     MissingnessCheck
     """
-    known, _ = known_labels(y, np.empty(0))
+    labelled, _ = known_labels(y, np.empty(0))
     q, at = np.asarray(missing_proba, dtype=float), np.asarray(by, dtype=float)
-    if q.shape != known.shape or at.shape != known.shape:
-        raise ValueError(f"missing_proba and by must have shape {known.shape}; got {q.shape} and {at.shape}.")
+    if q.shape != labelled.shape or at.shape != labelled.shape:
+        raise ValueError(f"missing_proba and by must have shape {labelled.shape}; got {q.shape} and {at.shape}.")
     bins = [rows for rows in np.array_split(np.argsort(at, kind="stable"), n_bins) if len(rows)]
-    observed, fitted = (np.array([values[rows].mean() for rows in bins]) for values in (~known, q))
+    observed, fitted = (np.array([values[rows].mean() for rows in bins]) for values in (~labelled, q))
     n = np.array([len(rows) for rows in bins])
     spread = np.sqrt([np.sum(q[rows] * (1.0 - q[rows])) for rows in bins]) / n
     z = (observed - fitted) / np.maximum(spread, 1e-12)
@@ -301,13 +297,11 @@ def _mean_score(
     losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: ArrayLike | None
 ) -> Score:
     def estimate(r: Array) -> tuple[float, Array]:
-        with np.errstate(
-            invalid="ignore"
-        ):  # an infinite loss counts as such unless its pseudo-label is zero; some are negative
-            counted = np.where(np.isinf(losses), losses, r * losses)
-        rows, size = np.where(r != 0.0, counted, 0.0).sum(axis=1), r.sum(axis=1)
-        value = rows.sum() / size.sum()
         with np.errstate(invalid="ignore"):
+            # an infinite loss stays infinite unless its pseudo-label, which may be negative, is zero
+            products = np.where(np.isinf(losses), losses, r * losses)
+            rows, size = np.where(r != 0.0, products, 0.0).sum(axis=1), r.sum(axis=1)
+            value = rows.sum() / size.sum()
             return float(value), (rows - value * size) / size.sum()
 
     return _score(estimate, y, missing_proba, classes, posterior, losses.shape)
@@ -321,15 +315,15 @@ def _score(
     posterior: ArrayLike | None,
     shape: tuple[int, ...],
 ) -> Score:
-    """Apply an estimate of pseudo-labels (value, influence of every row) to the weighted and to the plain ones."""
+    """The score of an estimate (value, influence of every row), from the weighted and from the plain pseudo-labels."""
     names = np.asarray(classes)
-    known, labels = known_labels(y, names)
-    q = np.asarray(missing_proba, dtype=float)
-    if shape != (len(known), len(names)) or q.shape != (len(known),):
+    labelled, labels = known_labels(y, names)
+    n, q = len(labelled), np.asarray(missing_proba, dtype=float)
+    if shape != (n, len(names)) or q.shape != (n,):
         raise ValueError(
-            f"proba must have shape {(len(known), len(names))} and missing_proba {(len(known),)}; got {shape} and {q.shape}."
+            f"proba must have shape {(n, len(names))} and missing_proba {(n,)}; got {shape} and {q.shape}."
         )
-    if not known.any():
+    if not labelled.any():
         raise ValueError("every label in y is missing: a score needs labelled rows.")
     if not ((q >= 0.0) & (q <= 1.0)).all():
         raise ValueError("missing_proba must lie between 0 and 1.")
@@ -338,7 +332,7 @@ def _score(
         raise ValueError(f"y holds the label {sorted(unknown, key=str)[0]!r}, which is not among the classes.")
     indicator = np.zeros(shape)
     position = {name: k for k, name in enumerate(names.tolist())}
-    indicator[np.flatnonzero(known), [position[label] for label in labels.tolist()]] = 1.0
+    indicator[np.flatnonzero(labelled), [position[label] for label in labels.tolist()]] = 1.0
     tau = None if posterior is None else checked_posterior(posterior, shape)
     r, weight, n_truncated = pseudo_labels(indicator, q, tau)
     value, influence = estimate(r)
@@ -349,21 +343,21 @@ def _score(
         plain=plain,
         plain_stderr=float(np.sqrt((plain_influence**2).sum())),
         n_effective=float(weight.sum() ** 2 / (weight**2).sum()),
-        n_labelled=int(known.sum()),
+        n_labelled=int(labelled.sum()),
         largest_weight=float(weight.max() / weight.mean()),
         n_truncated=n_truncated,
     )
 
 
 def _weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float, Array]:
-    """P(score of a positive > score of a negative), ties by half, of weighted rows; and the influence of each row.
+    """P(score of a positive > score of a negative) of weighted rows, ties counting half, and the influence of each row.
 
-    The squared influences sum to DeLong's variance where all weights are one.
+    The squared influences sum to DeLong's variance if all weights are one.
     """
-    _, place = np.unique(score, return_inverse=True)
-    a, b = (np.bincount(place, weights=w) for w in (positive, negative))
+    _, rank = np.unique(score, return_inverse=True)
+    a, b = (np.bincount(rank, weights=w) for w in (positive, negative))
     below = (np.cumsum(b) - 0.5 * b) / b.sum()  # of negatives, at each distinct score
     above = 1.0 - (np.cumsum(a) - 0.5 * a) / a.sum()  # of positives
     area = float(a @ below / a.sum())
-    influence = positive * (below[place] - area) / a.sum() + negative * (above[place] - area) / b.sum()
+    influence = positive * (below[rank] - area) / a.sum() + negative * (above[rank] - area) / b.sum()
     return area, influence

@@ -1,9 +1,9 @@
-"""Pseudo-labels: how often a row counts as one of each class when only some rows have labels.
+"""Pseudo-labels: the weight of every class in a row of partially labelled data.
 
     weighted       r_jk = w_j 1{y_j = k} of labelled rows,                          w_j = 1 / (1 - q_j)
     doubly robust  r_jk = tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk) of all rows
 
-`marmix.evaluation` says what they estimate, and why weights are cut.
+See `marmix.evaluation` for what they estimate, and why weights are truncated.
 """
 
 import numpy as np
@@ -13,19 +13,20 @@ from marmix.arrays import Array
 
 
 def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[Array, Array, int]:
-    """r of all rows, the weights of the labelled ones, and how many of these were cut.
+    """r of all rows, the weights of the labelled rows, and the number of truncated weights.
 
-    `indicator` (n, K) tells the labels, zero where there is none. Without posterior, tau is zero in the doubly robust formula.
+    `indicator` (n, K) is one at the label of a row, zero for unlabelled rows. Without a posterior, tau is zero in the doubly
+    robust formula.
     """
-    known = np.asarray(indicator.any(axis=1))
-    weight, n_truncated = inverse_weights(q[known], len(known))
+    labelled = np.asarray(indicator.any(axis=1))
+    weight, n_truncated = inverse_weights(q[labelled], len(labelled))
     r = np.zeros(indicator.shape) if posterior is None else posterior.copy()
-    r[known] += weight[:, None] * (indicator[known] - r[known])
+    r[labelled] += weight[:, None] * (indicator[labelled] - r[labelled])
     return r, weight, n_truncated
 
 
 def checked_posterior(posterior: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """The user's posteriors as an array of probabilities."""
+    """The posteriors as an array, checked."""
     tau = np.asarray(posterior, dtype=float)
     if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
         raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
@@ -33,17 +34,15 @@ def checked_posterior(posterior: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
-    """``1 / (1 - q)`` of the labelled ones among n rows, cut at sqrt(n_labelled) n / n_labelled; and how many were cut."""
+    """``1 / (1 - q)`` of the labelled among n rows, truncated at `largest_weight`, and the number of truncated weights."""
     with np.errstate(divide="ignore"):
         w = 1.0 / (1.0 - q)
     if not np.isfinite(w).all():
-        raise ValueError(
-            "missing_proba is 1 for a labelled row: it must leave every labelled row a chance of its label."
-        )
+        raise ValueError("missing_proba is 1 for a labelled row: it must be below 1 for every labelled row.")
     limit = largest_weight(len(w), n)
     return np.minimum(w, limit), int((w > limit).sum())
 
 
 def largest_weight(n_labelled: int, n: int) -> float:
-    """Where weights are cut."""
+    """The largest weight, ``sqrt(n_labelled) n / n_labelled``."""
     return float(np.sqrt(n_labelled)) * n / n_labelled

@@ -1,4 +1,4 @@
-"""How sure are we, and did the missingness matter: standard errors, intervals, tests, bootstrap, multiple imputation."""
+"""Statistical inference for a fit: standard errors, intervals, tests, bootstrap, multiple imputation, criteria."""
 
 from marmix.inference.criteria import Criteria, compare, counted_weight
 from marmix.inference.fitted import Fitted

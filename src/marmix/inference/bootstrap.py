@@ -1,7 +1,7 @@
-"""The bootstrap: the fit repeated on resampled or simulated rows.
+"""The bootstrap: refits to resampled or simulated rows.
 
-Classes need no matching between the repeats, their labels anchor them. The components of one class do: they are put in the
-order that is nearest to the original fit.
+Classes need no matching between resamples, as their labels identify them. The components of a class do: they are put in the
+order nearest to the original fit.
 """
 
 import sys
@@ -19,10 +19,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
 from marmix.arrays import Array
-from marmix.inference.estimates import check_level
 from marmix.inference.fitted import Fitted
-from marmix.inference.refits import refit
-from marmix.inference.simulation import seed_sequence, simulate
+from marmix.inference.intervals import check_level
+from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import Table, listed
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.scores.gaussian import Gaussians
@@ -44,14 +43,14 @@ _ADVICE = {
     NOT_CONVERGED: "raise max_iter or simplify the model",
     NOT_FINITE: "simplify the model",
     FAILED_FIT: "simplify the model",
-    FAILED_STATISTIC: "let the statistic cope with other rows",
+    FAILED_STATISTIC: "make the statistic work for other rows",
 }
-_MANY, _TOO_MANY = 0.05, 0.5  # shares of failed resamples that are warned of, and that are an error
+_MANY, _TOO_MANY = 0.05, 0.5  # shares of failed resamples that give a warning, and an error
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Estimates of many resamples, and what they say of the estimate from the data.
+    """Estimates of many resamples, with standard errors and intervals.
 
     Parameters
     ----------
@@ -60,12 +59,12 @@ class Bootstrap:
     names : list of str
         Names of the columns.
     params : array of shape (m,)
-        The estimates from the data themselves.
+        The estimates from the data.
     kind : {"nonparametric", "parametric"}
     failures : dict
-        How many resamples failed, by reason.
+        Number of failed resamples by reason.
     notes : list of str
-        What to know of these numbers, in words.
+        Remarks on the reliability of these numbers.
     """
 
     estimates: Array
@@ -82,12 +81,12 @@ class Bootstrap:
 
     @property
     def bse(self) -> Array:
-        """Standard errors, the standard deviations of the resamples' estimates."""
+        """Standard errors: standard deviations of the resamples' estimates."""
         return np.std(self.estimates, axis=0, ddof=1)
 
     @property
     def bias(self) -> Array:
-        """Mean of the resamples' estimates less the estimate from the data."""
+        """Mean of the resamples' estimates minus the estimate from the data."""
         return self.estimates.mean(axis=0) - self.params
 
     def cov_params(self) -> Array:
@@ -103,8 +102,8 @@ class Bootstrap:
         method : {"percentile", "basic", "normal"}, default="percentile"
             With q(p) the p-quantile of the resamples' estimates:
 
-            - "percentile": from q(alpha / 2) to q(1 - alpha / 2). Stays within the range of the parameter, and copes with
-              estimates that ran to a limit, as a shape does to 0 or infinity.
+            - "percentile": from q(alpha / 2) to q(1 - alpha / 2). Stays within the range of the parameter, also if some
+              estimates are at a limit, such as a shape of 0 or infinity.
             - "basic": the same reflected at the estimate, 2 estimate - q.
             - "normal": estimate - bias ± z bse.
         """
@@ -118,7 +117,7 @@ class Bootstrap:
         needed = int(np.ceil(2.0 / alpha - 1e-9)) - 1
         if len(self.estimates) < needed:
             raise ValueError(
-                f"{method} limits for alpha={alpha:g} need {needed} resamples or more, and there are {len(self.estimates)}: "
+                f"{method} limits for alpha={alpha:g} need {needed} resamples, and there are {len(self.estimates)}: "
                 "raise n_resamples (999 is usual), or use method='normal'."
             )
         low, high = np.quantile(self.estimates, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0, method="weibull")
@@ -127,18 +126,17 @@ class Bootstrap:
         return np.column_stack([low, high])
 
     def __str__(self) -> str:
-        return self._shown.as_text()
+        return self._default_summary().as_text()
 
     def _repr_html_(self) -> str:
-        return self._shown.as_html()
+        return self._default_summary().as_html()
 
-    @property
-    def _shown(self) -> Table:
-        """The summary, with percentiles where there are enough resamples for them."""
+    def _default_summary(self) -> Table:
+        """The summary, with percentiles if there are enough resamples."""
         return self.summary(method="percentile" if len(self.estimates) >= 39 else "normal")
 
     def summary(self, alpha: float = 0.05, method: str = "percentile") -> Table:
-        """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
+        """A table of the estimates: print it, or use its `as_text`, `as_html` and `frame`."""
         limits = self.conf_int(alpha, method)
         rows = [list(row) for row in zip(self.params, self.bse, self.bias, *limits.T, strict=True)]
         level = 100 * alpha / 2
@@ -161,40 +159,7 @@ def bootstrap(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Bootstrap:
-    """Fit again and again to resampled rows, and see how the estimates spread.
-
-    Every resample is fitted with the settings of the estimator, its first start being the original fit.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    n_resamples : int, default=999
-    kind : {"nonparametric", "parametric"}, default="nonparametric"
-        "nonparametric" draws rows with replacement, labelled and unlabelled ones together. Weights count rows, as
-        everywhere in the library: as many rows are drawn as the weights sum to (rounded), each with probability
-        proportional to its weight, so that a row of weight two is as good as the row twice. "parametric" draws features
-        (of a mixture; those of a logistic regression stay), labels and missingness from the fitted model; weighted rows
-        cannot be drawn so.
-    statistic : callable or None
-        ``statistic(estimator)`` returns a number or an array; its bootstrap instead of that of the parameters. The
-        estimator is one fitted to a resample, with the names of your classes and features.
-    n_jobs : int or None
-        Processes; None is one, unless in a joblib.parallel_config, and -1 all processors. The estimates do not depend on
-        it.
-    random_state : int, Generator, RandomState or None
-    verbose : int
-        1 prints some ten lines of progress to stderr.
-
-    Returns
-    -------
-    Bootstrap
-
-    Notes
-    -----
-    Resamples that fail (a class without label, a fit that does not converge, estimates that are not finite) are left out,
-    counted and reported; if they are more than half, that is an error. The estimates of a shape may run to 0 or to 100,
-    which stands for infinity: their standard deviation then means little, percentile intervals are still good.
-    """
+    """Refit to resampled rows; see `Inference.bootstrap`."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
@@ -204,8 +169,9 @@ def bootstrap(
     if statistic is None:
         params, names = fitted.values, fitted.parameters.names
     else:
-        given = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
-        params, names = given.ravel(), _statistic_names(given.shape)
+        value = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
+        indices = [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*value.shape)]
+        params, names = value.ravel(), indices if value.ndim else ["statistic"]
     seeds = seed_sequence(random_state).spawn(int(n_resamples))
     outcomes: list[Array | str] = []
     with Parallel(n_jobs=n_jobs) as parallel:
@@ -216,7 +182,7 @@ def bootstrap(
                 print(f"bootstrap: {len(outcomes)} of {len(seeds)} resamples, {failed} failed", file=sys.stderr)
     failures = dict(Counter(outcome for outcome in outcomes if isinstance(outcome, str)).most_common())
     estimates = np.array([outcome for outcome in outcomes if not isinstance(outcome, str)]).reshape(-1, len(params))
-    notes = list(_failure_notes(failures, len(seeds)))
+    notes = _failure_notes(failures, len(seeds))
     if statistic is None:
         notes += _limit_notes(estimates, fitted.parameters.kinds)
     return Bootstrap(estimates, names, params, kind, failures, notes)
@@ -225,29 +191,19 @@ def bootstrap(
 def _check_parametric(fitted: Fitted) -> None:
     if fitted.weight is not None:
         raise ValueError(
-            "kind='parametric' draws rows from the model, and what weight they would have it does not know: use "
-            "kind='nonparametric', or fit without sample_weight."
+            "kind='parametric' cannot draw weighted rows: use kind='nonparametric', or fit without sample_weight."
         )
     if fitted.mechanism is None and fitted.objective.model.joint and (fitted.z < 0).any():
         raise ValueError(
-            "kind='parametric' must know which labels of new rows go missing, and link=None does not say: use "
+            "kind='parametric' needs a mechanism to draw missing labels from, and link=None has none: use "
             "kind='nonparametric', or fit with a link."
         )
-
-
-def _statistic_names(shape: tuple[int, ...]) -> list[str]:
-    if shape == ():
-        return ["statistic"]
-    return [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*shape)]
-
-
-# One resample.
 
 
 def _resampled(
     fitted: Fitted, kind: str, statistic: Statistic | None, size: int, seed: np.random.SeedSequence
 ) -> Array | str:
-    """The estimates of one resample, or why there are none."""
+    """The estimates of one resample, or the reason of its failure."""
     rng = np.random.default_rng(seed)
     X, z, weight = _rows(fitted, kind, rng)
     counted = z if weight is None else z[weight > 0.0]
@@ -277,10 +233,10 @@ def _resampled(
 
 
 def _rows(fitted: Fitted, kind: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], Array | None]:
-    """The rows of a resample, labels -1 where missing; drawn rows are given by how often they were drawn."""
+    """The rows of a resample, labels -1 where missing; weights count how often a row was drawn."""
     n = len(fitted.z)
     if kind == "parametric":
-        # without a mechanism the rows of a logistic regression stay, and so does which of them have a label
+        # a logistic regression without mechanism keeps its rows, and which of them are labelled
         missing = None if fitted.mechanism is not None else (fitted.z < 0).astype(float)
         return *simulate(fitted.estimator, fitted.X, rng, missing), None
     if fitted.weight is None:
@@ -299,27 +255,25 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
         parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]
     else:
         parts = [np.column_stack([estimator.intercept_, estimator.coef_]).ravel()]
-    known = fitted.mechanism
-    if known is not None:
-        parts += [
-            estimator.alpha_,
-            np.array([estimator.shape_] * known.free_shape + [estimator.share_] * known.free_share),
-        ]
+    mechanism = fitted.mechanism
+    if mechanism is not None:
+        free = [estimator.shape_] * mechanism.free_shape + [estimator.share_] * mechanism.free_share
+        parts += [estimator.alpha_, np.array(free)]
     return np.concatenate(parts)
 
 
 def named(fitted: Fitted, estimator: Any) -> Any:
-    """The estimator with the user's names of classes and features."""
-    other = copy(estimator)
-    other.model_ = estimator.model_.renamed(fitted.model.classes, fitted.model.features)
-    return other
+    """A copy of the estimator with the user's names of classes and features."""
+    copied = copy(estimator)
+    copied.model_ = estimator.model_.renamed(fitted.model.classes, fitted.model.features)
+    return copied
 
 
 def align(reference: Any, estimator: Any) -> None:
     """Put the components of each class of an estimator in the order nearest to the reference.
 
-    That is the order with the smallest Kullback-Leibler divergence between the two mixtures as models of the rows and of the
-    components that they come from: the sum over components of ``v {log(v / w) + D}`` with
+    It minimises the Kullback-Leibler divergence between the two mixtures as models of the rows and their components, the sum
+    over components of ``v {log(v / w) + D}`` with
 
         D = ½ {tr(R^-1 S) - log|R^-1 S| - d + (a - m)' R^-1 (a - m)},
 
@@ -329,44 +283,40 @@ def align(reference: Any, estimator: Any) -> None:
     if not scores.joint or scores.single:
         return
     first, second = reference.model_, estimator.model_
-    roots, others = (scores.roots(model.theta, model.frame) for model in (first, second))
+    first_roots, second_roots = (scores.roots(model.theta, model.frame) for model in (first, second))
     order = np.arange(len(scores.owner))
     for k in range(scores.n_classes):
-        places = np.flatnonzero(scores.owner == k)
-        inverse = np.linalg.inv(roots[places])
-        A = inverse[:, None] @ others[places]
-        shift = np.einsum(
-            "aij,abj->abi", inverse, second.values["means"][places] - first.values["means"][places][:, None]
-        )
+        members = np.flatnonzero(scores.owner == k)
+        inverse = np.linalg.inv(first_roots[members])
+        A = inverse[:, None] @ second_roots[members]
+        difference = second.values["means"][members] - first.values["means"][members][:, None]
+        shift = np.einsum("aij,abj->abi", inverse, difference)
         apart = 0.5 * ((A**2).sum(axis=(2, 3)) - A.shape[-1] + (shift**2).sum(axis=2)) - np.linalg.slogdet(A)[1]
-        w, v = first.values["weights"][places][:, None], np.maximum(second.values["weights"][places], 1e-300)
-        order[places] = places[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
+        w, v = first.values["weights"][members][:, None], np.maximum(second.values["weights"][members], 1e-300)
+        order[members] = members[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
     log_pi, mu, chol = second.theta
     theta = Gaussians(log_pi[order], mu[order], chol[order] if scores.structure.by_component else chol)
     estimator.model_ = replace(second, theta=theta)
 
 
-# What to say of them.
-
-
-def _failure_notes(failures: dict[str, int], n: int) -> Any:
-    """What is said of failed resamples; too many of them are an error, many a warning."""
+def _failure_notes(failures: dict[str, int], n: int) -> list[str]:
+    """A note on failed resamples; many give a warning, too many an error."""
     failed = sum(failures.values())
     if not failed:
-        return
-    counted = [f"{reason} ({count})" for reason, count in failures.items()]
-    told = f"{failed} of {n} resamples failed: {'; '.join(counted[:3])}{'; ...' if len(counted) > 3 else ''}."
+        return []
+    reasons = [f"{reason} ({count})" for reason, count in failures.items()]
+    note = f"{failed} of {n} resamples failed: {'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''}."
     advice = listed(list(dict.fromkeys(_ADVICE[reason.split(":")[0]] for reason in failures)))
     if failed > _TOO_MANY * n:
-        raise ValueError(f"{told} The others would be no fair sample: {advice}.")
+        raise ValueError(f"{note} The others would be a biased sample: {advice}.")
     if failed > _MANY * n:
-        told += f" So many make standard errors and intervals too small: {advice}."
-        warnings.warn(told, UserWarning, stacklevel=3)
-    yield told
+        note += f" Standard errors and intervals are therefore too small: {advice}."
+        warnings.warn(note, UserWarning, stacklevel=3)
+    return [note]
 
 
 def _limit_notes(estimates: Array, kinds: list[str]) -> list[str]:
-    """What is said of shapes that ran to a limit."""
+    """A note on shapes that ran to a limit."""
     if "shape" not in kinds or not len(estimates):
         return []
     shape = estimates[:, kinds.index("shape")]

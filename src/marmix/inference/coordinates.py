@@ -1,4 +1,4 @@
-"""All parameters as one vector of free coordinates around a fit, and the user's parameters as a function of it."""
+"""All parameters of a fit as one vector of free coordinates around it."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -14,17 +14,17 @@ from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
 
-_CHART_ROWS = 4096  # rows that suffice to scale the mechanism's coordinates
-# Steps of central differences, exact to some nine digits: of theta's coordinates, which have unit information, and of the
-# mechanism's, whose curvature is strong where the shape is large.
+_CHART_ROWS = 4096  # enough rows to scale the mechanism's coordinates
+# Steps of central differences, exact to about nine digits: for theta's coordinates, which have unit information, and for the
+# mechanism's, whose curvature is strong if the shape is large.
 _STEP, _STEP_OF_MECHANISM = 3e-5, 2e-6
 
 
 class Coordinates:
-    """Coordinates of the score model and of the mechanism, one after the other; zero is the fit.
+    """Coordinates of the score model followed by those of the mechanism; zero is the fit.
 
-    Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out. What the
-    fit left at a limit stays there: a shape of 0 or infinity, a share of 0, a variance at its floor; `held` names them.
+    Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out.
+    Parameters at a limit are held: a shape of 0 or infinity, a share of 0, a variance at its floor; `held` names them.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Coordinates:
     theta, mechanism
         The fit.
     hold_shape : bool
-        Whether the shape stays where it is.
+        Whether to hold the shape at its estimate.
     """
 
     def __init__(
@@ -44,55 +44,50 @@ class Coordinates:
     ):
         self.objective, self.theta, self.mechanism = objective, theta, mechanism
         self.chart = objective.model.chart(theta)
-        self.about: MechanismChart | None = None
+        self.mechanism_chart: MechanismChart | None = None
         if mechanism is not None:
             sample = objective.sample(theta, mechanism, _CHART_ROWS)
-            self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
+            self.mechanism_chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.held: list[str] = []
         self.shape_held = False
-        upper = self.chart.upper
         directions = self.chart.directions
-        own = np.eye(0 if self.about is None else self.about.size)
-        limited = self.chart.limited(upper < 1e-6)
+        limited = self.chart.limited(self.chart.upper < 1e-6)
         if limited.any():
             self.held.append("a variance at the limit set by reg_covar")
             directions = directions[:, ~np.any(directions[limited] != 0.0, axis=0)]
-        own = own[:, ~self._limited_mechanism(hold_shape)]
-        self.basis: Array = block_diag(directions, own)
+        free = ~self._limited_mechanism(hold_shape)
+        self.basis: Array = block_diag(directions, np.eye(len(free))[:, free])
         self.n_theta = directions.shape[1]
         self.size = self.basis.shape[1]
 
     def _limited_mechanism(self, hold_shape: bool) -> NDArray[np.bool_]:
-        """Which coordinates of the mechanism are at a limit, or held for another reason."""
-        known = self.mechanism
-        if known is None or self.about is None:
+        """Which coordinates of the mechanism are at a limit or held."""
+        mechanism = self.mechanism
+        if mechanism is None or self.mechanism_chart is None:
             return np.zeros(0, dtype=bool)
-        limited = [False] * (1 + self.about.n_slopes)
-        if known.free_shape:
-            at_limit = known.shape < 1e-6 or known.shape > 0.999 * SHAPE_MAX
+        limited = [False] * (1 + self.mechanism_chart.n_slopes)
+        if mechanism.free_shape:
+            at_limit = mechanism.shape < 1e-6 or mechanism.shape > 0.999 * SHAPE_MAX
             limited.append(at_limit or hold_shape)
             self.shape_held = limited[-1]
             if at_limit:
-                self.held.append("shape at 0" if known.shape < 1.0 else "shape at infinity")
+                self.held.append("shape at 0" if mechanism.shape < 1.0 else "shape at infinity")
             elif hold_shape:
-                self.held.append(f"shape at {known.shape:.3g}, which these data do not determine")
-        if known.free_share:
-            limited.append(known.share < 1e-8 or known.share > 0.999 * SHARE_MAX)
+                self.held.append(f"shape at {mechanism.shape:.3g}, which these data do not determine")
+        if mechanism.free_share:
+            limited.append(mechanism.share < 1e-8 or mechanism.share > 0.999 * SHARE_MAX)
             if limited[-1]:
-                self.held.append("share at 0" if known.share < 0.5 else "share at 1")
+                self.held.append("share at 0" if mechanism.share < 0.5 else "share at 1")
         return np.array(limited)
 
     def error_of_shape(self, covariance: Array, blind: Array) -> float:
-        """Standard error of shape / (1 + shape) under a covariance of the coordinates; 0 where the shape is not free.
-
-        It is infinite where the shape takes part in a direction that the data say nothing of.
-        """
-        if self.about is None or self.mechanism is None or not self.mechanism.free_shape:
+        """Standard error of shape / (1 + shape): 0 if the shape is not free, infinite if the data do not determine it."""
+        if self.mechanism_chart is None or self.mechanism is None or not self.mechanism.free_shape:
             return 0.0
-        row = self.basis[self.chart.size + 1 + self.about.n_slopes]
+        row = self.basis[self.chart.size + 1 + self.mechanism_chart.n_slopes]
         if (np.abs(row @ blind) > 1e-4).any():
             return np.inf
-        return float(self.about.scale_of_shape * np.sqrt(max(row @ covariance @ row, 0.0)))
+        return float(self.mechanism_chart.scale_of_shape * np.sqrt(max(row @ covariance @ row, 0.0)))
 
     def _parts(self, vector: Array) -> tuple[Array, Array]:
         full = self.basis @ vector
@@ -101,60 +96,63 @@ class Coordinates:
     def at(self, vector: Array) -> tuple[Any, Mechanism | None]:
         """The parameters at these coordinates."""
         part, rest = self._parts(vector)
-        return self.chart.theta(part), None if self.about is None else self.about.mechanism(rest)
+        return self.chart.theta(part), None if self.mechanism_chart is None else self.mechanism_chart.mechanism(rest)
 
     @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy: those of a free shape and a free share."""
+        """Bounds of the coordinates, for scipy; only a free shape and share have any."""
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * self.size
-        if self.about is not None:
+        if self.mechanism_chart is not None:
             for i, row in enumerate(self.basis[self.chart.size :]):
-                where = np.flatnonzero(row)
-                if len(where):
-                    bounds[where[0]] = self.about.bounds[i]
+                columns = np.flatnonzero(row)
+                if len(columns):
+                    bounds[columns[0]] = self.mechanism_chart.bounds[i]
         return bounds
 
     def gradient(self, vector: Array, theta: Any, sums: Sums) -> Array:
         """Gradient of the objective from the sums of a pass."""
         part, rest = self._parts(vector)
         full = self.chart.gradient(part, theta, sums.moments)
-        if self.about is not None:
-            full = np.concatenate([full, self.about.gradient(rest, sums.alpha, sums.shape, sums.share)])
+        if self.mechanism_chart is not None:
+            full = np.concatenate([full, self.mechanism_chart.gradient(rest, sums.alpha, sums.shape, sums.share)])
         return self.basis.T @ full
 
     @property
     def _size_of_kappa(self) -> int:
-        return 0 if self.about is None else self.about.n_slopes + 3
+        return 0 if self.mechanism_chart is None else self.mechanism_chart.n_slopes + 3
 
     def _by_theta(self, part: Array, gradient: Array) -> Array:
-        """A gradient in W as one in the chart's coordinates."""
+        """The gradient in the chart's coordinates, from one in W."""
         model = self.objective.model
         moments = model.pooled(gradient.reshape(len(model.owner), -1))
         return self.chart.gradient(part, self.chart.theta(part), moments)
 
     def _by_mechanism(self, rest: Array, kappa: Array) -> Array:
-        """A gradient in kappa as one in the chart's coordinates."""
-        if self.about is None:
+        """The gradient in the mechanism chart's coordinates, from one in kappa."""
+        if self.mechanism_chart is None:
             return np.empty(0)
-        return self.about.gradient(rest, kappa[:-2], float(kappa[-2]), float(kappa[-1]))
+        return self.mechanism_chart.gradient(rest, kappa[:-2], float(kappa[-2]), float(kappa[-1]))
 
     def pull(self, length: int) -> Array:
-        """The Jacobian (P, length) with which gradients in (W, kappa) become gradients in the coordinates, at the fit."""
-        own, kappa = np.zeros(self.chart.size), np.zeros(0 if self.about is None else self.about.size)
-        by_penalty = self._by_theta(own, np.zeros(length - self._size_of_kappa))
-        theta = [self._by_theta(own, unit) - by_penalty for unit in np.eye(length - self._size_of_kappa)]
+        """The Jacobian (P, length) that maps gradients in (W, kappa) to gradients in the coordinates, at the fit."""
+        origin, kappa = (
+            np.zeros(self.chart.size),
+            np.zeros(0 if self.mechanism_chart is None else self.mechanism_chart.size),
+        )
+        by_penalty = self._by_theta(origin, np.zeros(length - self._size_of_kappa))
+        theta = [self._by_theta(origin, unit) - by_penalty for unit in np.eye(length - self._size_of_kappa)]
         mechanism = [self._by_mechanism(kappa, unit) for unit in np.eye(self._size_of_kappa)]
         blocks = [np.column_stack(theta)] + ([np.column_stack(mechanism)] if mechanism else [])
         return self.basis.T @ block_diag(*blocks)
 
     def bend(self, gradient: Array) -> Array:
-        """Derivatives of a fixed gradient in (W, kappa), pulled to the coordinates: what their curvature (and the penalty) adds.
+        """What the curvature of the coordinates (and the penalty) adds to the Hessian, for a fixed gradient in (W, kappa).
 
-        Theta's coordinates do not bend the mechanism's, nor the other way round.
+        Block-diagonal, as the charts of theta and of the mechanism do not depend on each other.
         """
         cut, size, n = len(gradient) - self._size_of_kappa, self.chart.size, self.n_theta
-        own, rest = self.basis[:size, :n], self.basis[size:, n:]
-        theta = _differences(lambda v: own.T @ self._by_theta(own @ v, gradient[:cut]), self._steps[:n], n)
+        first, rest = self.basis[:size, :n], self.basis[size:, n:]
+        theta = _differences(lambda v: first.T @ self._by_theta(first @ v, gradient[:cut]), self._steps[:n], n)
         mechanism = _differences(lambda v: rest.T @ self._by_mechanism(rest @ v, gradient[cut:]), self._steps[n:], 0)
         return block_diag(theta, mechanism)
 
@@ -164,7 +162,7 @@ class Coordinates:
 
     @cached_property
     def _steps(self) -> Array:
-        """Steps of differences, which stay within the bounds."""
+        """Steps of differences that stay within the bounds."""
         room = [min([-a for a in (low,) if a is not None] + [b for b in (high,) if b is not None] + [np.inf])
                 for low, high in self.bounds]  # fmt: skip
         steps = np.where(np.arange(self.size) < self.n_theta, _STEP, _STEP_OF_MECHANISM)
@@ -172,7 +170,7 @@ class Coordinates:
 
 
 def _differences(function: Callable[[Array], Array], steps: Array, plain: int) -> Array:
-    """Derivatives (m, P) at the origin by central differences, of the fourth order after the first `plain` coordinates."""
+    """Derivatives (m, P) at the origin by central differences, of fourth order after the first `plain` coordinates."""
     columns = []
     for i, (unit, h) in enumerate(zip(np.eye(len(steps)), steps, strict=True)):
         column = (function(h * unit) - function(-h * unit)) / (2.0 * h)

@@ -1,11 +1,11 @@
 """Information criteria, and a table that compares fits by them.
 
-With L the maximised log-likelihood, p the number of parameters, n the weight of all rows and H the entropy of the posteriors
-of the rows without label, summed:
+With L the maximised log-likelihood, p the number of parameters, n the total weight of the rows and H the summed entropy of the
+posteriors of the unlabelled rows:
 
     AIC = 2 p - 2 L,    BIC = p log n - 2 L,    ICL = BIC + 2 H
 
-The smaller the better. ICL is the BIC of the likelihood with the imputed labels in it: it also asks that classes be told apart.
+Smaller is better. ICL is the BIC of the likelihood with the imputed labels in it: it also favours well-separated classes.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ CRITERIA = ("aic", "bic", "icl")
 
 
 class Criteria(NamedTuple):
-    """What the information criteria need of a fit, and the criteria."""
+    """Information criteria of a fit, and the numbers they are computed from."""
 
     loglik: float
     n_parameters: int
@@ -30,7 +30,7 @@ class Criteria(NamedTuple):
 
     @classmethod
     def of(cls, model: FittedModel) -> "Criteria":
-        """Those of a fitted model on its own rows."""
+        """The criteria of a fitted model on its training rows."""
         entropy = np.nan if model.entropy is None else model.entropy
         return cls(model.loglik, model.n_parameters, counted_weight(model, model.moments.weight), entropy)
 
@@ -48,32 +48,32 @@ class Criteria(NamedTuple):
 
 
 def counted_weight(model: FittedModel, group_weight: Array) -> float:
-    """The weight of the rows in the likelihood: of a logistic regression without mechanism, the labelled ones only."""
+    """Total weight of the rows in the likelihood: the labelled ones only for a logistic regression without mechanism."""
     labelled_only = model.mechanism is None and not model.score_model.joint
     return float(group_weight[:-1].sum() if labelled_only else group_weight.sum())
 
 
 def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored: str = "refuse") -> Table:
-    """Fits of the same rows, side by side, the best first.
+    """Compare fits to the same rows by an information criterion, best first.
 
     Parameters
     ----------
     *fits : fitted estimators
-        `MARGaussianMixture` or `MARLogisticRegression`, all of one kind: the likelihood of the first has the features in it,
-        that of the second does not, and the two cannot be compared.
+        `MARGaussianMixture` or `MARLogisticRegression`, all of one kind: the likelihood of the first includes the features,
+        that of the second does not, so they are not comparable.
     names : list of str or None
-        Names of the fits; by default what tells them apart.
+        Names of the fits; by default their settings.
     by : {"aic", "bic", "icl"}, default="bic"
-        What to sort by.
+        The criterion to sort by.
     ignored : {"refuse", "mcar"}, default="refuse"
         The likelihood of a fit with ``link=None`` leaves the missingness out, so it is not comparable with the others. "mcar"
-        completes it by a constant probability of a missing label, which is what ignoring the mechanism amounts to.
+        completes it by a constant probability of a missing label.
 
     Returns
     -------
     Table
-        Print it, or see its `as_text`, `as_html` and `frame`. Differences are from the best; `weight` is the Akaike weight of
-        the criterion it is sorted by. Penalised fits (finite C) count all their parameters, which is too many.
+        Print it, or use its `as_text`, `as_html` and `frame`. Differences are from the best; `weight` is the Akaike weight
+        of the criterion. Penalised fits (finite C) count all their parameters, which is too many.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
     for fit in fits:
         if not isinstance(getattr(fit, "model_", None), FittedModel):
             raise ValueError(f"compare takes fitted MARGaussianMixture or MARLogisticRegression, not {fit!r}.")
-    _refuse_incomparable(fits, ignored)
+    _check_comparable(fits, ignored)
     models = [fit.model_ for fit in fits]
     mixed = len({model.mechanism is None for model in models}) == 2
     counts = [_with_constant(model) if mixed and model.mechanism is None else Criteria.of(model) for model in models]
@@ -115,57 +115,51 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
         for i in order
     ]
     columns = ["parameters", "log-likelihood", "AIC", "BIC", "ICL", f"{by.upper()} - best", "weight"]
-    shown = {"log-likelihood": 2, "AIC": 1, "BIC": 1, "ICL": 1, f"{by.upper()} - best": 1, "weight": 3}
+    decimals = {"log-likelihood": 2, "AIC": 1, "BIC": 1, "ICL": 1, f"{by.upper()} - best": 1, "weight": 3}
     notes = []
     if mixed:
         notes.append(
-            "Fits that ignore the mechanism count as missing completely at random: one parameter more, the rate."
+            "Fits that ignore the mechanism are completed as missing completely at random, with the rate as one more parameter."
         )
     if not all(fit.converged_ for fit in fits):
         notes.append("Some of these fits did not converge.")
     if any(np.isfinite(getattr(fit, "C", np.inf)) for fit in fits):
         notes.append("Penalised fits (finite C) count all parameters, and their log-likelihood is not the maximum.")
-    return Table(
-        f"Comparison of {len(fits)} fits, best {by.upper()} first",
-        columns,
-        [labels[i] for i in order],
-        rows,
-        [],
-        notes,
-        shown,
-    )
+    title = f"Comparison of {len(fits)} fits, best {by.upper()} first"
+    return Table(title, columns, [labels[i] for i in order], rows, notes=notes, decimals=decimals)
 
 
-def _refuse_incomparable(fits: tuple[Any, ...], ignored: str) -> None:
+def _check_comparable(fits: tuple[Any, ...], ignored: str) -> None:
+    """Raise unless the likelihoods of the fits are comparable."""
     first = fits[0]
     if any(fit.model_.tempering != 1.0 and fit.model_.mechanism is not None for fit in fits):
         raise ValueError("a fit with mechanism_weight below 1 does not maximise its likelihood: criteria do not apply.")
     for fit in fits[1:]:
         if type(fit) is not type(first):
             raise ValueError(
-                f"{type(first).__name__} and {type(fit).__name__} have likelihoods of different kinds (with the features in "
-                "them, and given the features): they cannot be compared. `MARClassifierCV` compares predictions instead."
+                f"{type(first).__name__} and {type(fit).__name__} have likelihoods of different kinds (of the features, and "
+                "given the features): use MARClassifierCV to compare their predictions."
             )
         if not np.array_equal(fit.classes_, first.classes_) or not fit.model_.moments.same(first.model_.moments):
-            raise ValueError("these fits are of different rows, features or labels: likelihoods cannot be compared.")
+            raise ValueError("these fits have different rows, features or labels: fit all of them to the same data.")
         if (fit.mechanism_ is None) != (first.mechanism_ is None) and ignored == "refuse":
             raise ValueError(
-                "some of these fits ignore the mechanism (link=None), so their likelihood leaves the missingness out. "
-                "Pass ignored='mcar' to complete it by a constant probability of a missing label."
+                "some of these fits ignore the mechanism (link=None), so their likelihood leaves the missingness out: "
+                "pass ignored='mcar' to complete it by a constant probability of a missing label."
             )
 
 
 def _with_constant(model: FittedModel) -> Criteria:
-    """An ignorable fit with labels missing completely at random."""
-    counts, lost, n = Criteria.of(model), model.missing_weight, model.total_weight
-    if not lost:
+    """Criteria of an ignorable fit completed by a constant probability of a missing label."""
+    counts, missing, n = Criteria.of(model), model.missing_weight, model.total_weight
+    if not missing:
         return counts
-    loglik = sum(part * np.log(part / n) for part in (lost, n - lost) if part > 0.0)
+    loglik = sum(part * np.log(part / n) for part in (missing, n - missing) if part > 0.0)
     return counts._replace(loglik=counts.loglik + float(loglik), n_parameters=counts.n_parameters + 1, n=n)
 
 
 def _labels(fits: tuple[Any, ...]) -> list[str]:
-    """Settings of the model, and how many fits share them."""
+    """The settings of each fit, numbered if several fits share them."""
     labels = []
     for fit in fits:
         params = fit.get_params()
@@ -180,8 +174,5 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
             parts += ["share"] * bool(params["mcar_share"])
             parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
         labels.append(", ".join(parts))
-    for label in set(labels):
-        places = [i for i, other in enumerate(labels) if other == label]
-        for number, i in enumerate(places[1:], start=2):
-            labels[i] += f" ({number})"
-    return labels
+    numbers = [labels[: i + 1].count(label) for i, label in enumerate(labels)]
+    return [label if number == 1 else f"{label} ({number})" for label, number in zip(labels, numbers, strict=True)]

@@ -1,4 +1,4 @@
-"""Second derivatives of the log-likelihood, and outer products of the scores of rows, summed over the rows.
+"""Second derivatives of the log-likelihood and outer products of the rows' scores, summed over the rows.
 
 A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism ``kappa = (alpha, shape, share)``. With
 ``n`` the hazard of a missing label and ``h = dn / d(s, kappa)``, ``L_miss = l(n)`` gives
@@ -7,14 +7,15 @@ A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism 
     curvature       l'' h h' + l' d2n / d(s, kappa)2
     expected outer  h h' / (e^n - 1)
 
-to which ``L_ig`` adds its own in the scores: for a row without label ``tau`` and ``diag(tau) - tau tau'`` if joint, and so on.
-The score of component c is linear in features, ``s_c = W_c . phi(x)``, so the derivatives in ``(W, kappa)`` are moments of
-``phi`` and ``phi phi'``: all that `information` needs of the rows. A tempered mechanism enters the equations of ``W`` with
-its weight t, its own equations with weight one.
+to which ``L_ig`` adds its derivatives in the scores: ``tau`` and ``diag(tau) - tau tau'`` for an unlabelled row if joint, and
+so on. The score of component c is linear in features, ``s_c = W_c . phi(x)``, so derivatives in ``(W, kappa)`` are moments of
+``phi`` and ``phi phi'``. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
 """
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import pairwise
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from marmix.mechanism.links import hazard, hazard_curvature, odds_against
 from marmix.mechanism.measures import Posterior, measure_curvature, posterior
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
-_SURE = 700.0  # a hazard at which the label is missing for sure, whatever the parameters do
+_CERTAIN = 700.0  # a hazard at which the label is certainly missing, whatever the parameters
 
 
 class Curvature(NamedTuple):
@@ -42,7 +43,7 @@ class Curvature(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """A run of rows, and what the parameters make of them."""
+    """Consecutive rows with their posteriors."""
 
     phi: Array  # (p, n)
     posterior: Posterior
@@ -53,12 +54,12 @@ class RowBlock(NamedTuple):
 
     @property
     def labelled(self) -> int:
-        """How many have a label; they come first."""
+        """Number of labelled rows; they come first."""
         return self.cuts[-1]
 
 
 class HazardRows(NamedTuple):
-    """The hazard of a missing label of each row, and its derivatives in (s, kappa)."""
+    """The hazard of a missing label per row, and its derivatives in (s, kappa)."""
 
     n: Array
     gradient: Array  # (K + R, n)
@@ -66,7 +67,7 @@ class HazardRows(NamedTuple):
 
 
 def size_of_mechanism(mechanism: Mechanism | None) -> int:
-    """Entries of kappa: alpha, shape, share."""
+    """Number of entries of kappa: alpha, shape, share."""
     return 0 if mechanism is None else len(mechanism.alpha) + 2
 
 
@@ -127,51 +128,49 @@ def _spread(tau: Array) -> Array:
 
 
 def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, tempering: float) -> tuple[Array, Array]:
-    """Gradient (K + R, n) of the equations, and derivatives (K + R, K + R, n) of the equations, of each row."""
+    """The equations (K + R, n) of each row, and their derivatives (K + R, K + R, n)."""
     tau, labelled = rows.posterior.tau, rows.labelled
     classes, n = tau.shape
     size = classes + size_of_mechanism(mechanism)
     gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
     if mechanism is not None:
-        about = hazard_rows(mechanism, rows)
-        lost = (np.arange(n) >= labelled) & (about.n > _SURE)
-        about.gradient[:, lost], about.curvature[:, :, lost] = 0.0, 0.0
+        h = hazard_rows(mechanism, rows)
+        certain = (np.arange(n) >= labelled) & (h.n > _CERTAIN)
+        h.gradient[:, certain], h.curvature[:, :, certain] = 0.0, 0.0
         slope, bend = np.full(n, -1.0), np.zeros(n)
-        against = odds_against(about.n[labelled:])
+        against = odds_against(h.n[labelled:])
         slope[labelled:], bend[labelled:] = against, -against * (1.0 + against)
-        gradient += slope * about.gradient
-        hessian += bend * about.gradient[:, None] * about.gradient[None, :] + slope * about.curvature
+        gradient += slope * h.gradient
+        hessian += bend * h.gradient[:, None] * h.gradient[None, :] + slope * h.curvature
         gradient[:classes] *= tempering
         hessian[:classes] *= tempering
-    sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
-    gradient[:classes, these] += sign * tau[:, these]
-    hessian[:classes, :classes, these] += sign * _spread(tau[:, these])
+    sign, part = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
+    gradient[:classes, part] += sign * tau[:, part]
+    hessian[:classes, :classes, part] += sign * _spread(tau[:, part])
     for k, (a, b) in enumerate(pairwise(rows.cuts)):
         gradient[k, a:b] += 1.0
     return gradient, hessian
 
 
 def by_coefficients(rows: RowBlock, model: ScoreModel, gradient: Array) -> Array:
-    """Row gradients (K + R, n) as gradients in (W, kappa), (C p + R, n)."""
+    """Gradients in (W, kappa), (C p + R, n), from gradients (K + R, n) in (s, kappa)."""
     classes, n = rows.posterior.tau.shape
     components = gradient[model.owner] * rows.share
     return np.vstack([(components[:, None] * rows.phi).reshape(-1, n), gradient[classes:]])
 
 
 def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
-    """Sums over rows of (K + R, K + R, n) matrices, as matrices in (W, kappa).
+    """Sums over rows of matrices (K + R, K + R, n), as matrices in (W, kappa).
 
-    With `complete` they are second derivatives: where a class has several components its score bends too. Without, they
-    are expected outer products.
+    With `complete` they are second derivatives, to which the score of a class of several components adds its own
+    curvature; otherwise outer products.
     """
     phi, share, weight, owner = rows.phi, rows.share, rows.weight, model.owner
     p, components, classes = len(phi), len(owner), len(rows.posterior.tau)
     total = np.zeros((components * p + len(hessian) - classes,) * 2)
     several = len(np.unique(owner)) < components
     for a in range(components):
-        for b in range(components):
-            if b < a:  # symmetric
-                continue
+        for b in range(a, components):
             bend = hessian[owner[a], owner[b]] * share[a] * share[b]
             if complete and several and owner[a] == owner[b]:
                 bend = bend + gradient[owner[a]] * share[a] * ((a == b) - share[b])
@@ -186,7 +185,7 @@ def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, c
 
 
 def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> Curvature:
-    """Gradient, its derivatives, and the outer products of the gradients of rows, at these parameters."""
+    """Sums over rows of the gradient, its derivatives, and the outer products of the rows' gradients."""
     model, parts = objective.model, []
     with np.errstate(all="ignore"):
         for rows in rows_of(objective, theta):
@@ -195,20 +194,20 @@ def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> 
             total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
             parts.append(Curvature(total, summed(rows, model, gradient, hessian), outer))
-    return _added(parts)
+    return reduce(add, parts)
 
 
 def expected_outer(
     objective: Objective, theta: Any, mechanism: Mechanism | None, modelled: bool = True, rate: float | None = None
 ) -> Array:
-    """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness as the model has them given the features.
+    """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness under the model, given the features.
 
     Parameters
     ----------
     modelled : bool
-        False leaves L_miss out of the likelihood, not out of the world.
+        False leaves L_miss out of the likelihood; labels are still missing by the mechanism.
     rate : float or None
-        The probability of a missing label where there is no mechanism; None takes the labels that are missing as given.
+        Probability of a missing label without a mechanism; None conditions on the labels that are missing.
     """
     model, parts = objective.model, []
     with np.errstate(all="ignore"):
@@ -219,21 +218,14 @@ def expected_outer(
             outer = np.zeros((size, size, n))
             q = (np.arange(n) >= rows.labelled) * 1.0 if rate is None else np.full(n, rate)
             if mechanism is not None:
-                about = hazard_rows(mechanism, rows, with_curvature=False)
-                q = -np.expm1(-about.n)
-                about.gradient[:, about.n > _SURE] = 0.0
+                h = hazard_rows(mechanism, rows, with_curvature=False)
+                q = -np.expm1(-h.n)
+                h.gradient[:, h.n > _CERTAIN] = 0.0
                 if modelled:
-                    outer += odds_against(about.n) * about.gradient[:, None] * about.gradient[None, :]
+                    outer += odds_against(h.n) * h.gradient[:, None] * h.gradient[None, :]
             spread = (1.0 - q) * _spread(tau)
             if model.joint:
                 spread += tau[:, None] * tau[None, :]
             outer[:classes, :classes] += spread
             parts.append(summed(rows, model, np.empty((0, n)), outer, complete=False))
-    return _added(parts)
-
-
-def _added(parts: list[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, parts)

@@ -1,4 +1,4 @@
-"""A fit together with the rows that it was fitted to: what inference is about."""
+"""A fitted model together with its training rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,37 +11,37 @@ from numpy.typing import NDArray
 from marmix.arrays import Array
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
-from marmix.inference.information import Information
+from marmix.inference.information import KINDS, Information
 from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
 from marmix.rows import Covariates, NumpyEngine
 
-# Rows a parameter, and labelled rows of a class, below which large-sample approximations are not trusted alone.
+# Rows per parameter, and labelled rows per class, below which large-sample approximations are not trusted.
 _FEW_ROWS, _FEW_LABELS = 10, 10
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model and its rows.
+    """A fitted model and its training rows.
 
     Parameters
     ----------
     model : FittedModel
     objective : Objective
-        What was maximised, over the rows in the axes of the fit.
+        The objective of the fit, over the rows in the axes of the fit.
     mechanism : Mechanism or None
-        The mechanism in the axes of its covariates; None where there is none.
+        The mechanism in the axes of its covariates.
     covariates : Covariates
     estimator : estimator
-        The fitted estimator, with classes 0, 1, ... and features without names: to be fitted again to other rows.
+        The fitted estimator, with classes 0, 1, ... and unnamed features, for refitting to other rows.
     X, z, weight : arrays
-        The rows of positive weight, labels -1 where missing.
+        The rows of positive weight; labels are -1 where missing.
     kept : array
-        Their places among the user's rows, which are `n_rows`.
+        Positions of these rows among the user's `n_rows` rows.
     n_rows : int
     checked : callable
-        Turns rows to predict into an array, with the estimator's own checks.
+        Validates rows to predict, as the estimator does, and returns them as an array.
     """
 
     model: FittedModel
@@ -58,7 +58,7 @@ class Fitted:
 
     @property
     def theta(self) -> Any:
-        """The parameters of the score model, in the axes of the fit."""
+        """Parameters of the score model, in the axes of the fit."""
         return self.model.theta
 
     @property
@@ -77,23 +77,28 @@ class Fitted:
         return self.model.loglik
 
     @cached_property
+    def row_weights(self) -> Array:
+        """The weight of every row, one by default."""
+        return np.ones(len(self.z)) if self.weight is None else self.weight
+
+    @cached_property
     def parameters(self) -> Parameters:
-        """The user's parameters: names, kinds and values."""
+        """The parameters on the user's scale: names, kinds and a function for their values."""
         return parameters_of(self.model, self.mechanism, self.covariates)
 
     @cached_property
     def information(self) -> Information:
-        """What the rows say of the parameters."""
+        """Information matrices of the fit."""
         return Information(self.objective, self.theta, self.mechanism)
 
     @property
     def coordinates(self) -> Coordinates:
-        """The coordinates in which the covariance matrices are."""
+        """The coordinates of the information matrices."""
         return self.information.coordinates
 
     @cached_property
     def values(self) -> Array:
-        """The user's parameters."""
+        """Estimates on the user's scale."""
         return self.parameters.values(self.theta, self.mechanism)
 
     @cached_property
@@ -107,9 +112,9 @@ class Fitted:
         return coordinates.jacobian(lambda vector: function(*coordinates.at(vector)))
 
     def covariance_of(self, derivatives: Array, kind: str) -> Array:
-        """Delta method: the covariance of quantities with these derivatives (m, P).
+        """Covariance, by the delta method, of quantities with these derivatives (m, P).
 
-        A quantity that the data do not determine has NaN.
+        Entries are NaN for quantities that the data do not determine.
         """
         covariance, blind = self.information.covariance(kind)
         out = derivatives @ covariance @ derivatives.T
@@ -118,18 +123,23 @@ class Fitted:
         if blind.shape[1]:
             size = np.linalg.norm(derivatives, axis=1) + 1e-300
             direction = blind / np.linalg.norm(blind, axis=0)
-            lost = np.abs(derivatives @ direction).max(axis=1) > 1e-4 * size
-            out[lost], out[:, lost] = np.nan, np.nan
+            undetermined = np.abs(derivatives @ direction).max(axis=1) > 1e-4 * size
+            out[undetermined], out[:, undetermined] = np.nan, np.nan
         return out
 
     @property
     def tempered(self) -> bool:
-        """Whether the mechanism entered with another weight than one."""
+        """Whether the mechanism has a weight other than one."""
         return self.mechanism is not None and self.objective.tempering != 1.0
 
     @property
+    def full_likelihood(self) -> bool:
+        """Whether the fit maximises a likelihood that is neither tempered nor penalised."""
+        return not self.tempered and not self.information.penalty.any()
+
+    @property
     def described(self) -> str:
-        """The model's settings, in a few words."""
+        """The model's main settings, as text."""
         params = self.estimator.get_params()
         parts = [
             f"{params['covariance_type']} covariance" if "covariance_type" in params else f"degree {params['degree']}"
@@ -143,9 +153,8 @@ class Fitted:
 
     @cached_property
     def few_rows(self) -> str | None:
-        """How few the rows or labels are, where they are too few for large-sample approximations."""
-        w = np.ones(len(self.z)) if self.weight is None else self.weight
-        size = self.coordinates.size
+        """What is scarce, as text, if rows or labels are too few for large-sample approximations."""
+        w, size = self.row_weights, self.coordinates.size
         if w.sum() < _FEW_ROWS * size:
             return f"{w.sum():.0f} rows for {size} parameters"
         labels = np.array([w[self.z == k].sum() for k in range(len(self.classes))])
@@ -156,24 +165,29 @@ class Fitted:
         return None
 
     def require_memory(self, what: str) -> None:
-        """Refuse what needs the rows in one order where they stay in a file."""
+        """Raise if the rows are in a file."""
         if not isinstance(self.objective.engine, NumpyEngine):
             raise ValueError(f"{what} needs the rows in memory: pass np.array(X), or a sample of the rows.")
 
     def require_mechanism(self, what: str) -> Mechanism:
-        """Refuse what is about the mechanism of a fit that has none."""
+        """Return the mechanism, or raise if the fit has none."""
         if self.mechanism is None:
-            raise ValueError(f"{what} is about the mechanism: fit with a link, to rows of which some have no label.")
+            raise ValueError(f"{what} needs a fitted mechanism: fit with a link, to partially labelled rows.")
         return self.mechanism
 
     def require_likelihood(self, what: str) -> None:
-        """Refuse what needs a maximised likelihood."""
+        """Raise unless the fit maximises the full, unpenalised likelihood."""
         if self.information.penalty.any():
             raise ValueError(f"{what} needs a fit without penalty: fit with C=np.inf.")
         if not self.full_likelihood:
             raise ValueError(f"{what} needs the full likelihood: fit with mechanism_weight=1.")
 
-    @property
-    def full_likelihood(self) -> bool:
-        """Whether the fit maximised a likelihood, neither tempered nor penalised."""
-        return not self.tempered and not self.information.penalty.any()
+    def require_covariance(self, kind: str) -> None:
+        """Raise if this fit has no covariance matrix of that type."""
+        if kind not in KINDS:
+            raise ValueError(f"cov_type={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
+        if kind != "sandwich" and self.tempered:
+            raise ValueError(
+                f"cov_type={kind!r} needs the full likelihood, but mechanism_weight={self.objective.tempering:g}: "
+                "use cov_type='sandwich'."
+            )

@@ -1,8 +1,23 @@
-"""Tests of hypotheses about the mechanism, each with statistic, reference distribution, p-value and a sentence.
+"""Tests of the mechanism, each with a statistic, reference distribution, p-value and a sentence.
 
-A likelihood ratio has a chi-square reference where the hypothesis is regular. It is not where a parameter has no meaning under it
-(the shape, if the uncertainty does not matter) or sits at its limit; then the reference is simulated from the fitted
-hypothesis, or the mixture of chi-squares that the limit makes.
+Likelihood ratios (`informative`, `link`, `completely_at_random`) have a chi-square reference where the hypothesis is regular.
+It is not where a parameter has no meaning under it (the shape, if the uncertainty does not matter) or is at a limit; then the
+reference is simulated from the fitted hypothesis, or is the mixture of chi-squares that the limit implies.
+
+`hausman` compares the fit with the one that ignores the mechanism. Ignoring a mechanism that depends on the features alone is
+valid too, only less efficient (for the logistic regression it is the fit to the labelled rows), so the two fits must agree. The
+score ``s`` of the ignorable likelihood at the full fit tells, to first order, how far they are apart, and
+
+    s' C^+ s ~ chi-square(rank C),    C = I_ig - I_ig V I_ig
+
+with ``I_ig`` the information of the ignorable likelihood and ``V`` the covariance of the full fit, both expected.
+
+`goodness_of_fit` compares fitted with observed missingness: residuals ``m_j - q_j`` averaged with any functions ``b_j`` of the
+features must vanish,
+
+    r = sum_j b_j (m_j - q_j),    r' C^+ r ~ chi-square,    C = sum_j b_j b_j' q_j (1 - q_j) - D V D',    D = sum_j b_j dq_j
+
+where the second term of C accounts for the estimation of q.
 """
 
 from collections.abc import Callable
@@ -16,21 +31,25 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from marmix.arrays import Array
+from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
 from marmix.inference.fitted import Fitted
-from marmix.inference.refits import refit, with_link
-from marmix.inference.simulation import seed_sequence, simulate
-from marmix.inference.tables import number, p_text
+from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
+from marmix.inference.tables import Table, number, p_text
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.mechanism.links import FREE, LINKS
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
-_BETTER = 1e-3  # a gain in log-likelihood that is another maximum, not rounding
+_BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not rounding
+_RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
+_WAVES = 4  # smooth functions of the rank
+_EXPECTED = 5.0  # smallest expected number of labels, and of missing labels, in a bin
+_GRID = 50  # points of the smoothed curve
 
 
 @dataclass(frozen=True)
 class HypothesisTest:
-    """The answer of a test.
+    """The result of a test.
 
     Attributes
     ----------
@@ -40,7 +59,7 @@ class HypothesisTest:
         The distribution of the statistic under the hypothesis.
     p_value : float
     sentence : str
-        The answer in plain English.
+        The result in plain English.
     details : dict
         More numbers: log-likelihoods, estimates under the hypothesis, simulated statistics.
     """
@@ -61,8 +80,8 @@ class HypothesisTest:
         )
 
 
-def verdict(p_value: float) -> str:
-    """How a p-value is said."""
+def _evidence(p_value: float) -> str:
+    """The strength of evidence against a hypothesis, in words."""
     if p_value < 0.001:
         return "very strong evidence"
     if p_value < 0.01:
@@ -72,6 +91,67 @@ def verdict(p_value: float) -> str:
     return "weak evidence" if p_value < 0.1 else "no clear evidence"
 
 
+# Simulated reference distributions, and warnings about small samples.
+
+
+def _simulated(
+    fitted: Fitted,
+    draw: Callable[[np.random.Generator], float],
+    n_resamples: int,
+    n_jobs: int | None,
+    random_state: Any,
+) -> tuple[Array, int]:
+    """Statistics of samples drawn under the hypothesis, and the number of samples that could not be fitted."""
+    if fitted.weight is not None:
+        raise ValueError(
+            "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."
+        )
+
+    def statistic(seed: np.random.SeedSequence) -> float:
+        try:
+            return max(draw(np.random.default_rng(seed)), 0.0)
+        except ValueError:  # LinAlgError is one
+            return np.nan
+
+    seeds = seed_sequence(random_state).spawn(n_resamples)
+    values = np.array(Parallel(n_jobs=n_jobs)(delayed(statistic)(seed) for seed in seeds))
+    failed = int(np.isnan(values).sum())
+    if failed > 0.5 * n_resamples:
+        raise ValueError(
+            f"{failed} of {n_resamples} simulated samples could not be fitted (often: a class without labels). "
+            "Use fewer parameters (covariance_type='tied'), or bootstrap=False."
+        )
+    return values[~np.isnan(values)], failed
+
+
+def _p_value(statistic: float, p_chi: float, reference: str, simulated: Array, failed: int) -> tuple[float, str]:
+    """The p-value and its reference: the simulated statistics, with the observed one among them, if there are any."""
+    if not len(simulated):
+        return p_chi, reference
+    p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
+    failures = f" ({failed} more could not be fitted)" if failed else ""
+    return p_value, f"parametric bootstrap, {len(simulated)} samples{failures}"
+
+
+def _caution(fitted: Fitted, p_chi: float, chi_square: str, simulated: bool) -> str:
+    """A caution to add if rows or labels are few."""
+    if fitted.few_rows is None:
+        return ""
+    if simulated:
+        return f" Caution: only {fitted.few_rows}; use the bootstrap p-value ({chi_square} would give {p_text(p_chi)})."
+    return f" Caution: only {fitted.few_rows}; {chi_square} is a rough guide."
+
+
+def _better_fit(gain: float) -> str:
+    """A remark to add if a fit better than the user's was found."""
+    if gain < _BETTER:
+        return ""
+    return f" The test found and used a fit whose log-likelihood is higher by {number(gain)}: fit again with a larger n_init."
+
+
+# Likelihood ratios.
+
+
 def informative(
     fitted: Fitted,
     bootstrap: bool | None = None,
@@ -79,8 +159,8 @@ def informative(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> HypothesisTest:
-    """Does the uncertainty drive the missingness? alpha_1 = 0 against the fit, by the likelihood ratio."""
-    known = fitted.require_mechanism("this test")
+    """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
+    mechanism = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
     settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
     rows = fitted.X, fitted.z, fitted.weight
@@ -88,12 +168,12 @@ def informative(
     full = max(fitted.loglik, float(refit(null.estimator, *rows, **settings).loglik_))
     statistic = max(2.0 * (full - null.loglik), 0.0)
     p_chi = float(chi2.sf(statistic, 1))
-    irregular = known.free_shape or known.free_share
-    simulated, failed = np.empty(0), 0
+    irregular = mechanism.free_shape or mechanism.free_share
     few = fitted.few_rows is not None and fitted.weight is None
+    simulated, failed = np.empty(0), 0
     if bootstrap or (bootstrap is None and (irregular or few)):
 
-        def one(rng: np.random.Generator) -> float:
+        def draw(rng: np.random.Generator) -> float:
             X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
             z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
             under = _without_uncertainty(fitted, null.estimator, X, z, None)
@@ -101,26 +181,53 @@ def informative(
             near = refit(under.estimator, X, z, **settings)
             return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
 
-        simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
-    p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
+        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
+    p_value, reference = _p_value(statistic, p_chi, "chi-square(1)", simulated, failed)
     sentence = (
-        f"There is {verdict(p_value)} that labels go missing according to how uncertain the classifier is of a row"
+        f"There is {_evidence(p_value)} that labels go missing according to how uncertain the classifier is of a row"
         f"{': modelling it uses information that ignoring it would lose' if p_value < 0.05 else ''}."
     )
-    sentence += caution(fitted, p_chi, "chi-square(1)", simulated)
+    sentence += _caution(fitted, p_chi, "chi-square(1)", len(simulated) > 0)
     if irregular and not len(simulated):
-        unmeant = "shape" if known.free_shape else "share"
-        sentence += f" Caution: the {unmeant} has no meaning under the hypothesis, so the chi-square is only a guide."
-    sentence += _beaten(full - fitted.loglik)
-    details = {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated}
+        parameter = "shape" if mechanism.free_shape else "share"
+        sentence += f" Caution: the {parameter} has no meaning under the hypothesis, so the chi-square is only a guide."
     return HypothesisTest(
         "Is the missingness informative (hypothesis: it is not, alpha_1 = 0)?",
         statistic,
-        reference_of("chi-square(1)", simulated, failed),
+        reference,
         p_value,
-        sentence,
-        details,
+        sentence + _better_fit(full - fitted.loglik),
+        {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated},
     )
+
+
+class _Null(NamedTuple):
+    """The model in which the uncertainty does not matter: the ignorable fit, and missingness by the covariates alone."""
+
+    estimator: Any
+    loglik: float
+    q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
+
+
+def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> _Null:
+    """Fit the null model, from `warm` and from scratch, as it too may have several maxima."""
+    fits = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
+    best = max(fits, key=lambda estimator: float(estimator.loglik_))
+    mechanism, w = fitted.require_mechanism("this test"), np.ones(len(z)) if weight is None else weight
+    unlabelled = float(w[z < 0].sum())
+    rate = unlabelled / float(w.sum())
+    if not 0.0 < rate < 1.0:
+        raise ValueError("the labels are all given or all missing.")
+    covariates = fitted.covariates
+    if not covariates.columns:
+        by_rate = unlabelled * np.log(rate) + (float(w.sum()) - unlabelled) * np.log1p(-rate)
+        return _Null(best, best.loglik_ + float(by_rate), lambda X: rate)
+    order = np.argsort(z < 0, kind="stable")
+    drivers, labelled = covariates.enter(X)[:, order], int(np.sum(z >= 0))
+    start = replace(mechanism, alpha=(0.0,) * (1 + len(covariates.columns))).starting(rate)
+    null = start.profile_of(drivers, labelled, w[order])
+    loglik = best.loglik_ + null.loglik_of(drivers, labelled, w[order])
+    return _Null(best, loglik, lambda X: null.missing_proba_of(covariates.enter(X)))
 
 
 def link(
@@ -131,18 +238,18 @@ def link(
     n_jobs: int | None = None,
     random_state: Any = None,
 ) -> HypothesisTest:
-    """Test whether the link is logit (shape 1) or cloglog (shape 0) against a free shape, by the likelihood ratio."""
+    """Likelihood-ratio test of the logit link (shape 1) or the cloglog link (shape 0) against a free shape."""
     shapes = {fixed.name: fixed.shape for fixed in LINKS.values() if fixed.shape is not None}
     if name not in shapes:
         choices = " or ".join(f"{fixed!r} (shape {shape:g})" for fixed, shape in shapes.items())
-        raise ValueError(f"link={name!r}: the hypothesis is {choices}.")
-    known = fitted.require_mechanism("this test")
+        raise ValueError(f"link={name!r} cannot be tested: use {choices}.")
+    mechanism = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
     at = shapes[name]
     rows = fitted.X, fitted.z, fitted.weight
-    given = not known.free_shape and known.shape == at
-    null = fitted.estimator if given else refit(fitted.estimator, *rows, **with_link(name))
-    free = fitted.estimator if known.free_shape else refit(null, *rows, **with_link(FREE.name))
+    same_link = not mechanism.free_shape and mechanism.shape == at
+    null = fitted.estimator if same_link else refit(fitted.estimator, *rows, **with_link(name))
+    free = fitted.estimator if mechanism.free_shape else refit(null, *rows, **with_link(FREE.name))
     from_null = refit(null, *rows, **with_link(FREE.name))  # so that neither is stuck in a lower maximum
     gain = from_null.loglik_ - free.loglik_
     free = from_null if gain > 0.0 else free
@@ -150,159 +257,307 @@ def link(
     simulated, failed = np.empty(0), 0
     if bootstrap:
 
-        def one(rng: np.random.Generator) -> float:
+        def draw(rng: np.random.Generator) -> float:
             X, z = simulate(null, fitted.X, rng)
             under = refit(null, X, z, **with_link(name))
             return 2.0 * (refit(under, X, z, **with_link(FREE.name)).loglik_ - under.loglik_)
 
-        simulated, failed = simulated_statistics(fitted, one, n_resamples, n_jobs, random_state)
+        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
     if at > 0.0:
         p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
         at_limit = free.shape_ < 1e-6 or statistic < 1e-6
         p_chi = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
         reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
-    p_value = simulated_p(statistic, simulated) if len(simulated) else p_chi
+    p_value, reference = _p_value(statistic, p_chi, reference, simulated, failed)
     shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
     if p_value < 0.1:
-        sentence = f"There is {verdict(p_value)} against the {name} link (estimated shape {shape})."
+        sentence = f"There is {_evidence(p_value)} against the {name} link (estimated shape {shape})."
     else:
-        sentence = f"These data are content with the {name} link (estimated shape {shape})."
-    sentence += caution(fitted, p_chi, "the chi-square", simulated) + (_beaten(gain) if known.free_shape else "")
-    details = {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated}
+        sentence = f"The data are consistent with the {name} link (estimated shape {shape})."
+    sentence += _caution(fitted, p_chi, "the chi-square", len(simulated) > 0)
     return HypothesisTest(
         f"Is the link {name} (hypothesis: it is, shape {at:g})?",
         statistic,
-        reference_of(reference, simulated, failed),
+        reference,
         p_value,
-        sentence,
-        details,
+        sentence + (_better_fit(gain) if mechanism.free_shape else ""),
+        {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated},
     )
 
 
 def completely_at_random(fitted: Fitted) -> HypothesisTest:
-    """Are labels missing completely at random, or by the features? Logistic regression of the missing indicator on them."""
+    """Likelihood-ratio test of missing completely at random, by logistic regression of the missing indicator on the features."""
     scale = np.std(fitted.X, axis=0)
     drivers = ((fitted.X - fitted.X.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)).T.astype(float)
-    w = np.ones(len(fitted.z)) if fitted.weight is None else fitted.weight
+    w = fitted.row_weights
     order = np.argsort(fitted.z < 0, kind="stable")
     labelled = int(np.sum(fitted.z >= 0))
     if labelled in (0, len(order)):
-        raise ValueError("every label is there: there is no missingness to test.")
+        raise ValueError("no label is missing: there is no missingness to test.")
     rate = float(w[fitted.z < 0].sum() / w.sum())
-    begin = Mechanism(alpha=(float(np.log(rate / (1.0 - rate))), *[0.0] * len(drivers)))
     flat = float(w.sum()) * (rate * np.log(rate) + (1.0 - rate) * np.log1p(-rate))
-    found = begin.profile_of(drivers[:, order], labelled, w[order])
-    statistic = max(2.0 * (found.loglik_of(drivers[:, order], labelled, w[order]) - flat), 0.0)
+    start = Mechanism(alpha=(float(np.log(rate / (1.0 - rate))), *[0.0] * len(drivers)))
+    regression = start.profile_of(drivers[:, order], labelled, w[order])
+    statistic = max(2.0 * (regression.loglik_of(drivers[:, order], labelled, w[order]) - flat), 0.0)
     df = int(np.linalg.matrix_rank(drivers, tol=1e-8 * np.sqrt(drivers.size)))
-    p_value = float(chi2.sf(statistic, df))
-    strongest = fitted.features[int(np.argmax(np.abs(found.alpha[1:])))]
+    p_value, slopes = float(chi2.sf(statistic, df)), regression.alpha[1:]
+    strongest = fitted.features[int(np.argmax(np.abs(slopes)))]
     sentence = (
-        f"There is {verdict(p_value)} that missing labels depend on the features"
+        f"There is {_evidence(p_value)} that missing labels depend on the features"
         f"{f' (most on {strongest}): they are not missing completely at random' if p_value < 0.05 else ''}. "
-        "A linear regression sees a side, not a band around the boundary: see also the test of informative missingness."
+        "A linear regression detects one side, not a band around the boundary: see also the test of informative missingness."
     )
-    details = {"slopes_of_standardised_features": dict(zip(fitted.features, found.alpha[1:], strict=True))}
     return HypothesisTest(
         "Do missing labels depend on the features (hypothesis: they are missing completely at random)?",
         statistic,
         f"chi-square({df})",
         p_value,
         sentence,
-        details,
+        {"slopes_of_standardised_features": dict(zip(fitted.features, slopes, strict=True))},
     )
 
 
-class _Null(NamedTuple):
-    """The model in which the uncertainty does not matter: the ignorable fit, and labels lost by the covariates alone."""
-
-    estimator: Any
-    loglik: float
-    q: Callable[[NDArray[Any]], Any]  # probability of a missing label given the features
+# The contrast with the fit that ignores the mechanism.
 
 
-def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> _Null:
-    """That model, fitted to rows; from a fit and from scratch, for it too may have several maxima."""
-    tries = [refit(warm, X, z, weight, warm=warm_start, **with_link(None)) for warm_start in (True, False)]
-    best = max(tries, key=lambda estimator: float(estimator.loglik_))
-    known, w = fitted.require_mechanism("this test"), np.ones(len(z)) if weight is None else weight
-    lost = float(w[z < 0].sum())
-    rate = lost / float(w.sum())
-    if not 0.0 < rate < 1.0:
-        raise ValueError("the labels are all there or all missing.")
-    if not fitted.covariates.columns:
-        by_rate = lost * np.log(rate) + (float(w.sum()) - lost) * np.log1p(-rate)
-        return _Null(best, best.loglik_ + float(by_rate), lambda X: rate)
-    covariates = fitted.covariates
-    order = np.argsort(z < 0, kind="stable")
-    drivers, labelled = covariates.enter(X)[:, order], int(np.sum(z >= 0))
-    begin = replace(known, alpha=(0.0,) * (1 + len(covariates.columns))).starting(
-        rate
-    )  # covariates as its only drivers
-    found = begin.profile_of(drivers, labelled, w[order])
-    loglik = best.loglik_ + found.loglik_of(drivers, labelled, w[order])
-    return _Null(best, loglik, lambda X: found.missing_proba_of(covariates.enter(X)))
+def _quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[float, int, float]:
+    """``v' C^+ v``, the rank of C (eigenvalues above `least`), and the chi-square p-value (1 if the rank is 0)."""
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > least
+    along = (vectors.T @ vector)[kept]
+    statistic, df = float(np.sum(along**2 / values[kept])), int(kept.sum())
+    return statistic, df, float(chi2.sf(statistic, df)) if df else 1.0
 
 
-# References that are simulated, and what is said of them.
-
-
-def simulated_statistics(
+def hausman(
     fitted: Fitted,
-    one: Callable[[np.random.Generator], float],
-    n_resamples: int,
-    n_jobs: int | None,
-    random_state: Any,
-) -> tuple[Array, int]:
-    """The statistic in samples from the hypothesis, and how many samples could not be fitted."""
-    if fitted.weight is not None:
-        raise ValueError(
-            "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."
+    bootstrap: bool | None = None,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> HypothesisTest:
+    """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
+    fitted.require_mechanism("this test")
+    fitted.require_likelihood("the contrast of two fits")
+    statistic, df, p_chi, covariance = _contrast(fitted)
+    simulated, failed = np.empty(0), 0
+    if bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None):
+
+        def draw(rng: np.random.Generator) -> float:
+            X, z = simulate(fitted.estimator, fitted.X, rng)
+            return _contrast(refit(fitted.estimator, X, z).inference(X, z).fitted)[0]
+
+        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
+    p_value, reference = _p_value(statistic, p_chi, f"chi-square({df})", simulated, failed)
+    contrasts = _contrasts(fitted, covariance)
+    joint = fitted.objective.model.joint
+    other_fit = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"
+    if p_value < 0.1:
+        largest = max(contrasts, key=lambda name: abs(contrasts[name][2]), default=None)
+        sentence = (
+            f"There is {_evidence(p_value)} that the fit with the mechanism and {other_fit} differ by more than chance "
+            f"(most in {largest}): the mechanism, or the model of the classes, is not quite right."
         )
-
-    def safely(seed: np.random.SeedSequence) -> float:
-        try:
-            return max(one(np.random.default_rng(seed)), 0.0)
-        except ValueError:  # LinAlgError is one
-            return np.nan
-
-    seeds = seed_sequence(random_state).spawn(n_resamples)
-    values = np.array(Parallel(n_jobs=n_jobs)(delayed(safely)(seed) for seed in seeds))
-    failed = int(np.isnan(values).sum())
-    if failed > 0.5 * n_resamples:
-        raise ValueError(
-            f"{failed} of {n_resamples} simulated samples could not be fitted (often: a class without label). Use fewer "
-            "parameters (covariance_type='tied'), or bootstrap=False."
-        )
-    return values[~np.isnan(values)], failed
-
-
-def simulated_p(statistic: float, simulated: Array) -> float:
-    """The p-value among simulated statistics, the observed one counted with them."""
-    return float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
-
-
-def reference_of(reference: str, simulated: Array, failed: int) -> str:
-    """The reference distribution in words."""
-    if not len(simulated):
-        return reference
-    return f"parametric bootstrap, {len(simulated)} samples{f' ({failed} more could not be fitted)' if failed else ''}"
-
-
-def caution(fitted: Fitted, p_chi: float, chi_square: str, simulated: Array) -> str:
-    """What to add where rows or labels are few."""
-    if fitted.few_rows is None:
-        return ""
-    if len(simulated):
-        return f" Caution: only {fitted.few_rows}; the bootstrap p-value counts, that of {chi_square} would be {p_text(p_chi)}."
-    return f" Caution: only {fitted.few_rows}; {chi_square} is a rough guide."
-
-
-def _beaten(gain: float) -> str:
-    """What to add where a better fit than the user's was found."""
-    if gain < _BETTER:
-        return ""
-    return (
-        f" A fit whose log-likelihood is higher by {number(gain)} was found on the way, and used here: fit again with a larger "
-        "n_init."
+    else:
+        sentence = f"The fit with the mechanism and {other_fit} agree within chance."
+    return HypothesisTest(
+        "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?",
+        statistic,
+        reference,
+        p_value,
+        sentence + _caution(fitted, p_chi, f"chi-square({df})", len(simulated) > 0),
+        {"contrasts": contrasts, "p_chi2": p_chi, "simulated": simulated},
     )
+
+
+def _contrast(fitted: Fitted) -> tuple[float, int, float, Array]:
+    """Statistic, degrees of freedom, chi-square p-value, and the covariance of the difference of the two fits."""
+    objective, theta, information = fitted.objective, fitted.theta, fitted.information
+    size = fitted.coordinates.n_theta
+    outer = expected_outer(objective, theta, fitted.mechanism, modelled=False)
+    pull = information.pull[:size, : len(outer)]
+    V = np.linalg.pinv(information.expected, hermitian=True)[:size, :size]
+    score = pull @ curvature(objective, theta, None).gradient
+    values, vectors = np.linalg.eigh(pull @ outer @ pull.T)
+    kept = values > 1e-8 * values[-1]
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    # in units of the ignorable information: shares of it that the mechanism adds, between 0 and 1
+    white = vectors[:, kept] / np.sqrt(values[kept])
+    added = np.eye(int(kept.sum())) - root.T @ V @ root
+    largest = float(np.linalg.eigvalsh(added)[-1]) if len(added) else 0.0
+    return *_quadratic_form(white.T @ score, added, max(_RANK * largest, 1e-8)), white @ white.T - V
+
+
+def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, float, float]]:
+    """Parameters of the classes: with the mechanism, without it, and the difference in standard errors."""
+    ignoring = refit(fitted.estimator, fitted.X, fitted.z, fitted.weight, **with_link(None))
+    ignored = ignoring.inference(fitted.X, fitted.z, fitted.weight).params
+    jacobian = fitted.jacobian[: len(ignored), : fitted.coordinates.n_theta]
+    error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian), 0.0))
+    out = {}
+    for name, a, b, e in zip(fitted.parameters.names, fitted.values, ignored, error, strict=False):
+        out[name] = (float(a), float(b), float((a - b) / e) if e > 1e-8 * (abs(a) + abs(b)) else 0.0)
+    return out
+
+
+# Observed against fitted missingness.
+
+
+@dataclass(frozen=True)
+class GoodnessOfFit:
+    """Observed against fitted missingness along a variable.
+
+    Attributes
+    ----------
+    binned, smooth : HypothesisTest
+        By bins of about equal size, and by smooth functions of the rank, which detect slow trends better.
+    table : Table
+        A row per bin: range of the variable, rows, observed and fitted rates, standardised difference.
+    at, observed, fitted : arrays
+        The smoothed rates at values of the variable.
+    """
+
+    binned: HypothesisTest
+    smooth: HypothesisTest
+    table: Table
+    at: Array
+    observed: Array
+    fitted: Array
+
+    def __str__(self) -> str:
+        return f"{self.smooth}\n{self.binned}\n\n{self.table}"
+
+
+class _Sorted(NamedTuple):
+    """The rows in the order of the engine, with the variable to sort by."""
+
+    variable: Array
+    ranks: Array  # weight below a row and half of that tied with it, as a share of the total
+    missing: NDArray[np.bool_]
+    q: Array
+    w: Array
+
+
+def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
+    """Compare fitted with observed missingness along the uncertainty, a feature, a class probability or any variable."""
+    fitted.require_mechanism("this test")
+    fitted.require_likelihood("the reference distribution of these residuals")
+    fitted.require_memory("this test")
+    if not isinstance(n_bins, int) or n_bins < 2:
+        raise ValueError(f"n_bins={n_bins!r} must be a whole number, at least 2.")
+    order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
+    variable, name = _variable(fitted, by)
+    variable, w = variable[order], fitted.row_weights[order]
+    if np.ptp(variable) == 0.0:
+        raise ValueError(f"{name} is the same for every row: pass a variable that differs between rows.")
+    q = fitted.estimator.missing_proba(fitted.X)[order]
+    _, ties = np.unique(variable, return_inverse=True)
+    sizes = np.bincount(ties, weights=w)
+    ranks = ((np.cumsum(sizes) - 0.5 * sizes) / w.sum())[ties]
+    rows = _Sorted(variable, ranks, np.arange(len(q)) >= fitted.objective.engine.labelled, q, w)
+    bins = _bins(rows, n_bins)
+    waves = np.array([np.cos(np.pi * k * ranks) for k in range(1, _WAVES + 1)])
+    residual, variance, left = moments = _residual_moments(fitted, np.vstack([bins, waves]))
+    binned = _residual_test(fitted, moments, slice(0, len(bins)), name, "binned")
+    smooth = _residual_test(fitted, moments, slice(len(bins), None), name, "smoothed")
+    table_rows, index = [], []
+    for i, members in enumerate(bins > 0.0):
+        weight, values = w[members], variable[members]
+        z = residual[i] / np.sqrt(left[i, i]) if left[i, i] > _RANK * variance[i, i] else np.nan
+        rates = (float(np.average(part[members], weights=weight)) for part in (rows.missing, q))
+        table_rows.append([float(weight.sum()), *rates, float(z)])
+        index.append(f"{number(float(values.min()))} to {number(float(values.max()))}")
+    decimals = {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
+    table = Table(f"Missing labels along {name}", list(decimals), index, table_rows, decimals=decimals)
+    return GoodnessOfFit(binned, smooth, table, *_smoothed(rows))
+
+
+def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
+    """The variable to sort by, in the order of the user's rows, and its name."""
+    if by is None:
+        return fitted.estimator.uncertainty(fitted.X), "the uncertainty"
+    if isinstance(by, str):
+        if by in fitted.features:
+            return np.asarray(fitted.X[:, fitted.features.index(by)], dtype=float), by
+        classes = [str(name) for name in fitted.classes.tolist()]
+        if by in classes:
+            return fitted.estimator.predict_proba(fitted.X)[:, classes.index(by)], f"the probability of class {by}"
+        raise ValueError(f"by={by!r} is neither a feature ({', '.join(fitted.features)}) nor a class.")
+    values = np.asarray(by, dtype=float)
+    if values.shape != (fitted.n_rows,):
+        raise ValueError(f"by must have shape {(fitted.n_rows,)}, one value per row; got {values.shape}.")
+    if np.isnan(values[fitted.kept]).any():
+        raise ValueError("by has NaN: give every row a value.")
+    return values[fitted.kept], "the given variable"
+
+
+def _bins(rows: _Sorted, n_bins: int) -> Array:
+    """Indicators (b, n) of bins of about equal weight, merged until each expects enough labels and missing labels."""
+    at = np.minimum((rows.ranks * n_bins).astype(int), n_bins - 1)
+    missing, given = (np.bincount(at, weights=rows.w * part, minlength=n_bins) for part in (rows.q, 1.0 - rows.q))
+    merged, bin_, expected = np.zeros(n_bins, dtype=int), 0, np.zeros(2)
+    for i in range(n_bins):
+        merged[i] = bin_
+        expected += missing[i], given[i]
+        if expected.min() >= _EXPECTED:
+            bin_, expected = bin_ + 1, np.zeros(2)
+    merged = np.minimum(merged, max(bin_ - 1, 0))  # the remainder joins the last full bin
+    bins = (merged[at] == np.arange(merged.max() + 1)[:, None]) * 1.0
+    return bins[bins.any(axis=1)]
+
+
+def _residual_moments(fitted: Fitted, functions: Array) -> tuple[Array, Array, Array]:
+    """Sums of ``b (m - q)`` for functions b (m, n) of the rows in the engine's order.
+
+    With their covariances at the true parameters, and at the estimates.
+    """
+    model, mechanism, information = fitted.objective.model, fitted.mechanism, fitted.information
+    assert mechanism is not None
+    count, start = len(functions), 0
+    residual, variance = np.zeros(count), np.zeros((count, count))
+    slope = np.zeros((len(information.sums.gradient), count))
+    with np.errstate(all="ignore"):
+        for rows in rows_of(fitted.objective, fitted.theta):
+            hazards = hazard_rows(mechanism, rows, with_curvature=False)
+            q = -np.expm1(-hazards.n)
+            b = functions[:, start : start + len(q)]
+            m = np.arange(len(q)) >= rows.labelled
+            residual += b @ (rows.weight * (m - q))
+            variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
+            slope += by_coefficients(rows, model, (1.0 - q) * hazards.gradient) @ (rows.weight * b).T
+            start += len(q)
+    D = information.pull @ slope
+    return residual, variance, variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D
+
+
+def _residual_test(
+    fitted: Fitted, moments: tuple[Array, Array, Array], part: slice, name: str, kind: str
+) -> HypothesisTest:
+    """The chi-square test that the residual sums of `part` are zero."""
+    residual, variance, left = moments
+    scale = np.sqrt(np.maximum(np.diag(variance)[part], 1e-300))
+    statistic, df, p_value = _quadratic_form(residual[part] / scale, left[part, part] / scale[:, None] / scale, _RANK)
+    if p_value < 0.1:
+        sentence = (
+            f"There is {_evidence(p_value)} that observed and fitted rates of missing labels differ along {name}: "
+            "the mechanism misses something there."
+        )
+    else:
+        sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
+    sentence += _caution(fitted, p_value, f"chi-square({df})", False)
+    question = f"Does q fit (hypothesis: the missing labels along {name} are as fitted; {kind})?"
+    return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
+
+
+def _smoothed(rows: _Sorted) -> tuple[Array, Array, Array]:
+    """Values of the variable, and observed and fitted rates there, averaged with a normal kernel over ranks."""
+    grid = np.linspace(0.0, 1.0, _GRID)
+    width = max(0.03, len(rows.ranks) ** -0.2 / 4.0)
+    values, first = np.unique(rows.variable, return_index=True)
+    at = np.interp(grid, rows.ranks[first], values)
+    observed, fitted = np.empty(_GRID), np.empty(_GRID)
+    for i, centre in enumerate(grid):
+        kernel = rows.w * np.exp(-0.5 * ((rows.ranks - centre) / width) ** 2)
+        observed[i], fitted[i] = kernel @ rows.missing / kernel.sum(), kernel @ rows.q / kernel.sum()
+    return at, observed, fitted

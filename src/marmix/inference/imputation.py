@@ -1,4 +1,4 @@
-"""Multiple imputation of the missing labels, for analyses of the user's own, and Rubin's rules to pool them."""
+"""Multiple imputation of missing labels, and Rubin's rules to pool the results of analyses."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from marmix.arrays import Array
-from marmix.inference.estimates import check_kind, check_level
 from marmix.inference.fitted import Fitted
+from marmix.inference.intervals import check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
 from marmix.mechanism.measures import posterior
@@ -18,23 +18,22 @@ from marmix.rows import block_rows
 
 
 class Imputations(Sequence[NDArray[Any]]):
-    """Several completed sets of labels: given labels as they are, missing ones drawn.
+    """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
-    A sequence of arrays of shape (n,), in the order in which the rows were given. Rows of weight zero are not among them, as
-    the fit does not know them; `rows` then tells which are.
+    A sequence of arrays of shape (n,), in the order of the user's rows, without the rows of weight zero (see `rows`).
 
     Parameters
     ----------
     labels : array of shape (m, n)
         Labels in the user's names.
     proba : array of shape (n, K)
-        Posterior probabilities of the classes, averaged over the parameters that were drawn; one for a given label.
+        Posterior probabilities of the classes, averaged over the drawn parameters; one for a given label.
     imputed : boolean array of shape (n,)
         Which labels were missing.
     rows : integer array of shape (n,) or None
-        Places of these rows among those that were given; None where they are all of them.
+        Positions of these rows among the user's rows; None if they are all of them.
     notes : list of str
-        What to know of them, in words.
+        Remarks on the imputations.
 
     Examples
     --------
@@ -44,8 +43,8 @@ class Imputations(Sequence[NDArray[Any]]):
     >>> labels = np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
     >>> imputations = Imputations(labels, np.eye(2)[[0, 0, 1, 1]], np.array([False, True, False, False]))
     >>> def mean_of_class_1(y):
-    ...     own = x[y == 1]
-    ...     return own.mean(), own.var(ddof=1) / len(own)
+    ...     members = x[y == 1]
+    ...     return members.mean(), members.var(ddof=1) / len(members)
     >>> print(imputations.pool(mean_of_class_1).params)
     [3.25]
     """
@@ -87,7 +86,7 @@ class Imputations(Sequence[NDArray[Any]]):
         dfcom: float | None = None,
         names: Sequence[str] | None = None,
     ) -> "Pooled":
-        """Run an analysis on every completed set of labels and pool the answers.
+        """Run an analysis on every completed set of labels and pool the results.
 
         Parameters
         ----------
@@ -97,16 +96,14 @@ class Imputations(Sequence[NDArray[Any]]):
         dfcom, names
             See `pool`.
         """
-        answers = []
-        for labels in self:
-            answer = function(labels.copy())
-            if not isinstance(answer, tuple) or len(answer) != 2:
+        results = [function(labels.copy()) for labels in self]
+        for result in results:
+            if not isinstance(result, tuple) or len(result) != 2:
                 raise ValueError(
-                    "function must return two things, the estimate and its variance (or covariance matrix), as a tuple; "
-                    f"got {type(answer).__name__}."
+                    "function must return a tuple of the estimate and its variance (or covariance matrix); "
+                    f"got {type(result).__name__}."
                 )
-            answers.append(answer)
-        estimates, covariances = zip(*answers, strict=True)
+        estimates, covariances = zip(*results, strict=True)
         return pool(estimates, covariances, dfcom, names)
 
 
@@ -115,33 +112,19 @@ def multiple_imputations(
 ) -> Imputations:
     """Draw the missing labels m times, each time with other parameters.
 
-    Each time the parameters are drawn from their normal approximation, in the coordinates of the fit (in which weights stay
-    positive and covariances positive definite), and then every missing label from its posterior probabilities under
-    them. So the imputations differ as much as the data leave open, which Rubin's rules need. Labels are missing at
-    random given the features: whether a label is missing says nothing more of it, and the parameters of the mechanism do
-    not enter.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    m : int, default=20
-        How many. 20 to 100 are usual; the more, the larger the share of missing information.
-    random_state : int, Generator, RandomState or None
-        The first imputations of a larger m are those of a smaller one.
-    cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
-        The covariance matrix of the parameters.
-
-    Returns
-    -------
-    Imputations
+    Parameters are drawn from their normal approximation with the covariance `cov_type`, in the coordinates of the fit (in
+    which weights stay positive and covariances positive definite), then every missing label from its posterior
+    probabilities, so that the imputations reflect the uncertainty of the parameters, as Rubin's rules require. Labels are
+    missing at random given the features, so the parameters of the mechanism do not enter. The first imputations of a larger
+    m are those of a smaller one with the same `random_state`.
     """
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
         raise ValueError(f"m={m!r} must be a whole number, at least 1 (20 is usual).")
-    check_kind(cov_type, fitted)
+    fitted.require_covariance(cov_type)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
-    own = coordinates.n_theta
-    values, vectors = np.linalg.eigh(covariance[:own, :own])
+    size = coordinates.n_theta
+    values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     imputed = fitted.z < 0
     X = fitted.X[imputed]
@@ -150,23 +133,24 @@ def multiple_imputations(
     for drawn, seed in zip(labels, seed_sequence(random_state).spawn(int(m)), strict=True):
         rng = np.random.default_rng(seed)
         vector = np.zeros(coordinates.size)
-        vector[:own] = root @ rng.normal(size=own)
+        vector[:size] = root @ rng.normal(size=size)
         proba = _posteriors(fitted, coordinates.at(vector)[0], X)
         drawn[imputed] = draw_labels(proba, rng)
         tau += proba / m
     proba = np.eye(len(fitted.classes))[fitted.z]
     proba[imputed] = tau
-    unseen = np.abs(blind[:own]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
-    held = unseen or coordinates.chart.directions.shape[1] > own
-    notes = [
-        "Some parameters are at a limit, or the data do not determine them: they were held at the fit, and the imputations "
-        "differ less than they should."
-    ]
-    return Imputations(fitted.classes[labels], proba, imputed, fitted.kept, notes if held else [])
+    undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
+    notes = []
+    if undetermined or coordinates.chart.directions.shape[1] > size:
+        notes.append(
+            "Some parameters are at a limit or not determined by the data: they were held at the fit, so the imputations "
+            "vary too little."
+        )
+    return Imputations(fitted.classes[labels], proba, imputed, fitted.kept, notes)
 
 
 def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
-    """Posterior class probabilities (n, K) of rows under these parameters."""
+    """Posterior class probabilities (n, K) of rows at the parameters theta."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
@@ -183,16 +167,16 @@ def pool(
     dfcom: float | None = None,
     names: Sequence[str] | None = None,
 ) -> "Pooled":
-    """Rubin's rules: one answer from those of m completed sets of data.
+    """Pool the results of m completed data sets by Rubin's rules.
 
     Parameters
     ----------
     estimates : array-like of shape (m,) or (m, p)
-        The estimate, or the vector of estimates, of each.
+        The estimate, or the vector of estimates, of each data set.
     covariances : array-like of shape (m,), (m, p) or (m, p, p)
-        Variances or covariance matrices; with variances alone the covariances of the answer are NaN.
+        Variances or covariance matrices; with variances alone the pooled covariances are NaN.
     dfcom : float or None
-        Degrees of freedom that the analysis of complete data would have, such as n - p in a regression; None for many.
+        Degrees of freedom of the analysis of complete data, such as n - p in a regression; None for infinitely many.
     names : list of str or None
         Names of the estimates.
 
@@ -203,8 +187,8 @@ def pool(
     Examples
     --------
     >>> from marmix.inference.imputation import pool
-    >>> answer = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
-    >>> print(answer.params, answer.bse.round(3))
+    >>> pooled = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
+    >>> print(pooled.params, pooled.bse.round(3))
     [2.] [1.354]
     """
     Q = np.asarray(estimates, dtype=float)
@@ -214,8 +198,8 @@ def pool(
     m = len(Q)
     if m < 2:
         raise ValueError(
-            f"{m} imputation{'s' * (m != 1)}: how much the answers differ between imputations tells what the missing labels "
-            "cost, and takes two of them or more (20 are usual)."
+            f"{m} imputation{'s' * (m != 1)} cannot be pooled: the variance between imputations needs at least two "
+            "(20 are usual)."
         )
     Q = Q.reshape(m, -1)
     p = Q.shape[1]
@@ -232,8 +216,8 @@ def pool(
     bad = ~(np.isfinite(Q) & np.isfinite(variances) & (variances >= 0.0)).all(axis=1)
     if bad.any():
         raise ValueError(
-            f"the analysis of imputation {int(np.flatnonzero(bad)[0])} has an estimate that is not finite or a variance that is "
-            "not a number >= 0: mend the analysis, for one left out would bias the rest."
+            f"the analysis of imputation {int(np.flatnonzero(bad)[0])} has an estimate that is not finite or a variance that "
+            "is not a number >= 0: correct the analysis (leaving an imputation out would bias the result)."
         )
     if dfcom is not None and not dfcom > 0.0:
         raise ValueError(f"dfcom={dfcom!r} must be positive, or None.")
@@ -246,7 +230,7 @@ def pool(
 
 @dataclass(frozen=True)
 class Pooled:
-    """The pooled answer of m analyses, by Rubin's rules; all arrays have an entry for each of the p estimates.
+    """The pooled results of m analyses, by Rubin's rules; arrays have an entry for each of the p estimates.
 
     With the mean U of the variances within imputations and the variance B of the estimates between them,
 
@@ -285,41 +269,41 @@ class Pooled:
 
     @property
     def _share(self) -> Array:
-        """lambda, the share of the variance that is due to missing labels."""
+        """lambda, the share of the variance due to missing labels."""
         total = np.diag(self.cov_params())
         extra = (1.0 + 1.0 / self.m) * np.diag(self.between)
         return np.divide(extra, total, out=np.zeros_like(total), where=total > 0.0)
 
     @property
-    def _many(self) -> Array:
-        """Rubin's degrees of freedom, those of large samples."""
+    def _large_sample_df(self) -> Array:
+        """Rubin's (1987) degrees of freedom, for infinitely many degrees of freedom of the complete data."""
         with np.errstate(divide="ignore"):
             return (self.m - 1) / self._share**2
 
     @property
     def df(self) -> Array:
-        """Degrees of freedom of the t distribution that intervals and p-values come from."""
+        """Degrees of freedom of the t distribution of intervals and p-values."""
         if self.dfcom is None or np.isinf(self.dfcom):
-            return self._many
+            return self._large_sample_df
         c, kept = self.dfcom, 1.0 - self._share
         with np.errstate(divide="ignore"):
-            return 1.0 / (1.0 / self._many + (c + 3.0) / ((c + 1.0) * c * kept))
+            return 1.0 / (1.0 / self._large_sample_df + (c + 3.0) / ((c + 1.0) * c * kept))
 
     @property
     def riv(self) -> Array:
-        """Relative increase of the variance due to missing labels, (1 + 1/m) B / U."""
+        """Relative increase in variance due to missing labels, (1 + 1/m) B / U."""
         with np.errstate(divide="ignore"):
             return self._share / (1.0 - self._share)
 
     @property
     def fmi(self) -> Array:
-        """Fraction of missing information, (riv + 2 / (df + 3)) / (riv + 1) with Rubin's (1987) degrees of freedom."""
+        """Fraction of missing information, (riv + 2 / (df + 3)) / (riv + 1), with Rubin's (1987) degrees of freedom."""
         share = self._share
-        return share + (1.0 - share) * 2.0 / (self._many + 3.0)
+        return share + (1.0 - share) * 2.0 / (self._large_sample_df + 3.0)
 
     @property
     def tvalues(self) -> Array:
-        """Estimates over their standard errors."""
+        """Estimates divided by their standard errors."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.params / self.bse
 
@@ -340,7 +324,7 @@ class Pooled:
         return self.summary().as_html()
 
     def summary(self, alpha: float = 0.05) -> Table:
-        """A table of the estimates: print it, or see its `as_text`, `as_html` and `frame`."""
+        """A table of the estimates: print it, or use its `as_text`, `as_html` and `frame`."""
         limits = self.conf_int(alpha)
         columns = zip(
             self.params, self.bse, self.tvalues, map(p_text, self.pvalues), *limits.T, self.df, self.fmi, strict=True
@@ -351,9 +335,9 @@ class Pooled:
             ("imputations", str(self.m)),
             ("complete-data df", "many" if self.dfcom is None else f"{self.dfcom:g}"),
         ]
-        notes = ["fmi: fraction of the information about the estimate that went missing with the labels."]
+        notes = ["fmi: fraction of the information about the estimate that is missing with the labels."]
         if self.fmi.max() > self.m / 100.0:
             notes.append(
-                f"More imputations would make these numbers steadier: m={self.m} is less than 100 times the largest fmi."
+                f"More imputations would make these numbers more stable: m={self.m} is less than 100 times the largest fmi."
             )
         return Table("Pooled by Rubin's rules", titles, self.names, [list(row) for row in columns], facts, notes)

@@ -4,10 +4,10 @@ With ``A`` minus the derivative of the equations that the fit solves (the observ
 the outer products of the rows' scores,
 
     observed   A^-1
-    expected   E^-1, E the information expected given the features, over labels and missingness as the model has them
-    sandwich   A^-1 B A^-T, which is right also where the model is not
+    expected   E^-1, E the expected information given the features, over labels and missingness under the model
+    sandwich   A^-1 B A^-T, which is valid also if the model is misspecified
 
-Where coefficients are penalised, A and E have the penalty in them, and the first two become ``A^-1 (A - P) A^-1``.
+With a penalty P on the coefficients, A and E include it, and the first two become ``A^-1 (A - P) A^-1``.
 """
 
 from functools import cached_property
@@ -22,23 +22,23 @@ from marmix.inference.curvature import Curvature, curvature, expected_outer
 from marmix.mechanism import Mechanism
 
 KINDS = ("sandwich", "observed", "expected")
-_SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an information that identifies its direction
-# Standard error of shape / (1 + shape), which lies between 0 and 1, from which on the data do not determine the shape.
+_SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an identified direction
+# Standard error of shape / (1 + shape), which lies between 0 and 1, above which the data do not determine the shape.
 _UNIDENTIFIED = 0.5
 
 
 class Inverse(NamedTuple):
-    """The inverse of an information matrix on the directions that it identifies, and the others (P, m)."""
+    """The inverse of an information matrix on the directions it identifies, and the unidentified directions (P, m)."""
 
     matrix: Array
     blind: Array
 
 
 def inverse(information: Array, symmetric: bool = True) -> Inverse:
-    """Invert; directions without (or with negative) information are blind.
+    """Invert an information matrix; directions without (or with negative) information are blind.
 
-    The coordinates have unit information a row where data are complete, so eigenvalues tell how much of it is left. The
-    equations of a tempered mechanism are not symmetric.
+    In the coordinates a labelled row has unit information, so eigenvalues are comparable. The equations of a tempered
+    mechanism are not symmetric.
     """
     if symmetric:
         values, vectors = np.linalg.eigh(0.5 * (information + information.T))
@@ -50,17 +50,16 @@ def inverse(information: Array, symmetric: bool = True) -> Inverse:
 
 
 class Information:
-    """What the rows say of the parameters of a fit, in its coordinates."""
+    """Information matrices of a fit, in its coordinates; a shape that the data do not determine is held."""
 
     def __init__(self, objective: Objective, theta: Any, mechanism: Mechanism | None):
         self.objective, self.theta, self.mechanism = objective, theta, mechanism
         self.sums: Curvature = curvature(objective, theta, mechanism)
-        self._take(Coordinates(objective, theta, mechanism))
-        error = self.coordinates.error_of_shape(*self.inverse)
-        if error > _UNIDENTIFIED:
-            self._take(Coordinates(objective, theta, mechanism, hold_shape=True))
+        self._use(Coordinates(objective, theta, mechanism))
+        if self.coordinates.error_of_shape(*self.inverse) > _UNIDENTIFIED:
+            self._use(Coordinates(objective, theta, mechanism, hold_shape=True))
 
-    def _take(self, coordinates: Coordinates) -> None:
+    def _use(self, coordinates: Coordinates) -> None:
         self.coordinates = coordinates
         self.pull = coordinates.pull(len(self.sums.gradient))
         for name in ("bread", "inverse"):
@@ -97,14 +96,11 @@ class Information:
         return inverse(self.bread, symmetric=self.mechanism is None or self.objective.tempering == 1.0)
 
     def covariance(self, kind: str) -> tuple[Array, Array]:
-        """The covariance matrix of that kind, and the directions (P, m) it says nothing of.
-
-        A tempered fit has only the sandwich.
-        """
+        """The covariance matrix of that kind, and the unidentified directions (P, m); a tempered fit has only the sandwich."""
         if kind == "sandwich":
             return self.inverse.matrix @ self.meat @ self.inverse.matrix.T, self.inverse.blind
-        whole = self.bread if kind == "observed" else self.expected
-        inverted = self.inverse if kind == "observed" else inverse(whole)
+        information = self.bread if kind == "observed" else self.expected
+        matrix, blind = self.inverse if kind == "observed" else inverse(information)
         if not self.penalty.any():
-            return inverted.matrix, inverted.blind
-        return inverted.matrix @ (whole - self.penalty) @ inverted.matrix, inverted.blind
+            return matrix, blind
+        return matrix @ (information - self.penalty) @ matrix, blind

@@ -1,9 +1,10 @@
-"""Intervals for what people decide on: probabilities, labels, the missingness curve, the boundary, the Bayes error.
+"""Intervals for probabilities, labels, the missingness curve, the decision boundary and the Bayes error.
 
-All by the delta method, on a scale where it does well: log-odds for probabilities, log hazard for the missingness.
+All by the delta method, on the log-odds scale for probabilities and the log hazard scale for the missingness.
 """
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +32,9 @@ class Curve(NamedTuple):
 class Boundary(NamedTuple):
     """The decision over a grid of two features.
 
-    ``log_odds`` is that of the second class for two classes, of the leading against the next for more; `undecided` is where its
-    interval contains 0: the band in which the boundary lies. ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws
-    both for two classes.
+    `log_odds` are those of the second class if there are two, otherwise of the most probable class against the next;
+    `undecided` is where their interval contains 0: the band that contains the boundary. For two classes
+    ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws both.
     """
 
     x: Array  # (nx,)
@@ -54,10 +55,10 @@ class Interval(NamedTuple):
 
 
 class ImputedLabels(NamedTuple):
-    """The rows without label: what was imputed, and how sure that is.
+    """Imputed labels of the unlabelled rows, and their uncertainty.
 
-    `probability` is the posterior of the imputed label; `lower` and `upper` its interval, which tells how well the data
-    determine it; `settled` says whether the interval leaves only one label as the most probable.
+    `probability` is the posterior of the imputed label, `lower` and `upper` its interval; `settled` says whether only one
+    label is credible as the most probable one.
     """
 
     row: NDArray[np.integer[Any]]
@@ -68,8 +69,15 @@ class ImputedLabels(NamedTuple):
     settled: NDArray[np.bool_]
 
 
+def check_level(alpha: float) -> float:
+    """The complement of a confidence level, checked."""
+    if not isinstance(alpha, Real) or not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha={alpha!r} must lie between 0 and 1: intervals have level 1 - alpha.")
+    return float(alpha)
+
+
 def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array, Array]]:
-    """Blocks of rows: their place, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
+    """Blocks of rows: their slice, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
     model, size = fitted.objective.model, fitted.coordinates.n_theta
     prepared, classes = model.prepare(fitted.theta), len(fitted.classes)
     step = block_rows(classes * size)
@@ -80,8 +88,8 @@ def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array,
         slopes = np.zeros((classes, size, phi.shape[1]))
         p = len(phi)
         for c, k in enumerate(model.owner):
-            own = fitted.information.pull[:size, c * p : (c + 1) * p] @ phi
-            slopes[k] += own if share is None else share[c] * own
+            slope = fitted.information.pull[:size, c * p : (c + 1) * p] @ phi
+            slopes[k] += slope if share is None else share[c] * slope
         yield part, scores, slopes
 
 
@@ -89,13 +97,13 @@ def _errors(slopes: Array, covariance: Array, blind: Array) -> Array:
     """Standard errors of quantities with derivatives (P, n); infinite where the data do not determine them."""
     errors = np.sqrt(np.maximum(np.einsum("pn,pq,qn->n", slopes, covariance, slopes, optimize=True), 0.0))
     if blind.shape[1]:
-        lost = np.abs(blind.T @ slopes).max(axis=0) > 1e-4 * np.linalg.norm(slopes, axis=0)
-        errors[lost] = np.inf
+        undetermined = np.abs(blind.T @ slopes).max(axis=0) > 1e-4 * np.linalg.norm(slopes, axis=0)
+        errors[undetermined] = np.inf
     return errors
 
 
 def _theta_covariance(fitted: Fitted, kind: str) -> tuple[Array, Array]:
-    """The covariance of theta's coordinates, and the directions of them that it says nothing of."""
+    """The covariance of theta's coordinates, and the directions that the data do not determine."""
     size = fitted.coordinates.n_theta
     covariance, blind = fitted.information.covariance(kind)
     return covariance[:size, :size], blind[:size]
@@ -103,7 +111,7 @@ def _theta_covariance(fitted: Fitted, kind: str) -> tuple[Array, Array]:
 
 def proba_interval(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> tuple[Array, Array]:
     """Limits (n, K) of the posterior probabilities."""
-    about, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     lower, upper = (np.empty((len(X), len(fitted.classes))) for _ in range(2))
     for part, scores, slopes in _score_rows(fitted, X):
         for k in range(len(scores)):
@@ -111,27 +119,26 @@ def proba_interval(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> 
             level = logsumexp(rest, axis=0)
             weights = np.exp(rest - level)
             odds = scores[k] - level
-            error = _errors(slopes[k] - np.einsum("kn,kpn->pn", weights, np.delete(slopes, k, axis=0)), *about)
+            error = _errors(slopes[k] - np.einsum("kn,kpn->pn", weights, np.delete(slopes, k, axis=0)), *covariance)
             lower[part, k], upper[part, k] = expit(odds - z * error), expit(odds + z * error)
     return lower, upper
 
 
 def credible_labels(fitted: Fitted, X: NDArray[Any], kind: str, alpha: float) -> NDArray[np.bool_]:
     """Which classes (n, K) may be the most probable one, at level 1 - alpha for each pair of classes."""
-    about, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
+    covariance, z = _theta_covariance(fitted, kind), float(norm.isf(alpha / 2.0))
     out = np.ones((len(X), len(fitted.classes)), dtype=bool)
     for part, scores, slopes in _score_rows(fitted, X):
-        top = scores.argmax(axis=0)
-        columns = np.arange(scores.shape[1])
-        leading = slopes[top, :, columns].T
+        best, columns = scores.argmax(axis=0), np.arange(scores.shape[1])
+        leading = slopes[best, :, columns].T
         for k in range(len(scores)):
-            error = _errors(leading - slopes[k], *about)
-            out[part, k] = (top == k) | (scores[top, columns] - scores[k] < z * error)
+            error = _errors(leading - slopes[k], *covariance)
+            out[part, k] = (best == k) | (scores[best, columns] - scores[k] < z * error)
     return out
 
 
 def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
-    """The imputed labels of the rows without one."""
+    """Imputed labels of the unlabelled rows."""
     rows = np.flatnonzero(fitted.z < 0)
     if not len(rows):
         none = np.empty(0)
@@ -139,22 +146,22 @@ def imputed_labels(fitted: Fitted, kind: str, alpha: float) -> ImputedLabels:
     X = fitted.X[rows]
     lower, upper = proba_interval(fitted, X, kind, alpha)
     proba = fitted.estimator.predict_proba(X)
-    top = proba.argmax(axis=1)
+    label = proba.argmax(axis=1)
     settled = credible_labels(fitted, X, kind, alpha).sum(axis=1) == 1
-    at = np.arange(len(rows)), top
-    return ImputedLabels(fitted.kept[rows], fitted.classes[top], proba[at], lower[at], upper[at], settled)
+    at = np.arange(len(rows)), label
+    return ImputedLabels(fitted.kept[rows], fitted.classes[label], proba[at], lower[at], upper[at], settled)
 
 
 def missingness_curve(fitted: Fitted, u: Any, kind: str, alpha: float, n_points: int = 100) -> Curve:
     """q against the uncertainty, covariates at their means."""
-    known = fitted.require_mechanism("the missingness curve")
+    mechanism = fitted.require_mechanism("the missingness curve")
     if u is None:
-        seen = fitted.estimator.uncertainty(fitted.X)
-        u = np.linspace(seen.min(), seen.max(), n_points)
+        observed = fitted.estimator.uncertainty(fitted.X)
+        u = np.linspace(observed.min(), observed.max(), n_points)
     grid = np.atleast_1d(np.asarray(u, dtype=float))
     if grid.ndim != 1:
         raise ValueError(f"u must be a number or a list of numbers; got shape {grid.shape}.")
-    drivers = np.zeros((len(known.alpha) - 1, len(grid)))
+    drivers = np.zeros((len(mechanism.alpha) - 1, len(grid)))
     drivers[0] = grid
 
     def log_hazard(theta: Any, mechanism: Mechanism | None) -> Array:
@@ -173,8 +180,8 @@ def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n
     """The decision over a grid of the two features."""
     if len(fitted.features) != 2:
         raise ValueError(
-            f"the decision boundary is drawn for two features, and this fit has {len(fitted.features)}; "
-            "credible_labels(X) tells for any rows whether the label is settled."
+            f"the decision boundary needs two features, and this fit has {len(fitted.features)}: use credible_labels(X) "
+            "to see which labels are settled."
         )
     low, high = fitted.X.min(axis=0), fitted.X.max(axis=0)
     across, along = (
@@ -182,33 +189,27 @@ def decision_boundary(fitted: Fitted, x: Any, y: Any, kind: str, alpha: float, n
         for i, given in enumerate((x, y))
     )
     grid = np.column_stack([axis.ravel() for axis in np.meshgrid(across, along)])
-    about, shape = _theta_covariance(fitted, kind), (len(along), len(across))
-    odds, error, top = np.empty(len(grid)), np.empty(len(grid)), np.empty(len(grid), dtype=int)
+    covariance, shape = _theta_covariance(fitted, kind), (len(along), len(across))
+    odds, error, best = np.empty(len(grid)), np.empty(len(grid)), np.empty(len(grid), dtype=int)
     for part, scores, slopes in _score_rows(fitted, grid):
         columns = np.arange(scores.shape[1])
         order = np.argsort(scores, axis=0)
         first, second = order[-1], order[-2]
-        top[part] = first
+        best[part] = first
         if len(scores) == 2:
             first, second = np.ones_like(first), np.zeros_like(second)
         odds[part] = scores[first, columns] - scores[second, columns]
-        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, *about)
+        error[part] = _errors((slopes[first, :, columns] - slopes[second, :, columns]).T, *covariance)
     undecided = np.abs(odds) < float(norm.isf(alpha / 2.0)) * error
-    return Boundary(
-        across,
-        along,
-        odds.reshape(shape),
-        error.reshape(shape),
-        fitted.classes[top].reshape(shape),
-        undecided.reshape(shape),
-    )
+    parts: list[Any] = [values.reshape(shape) for values in (odds, error, fitted.classes[best], undecided)]
+    return Boundary(across, along, *parts)
 
 
 def bayes_error(fitted: Fitted, alpha: float) -> Interval:
     """Error rate of the fitted rule if its posteriors are right: the mean of ``1 - max tau`` over all rows.
 
-    Its standard error has both parts: the rows are a sample, and the parameters are estimated. With ``c`` the gradient of the
-    mean, the influence of a row is ``(h_j - mean h) / n + c' A^-1 s_j``.
+    Its standard error accounts for the sampling of the rows and the estimation of the parameters: with ``c`` the gradient of
+    the mean, the influence of a row is ``(h_j - mean h) / n + c' A^-1 s_j``.
     """
     information, objective = fitted.information, fitted.objective
     size, model = fitted.coordinates.n_theta, objective.model
@@ -224,21 +225,19 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
         gradient += by_coefficients(rows, model, by_scores) @ rows.weight / total
     mean = float(sum(float(h @ rows.weight) for h, rows in zip(losses, blocks, strict=True)) / total)
     pull = information.pull.copy()
-    pull[size:] = 0.0  # the mechanism has no part in the rule
+    pull[size:] = 0.0  # the rule does not depend on the mechanism
     slope = pull @ gradient
     blind = information.inverse.blind
     if blind.shape[1] and np.abs(blind.T @ slope).max() > 1e-4 * np.linalg.norm(slope):
         return Interval(mean, np.nan, 0.0, 1.0)
     direction = information.pull.T @ (information.inverse.matrix.T @ slope)
     with np.errstate(all="ignore"):
-        influence = np.concatenate(
-            [
-                (h - mean) / total
-                + direction
-                @ by_coefficients(rows, model, row_terms(rows, model, fitted.mechanism, objective.tempering)[0])
-                for h, rows in zip(losses, blocks, strict=True)
-            ]
-        )
+        scores = (row_terms(rows, model, fitted.mechanism, objective.tempering)[0] for rows in blocks)
+        parts = [
+            (h - mean) / total + direction @ by_coefficients(rows, model, score)
+            for h, rows, score in zip(losses, blocks, scores, strict=True)
+        ]
+    influence = np.concatenate(parts)
     w = np.concatenate([rows.weight for rows in blocks])
     influence -= w @ influence / total  # a penalty keeps the scores of the rows from summing to zero
     error = float(np.sqrt(w @ influence**2))

@@ -1,4 +1,4 @@
-"""The parameters as users know them: their names, their kinds, and their values for any fit."""
+"""The parameters on the user's scale: names, kinds and values."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -13,13 +13,12 @@ from marmix.rows import Covariates
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
 
-# Parameters of which "equal to zero" is a hypothesis; a weight, a variance or a shape of zero is a limit.
+# Kinds of parameters whose being zero is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha")
-
 
 Scale = tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]]
 
-# Scales on which intervals are formed, with their inverses and slopes, where the parameter has a range.
+# Scales on which intervals of parameters with a limited range are formed, with their inverses and slopes.
 PLAIN: Scale = (float, float, lambda value: 1.0)
 _LOG: Scale = (np.log, np.exp, lambda value: 1.0 / value)
 _LOG_ODDS: Scale = (logit, expit, lambda value: 1.0 / (value * (1.0 - value)))
@@ -27,7 +26,7 @@ SCALES: dict[str, Scale] = {"weight": _LOG_ODDS, "share": _LOG_ODDS, "variance":
 
 
 class Parameters(NamedTuple):
-    """Parameters on the user's scale; `values` computes them from those of the fit."""
+    """Parameters on the user's scale; `values` computes them from theta and the mechanism."""
 
     names: list[str]
     kinds: list[str]
@@ -35,9 +34,9 @@ class Parameters(NamedTuple):
 
 
 def require_parameters(model: FittedModel) -> None:
-    """Refuse score models whose parameters have no standard errors."""
+    """Raise for score models whose parameters have no standard errors."""
     if not isinstance(model.score_model, GaussianScores | LinearScores):
-        raise TypeError(f"inference is about mixtures and logistic regressions, not about a {model.score_model.words}.")
+        raise TypeError(f"inference is for mixtures and logistic regressions, not for a {model.score_model.words}.")
 
 
 def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: Covariates) -> Parameters:
@@ -50,22 +49,20 @@ def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: C
 
 
 def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: Parameters) -> Parameters:
-    """Weights, means, covariances (each entry once), then the mechanism's."""
+    """Weights, means, distinct entries of the covariances, then the mechanism's parameters."""
     features = model.column_names
     owners = [str(model.classes[k]) for k in scores.owner]
     if not scores.single:
-        place = dict.fromkeys(range(len(scores.counts)), 0)
-        for i, k in enumerate(scores.owner.tolist()):
-            place[k] += 1
-            owners[i] += f"#{place[k]}"
+        numbers = [int(np.sum(scores.owner[: i + 1] == k)) for i, k in enumerate(scores.owner)]
+        owners = [f"{owner}#{number}" for owner, number in zip(owners, numbers, strict=True)]
     names = [f"weight[{owner}]" for owner in owners]
     names += [f"mean[{owner}, {feature}]" for owner in owners for feature in features]
     kinds = ["weight"] * len(owners) + ["mean"] * (len(names) - len(owners))
     entries = scores.structure.entries(features)
     for owner in owners if scores.structure.by_component else [""]:
         for first, second in entries:
-            place_of = ", ".join(name for name in (owner, first, second) if name)
-            names.append(f"{'cov' if second else 'var'}[{place_of}]")
+            entry = ", ".join(name for name in (owner, first, second) if name)
+            names.append(f"{'cov' if second else 'var'}[{entry}]")
             kinds.append("covariance" if second else "variance")
 
     def values(theta: Gaussians, fitted: Mechanism | None) -> Array:
@@ -79,7 +76,7 @@ def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: P
 
 
 def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Parameters) -> Parameters:
-    """Intercepts and coefficients, then the mechanism's; more than two classes have a vector each, which sum to zero."""
+    """Intercepts and coefficients, then the mechanism's parameters; vectors of more than two classes sum to zero."""
     terms = ["const", *scores.terms(model.column_names)]
     names = terms if scores.vectors == 1 else [f"{term}[{name}]" for name in model.classes for term in terms]
 
@@ -90,17 +87,14 @@ def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Pa
 
 
 def _mechanism_parameters(mechanism: Mechanism | None, covariates: Covariates, features: list[str]) -> Parameters:
-    """alpha, and shape and share where they were estimated."""
+    """alpha, and shape and share if they are estimated."""
     if mechanism is None:
-        return Parameters([], [], lambda theta, known: np.empty(0))
+        return Parameters([], [], lambda theta, fitted: np.empty(0))
     names = ["alpha_0", "alpha_1", *(f"alpha[{features[i]}]" for i in covariates.columns)]
-    kinds = ["alpha"] * len(names)
-    names += ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
-    kinds += ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
+    free = ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
 
-    def values(theta: Any, known: Mechanism | None) -> Array:
-        assert known is not None
-        alpha = covariates.alpha_to_user(known.alpha)
-        return np.array([*alpha, *[known.shape] * known.free_shape, *[known.share] * known.free_share])
+    def values(theta: Any, fitted: Mechanism | None) -> Array:
+        assert fitted is not None
+        return np.array([*covariates.alpha_to_user(fitted.alpha), *(getattr(fitted, name) for name in free)])
 
-    return Parameters(names, kinds, values)
+    return Parameters(names + free, ["alpha"] * len(names) + free, values)

@@ -1,8 +1,8 @@
 """Profile-likelihood intervals of the mechanism's slopes, shape and share.
 
-The interval of level 1 - a holds the values whose profile log-likelihood, maximised over all other parameters, lies within
-half the chi-square quantile of the maximum. Its ends are where the signed root ``sqrt(2 (L_max - L(value)))``, which is nearly
-linear in the value, passes the normal quantile.
+The interval of level 1 - a contains the values whose profile log-likelihood, maximised over all other parameters, lies within
+half the chi-square quantile of the maximum. Its limits are where the signed root ``sqrt(2 (L_max - L(value)))``, which is
+nearly linear in the value, crosses the normal quantile.
 """
 
 from dataclasses import dataclass, replace
@@ -21,27 +21,26 @@ from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
 from marmix.mechanism.links import LINKS, eta_at, hazard, link_of_shape, stretch
 from marmix.workers import one_thread
 
-_LARGE = 5.0  # a shape from which on slopes are steep
+_LARGE = 5.0  # a shape above which slopes are steep
 _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
-# Solutions along the profile before an end is taken to be out of reach, and the exactness of an end in units of the root.
-_MOST_STEPS, _CLOSE = 80, 1e-3
-# A profile that passes the maximum by so much has found a better fit.
-_BETTER = 1e-3
+_MOST_STEPS = 80  # points of the profile before a limit is taken to be out of reach
+_CLOSE = 1e-3  # precision of a limit, in units of the root
+_BETTER = 1e-3  # gain in log-likelihood that means another maximum, not rounding
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile likelihood of a parameter of the mechanism.
+    """Profile-likelihood interval of a parameter of the mechanism.
 
     Attributes
     ----------
     name : str
     estimate : float
     lower, upper : float
-        The interval; an end that the data do not set is infinite (for a shape: 0 or infinity).
+        The interval; a limit that the data do not determine is infinite (for a shape: 0 or infinity).
     level : float
     values, loglik : arrays
-        The curve: profile log-likelihood, less the maximum, at these values of the parameter.
+        The curve: profile log-likelihood minus the maximum, at these values of the parameter.
     sentence : str
         The interval in words.
     """
@@ -59,26 +58,26 @@ class Profile:
         return self.sentence
 
 
-class _SlopePlace:
-    """A mechanism by coordinates that are its own parameters: ``(log n(centre), slopes, shape / (1 + shape), share)``.
+class _SlopeChart:
+    """A chart, like `MechanismChart`, with coordinates ``(log n(centre), slopes, shape / (1 + shape), share)``.
 
-    The first is the log hazard at the mean drivers, which carries alpha_0 while the shape moves.
+    The first is the log hazard at the mean drivers, which determines alpha_0 for any shape.
     """
 
     def __init__(self, reference: Mechanism, centre: Array):
         self.reference, self.centre = reference, centre
         n = hazard(reference.eta(centre[:, None]), reference.shape).n
         rho = reference.shape / (1.0 + reference.shape)
-        self.origin = np.array([np.log(n[0]), *reference.alpha[1:], rho, reference.share])
+        self.place = np.array([np.log(n[0]), *reference.alpha[1:], rho, reference.share])
 
-    def mechanism(self, place: Array) -> Mechanism:
-        """The mechanism there."""
+    def mechanism_at(self, place: Array) -> Mechanism:
+        """The mechanism at these coordinates."""
         b, *slopes, rho, share = place
         shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
         level = eta_at(float(np.exp(np.clip(b, -690.0, 690.0))), shape) - float(np.dot(slopes, self.centre))
         return replace(self.reference, alpha=(level, *slopes), shape=shape, share=float(share))
 
-    def jacobian(self, place: Array) -> Array:
+    def jacobian_at(self, place: Array) -> Array:
         """d(alpha, shape, share) / d(place)."""
         size, rho = len(place), place[-2]
         shape = rho / (1.0 - rho) if self.reference.free_shape else self.reference.shape
@@ -92,28 +91,11 @@ class _SlopePlace:
         return out
 
 
-class _ChartPlace:
-    """A mechanism by the place of its chart: slopes relative to the hazard keep their meaning while the shape moves."""
-
-    def __init__(self, chart: MechanismChart):
-        self.chart, self.reference = chart, chart.reference
-        self.centre, self.origin = chart.centre, chart.place.copy()
-
-    def mechanism(self, place: Array) -> Mechanism:
-        """The mechanism there."""
-        found: Mechanism = self.chart.mechanism_at(place)
-        return found
-
-    def jacobian(self, place: Array) -> Array:
-        """d(alpha, shape, share) / d(place)."""
-        return self.chart.jacobian_at(place)
-
-
 class _Surface:
     """The log-likelihood as a function of theta's coordinates and the mechanism's place.
 
-    ``y`` are coordinates of all but the place that is profiled, in which the log-likelihood is about ``-|y|^2 / 2``; a free
-    shape and share keep their own, for they have bounds.
+    ``y`` are coordinates of all parameters but the profiled one, in which the log-likelihood is about ``-|y|^2 / 2``; a free
+    shape and share are kept as they are, as they have bounds.
     """
 
     def __init__(self, fitted: Fitted, profiled: int):
@@ -124,10 +106,8 @@ class _Surface:
         sample = objective.sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.of_slope = profiled < len(mechanism.alpha)
-        self.place: _SlopePlace | _ChartPlace = (
-            _SlopePlace(mechanism, chart.centre) if self.of_slope else _ChartPlace(chart)
-        )
-        self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.place.origin)
+        self.chart: _SlopeChart | MechanismChart = _SlopeChart(mechanism, chart.centre) if self.of_slope else chart
+        self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.chart.place)
         limits = {size - 2: (0.0, _RHO_MAX), size - 1: (0.0, SHARE_MAX)}
         fixed = {size - 2} if not mechanism.free_shape else set()
         fixed |= {size - 1} if not mechanism.free_share else set()
@@ -138,12 +118,12 @@ class _Surface:
         values, vectors = np.linalg.eigh(information[np.ix_(free, free)])
         root = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1]))
         shear = -root @ (root.T @ information[np.ix_(free, [*bounded, self.profiled])])
-        self.transform = np.zeros((size, len(rest) + 1))  # from (y, displacement of the profiled one)
+        self.transform = np.zeros((size, len(rest) + 1))  # from (y, displacement of the profiled parameter)
         self.transform[np.ix_(free, range(len(free)))] = root
         self.transform[np.ix_(free, range(len(free), len(rest) + 1))] = shear
         for column, i in enumerate([*bounded, self.profiled], start=len(free)):
             self.transform[i, column] = 1.0
-        self.bounds = [(None, None)] * len(free) + [tuple(limits[i] - self.place.origin[i - size]) for i in bounded]
+        self.bounds = [(None, None)] * len(free) + [tuple(limits[i] - self.chart.place[i - size]) for i in bounded]
         inverse = np.linalg.pinv(information[np.ix_([*rest, self.profiled], [*rest, self.profiled])], hermitian=True)
         self.error = float(np.sqrt(max(inverse[-1, -1], 1e-300)))
         self.y, self.gain = np.zeros(len(rest)), 0.0
@@ -153,33 +133,33 @@ class _Surface:
     def _information(self, fitted: Fitted) -> Array:
         """Expected information in these coordinates."""
         outer = expected_outer(self.objective, fitted.theta, fitted.mechanism)
-        slopes = len(self.place.origin)
+        slopes = len(self.chart.place)
         weights = len(outer) - slopes
         pull = np.zeros((self.coordinates.size + slopes, len(outer)))
         pull[: self.coordinates.size, :weights] = self.coordinates.pull(weights)
-        pull[self.coordinates.size :, weights:] = self.place.jacobian(self.place.origin).T
+        pull[self.coordinates.size :, weights:] = self.chart.jacobian_at(self.chart.place).T
         return pull @ outer @ pull.T
 
     def at(self, y: Array, displacement: float) -> tuple[Array, Array]:
-        """Coordinates of theta, and the place of the mechanism."""
+        """Coordinates of theta and place of the mechanism."""
         full = self.transform @ np.append(y, displacement)
-        place = self.place.origin + full[self.coordinates.size :]
+        place = self.chart.place + full[self.coordinates.size :]
         place[-2], place[-1] = np.clip(place[-2], 0.0, _RHO_MAX), np.clip(place[-1], 0.0, SHARE_MAX)
         return full[: self.coordinates.size], place
 
     def evaluate(self, y: Array, displacement: float) -> tuple[float, Array]:
-        """Log-likelihood and its gradient in y: one pass."""
+        """Log-likelihood and its gradient in y, in one pass over the rows."""
         vector, place = self.at(y, displacement)
         with np.errstate(all="ignore"):
             theta, _ = self.coordinates.at(vector)
-            sums = self.objective.sums(theta, self.place.mechanism(place))
+            sums = self.objective.sums(theta, self.chart.mechanism_at(place))
             by_theta = self.coordinates.gradient(vector, theta, sums)
-            by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.place.jacobian(place)
+            by_place = np.array([*sums.alpha, sums.shape, sums.share]) @ self.chart.jacobian_at(place)
             gradient = self.transform.T @ np.concatenate([by_theta, by_place])
         return sums.ignorable + sums.missing, gradient[:-1]
 
     def highest(self, value: float) -> float:
-        """The profile log-likelihood, less the maximum; the climb begins where the last one ended."""
+        """The profile log-likelihood minus the maximum; the search starts where the last one ended."""
         displacement = value - self.centre
 
         def negative(y: Array) -> tuple[float, Array]:
@@ -191,44 +171,44 @@ class _Surface:
             return self.base - value, -gradient
 
         options = {"maxcor": 30, "ftol": 1e-7, "gtol": 5e-3, "maxiter": 200}
-        found = min(
+        result = min(
             (minimize(negative, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
              for start in self._starts(value)),
             key=lambda result: float(result.fun),
         )  # fmt: skip
-        self.y = found.x
-        self.gain = max(self.gain, -float(found.fun))
-        return -float(found.fun)
+        self.y = result.x
+        self.gain = max(self.gain, -float(result.fun))
+        return -float(result.fun)
 
     def _starts(self, value: float) -> list[Array]:
-        """Where the last climb ended; on rough ground also all slopes in proportion, and the shape as steep as the fit's is."""
-        reference = self.place.reference
+        """The end of the last search; if `rough`, also proportional slopes, and a shape that keeps the fit's steepness."""
+        reference = self.chart.reference
         if not (self.of_slope and self.rough and value * self.centre > 0.0):
             return [self.y]
         ratio = value / self.centre
         proportional = replace(reference, alpha=tuple(ratio * a for a in reference.alpha))
-        starts = [self.y, self._start(_SlopePlace(proportional, self.place.centre).origin)]
+        starts = [self.y, self._start(_SlopeChart(proportional, self.chart.centre).place)]
         if reference.free_shape:
-            n = float(np.exp(np.clip(self.place.origin[0], -300.0, 300.0)))
+            n = float(np.exp(np.clip(self.chart.place[0], -300.0, 300.0)))
             low, high = 0.0, SHAPE_MAX
             for _ in range(50):
                 shape = 0.5 * (low + high)
                 too_flat = stretch(shape * n)[0] < ratio * stretch(reference.shape * n)[0]
                 low, high = (shape, high) if too_flat else (low, shape)
-            place = self.place.origin.copy()
+            place = self.chart.place.copy()
             place[self.profiled - self.coordinates.size], place[-2] = value, low / (1.0 + low)
             starts.append(self._start(place))
         return starts
 
     def _start(self, place: Array) -> Array:
         """y at the fit's theta and this place."""
-        full = np.concatenate([np.zeros(self.coordinates.size), place - self.place.origin])
+        full = np.concatenate([np.zeros(self.coordinates.size), place - self.chart.place])
         return np.asarray(np.linalg.lstsq(self.transform, full, rcond=None)[0][:-1], dtype=float)
 
     @property
     def centre(self) -> float:
         """The estimate of the profiled parameter."""
-        return float(self.place.origin[self.profiled - self.coordinates.size])
+        return float(self.chart.place[self.profiled - self.coordinates.size])
 
     def root(self, value: float) -> float:
         """``sqrt(2 (L_max - L(value)))``."""
@@ -236,18 +216,18 @@ class _Surface:
 
     @property
     def separated(self) -> bool:
-        """Whether the uncertainty tells missing from given labels without error, so that no slope is steep enough."""
+        """Whether the uncertainty separates missing from given labels, so that the slope has no finite maximum."""
         return self.missing_at_fit > -1e-3 * self.objective.engine.total_weight
 
     @property
     def rough(self) -> bool:
-        """Whether the slope is far from where it is in proportion to its information: a large shape, or no error."""
-        return self.separated or self.place.reference.shape > _LARGE
+        """Whether the quadratic approximation is poor: a large shape, or separation."""
+        return self.separated or self.chart.reference.shape > _LARGE
 
     @property
     def shape_at_limit(self) -> bool:
-        """Whether the last climb ended at a shape that stands for infinity."""
-        return bool(self.place.reference.free_shape and self.at(self.y, 0.0)[1][-2] > 0.9999 * _RHO_MAX)
+        """Whether the last search ended at the largest shape, which stands for infinity."""
+        return bool(self.chart.reference.free_shape and self.at(self.y, 0.0)[1][-2] > 0.9999 * _RHO_MAX)
 
 
 def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
@@ -270,37 +250,35 @@ def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -
     estimate, lower, upper = on_scale(surface.centre), on_scale(low), on_scale(high)
     words = _sentence(name, kind, estimate, lower, upper, 1.0 - alpha, "shape" in fitted.parameters.kinds)
     if surface.gain > _BETTER:
-        words += (
-            f" The search found a fit whose log-likelihood is higher by {number(surface.gain)}: this one is not the maximum. "
-            "Fit again with a larger n_init."
-        )
+        words += f" The search found a log-likelihood higher by {number(surface.gain)}: fit again with a larger n_init."
     return Profile(name, estimate, lower, upper, 1.0 - alpha, np.array([on_scale(v) for v in values]), loglik, words)
 
 
 def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
-    """Which coordinate of the place that name is, its kind, and its unit in the user's axes."""
-    known = fitted.require_mechanism("a profile likelihood")
+    """The coordinate of the place with that name, its kind, and its unit in the user's axes."""
+    mechanism = fitted.require_mechanism("a profile likelihood")
     names, kinds = fitted.parameters.names, fitted.parameters.kinds
-    own = [n for n, kind in zip(names, kinds, strict=True) if kind in ("alpha", "shape", "share") and n != "alpha_0"]
-    if name not in own:
+    choices = [
+        n for n, kind in zip(names, kinds, strict=True) if kind in ("alpha", "shape", "share") and n != "alpha_0"
+    ]
+    if name not in choices:
         fixed = " The shape was fixed, not estimated." if name == "shape" else ""
         raise ValueError(
-            f"no profile likelihood of {name!r}: it is for {', '.join(own)}.{fixed} Other parameters have conf_int() and "
+            f"no profile likelihood of {name!r}, only of {', '.join(choices)}.{fixed} For other parameters use conf_int() or "
             "bootstrap()."
         )
-    slopes = len(known.alpha) - 1
+    slopes = len(mechanism.alpha) - 1
     if name == "shape":
         return 1 + slopes, "shape", 1.0
     if name == "share":
         return 2 + slopes, "share", 1.0
-    place = own.index(name)
-    if place == 0:
-        return 1, "slope", 1.0
-    return 1 + place, "slope", float(fitted.covariates.frame.unwhitener[place - 1, place - 1])
+    index = choices.index(name)
+    unit = float(fitted.covariates.frame.unwhitener[index - 1, index - 1]) if index else 1.0
+    return 1 + index, "slope", unit
 
 
 def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
-    """The end of the interval on that side, on the scale of the place."""
+    """The limit of the interval on that side, on the scale of the place."""
     limits = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}[kind]
     limit = limits[0] if sign < 0.0 else limits[1]
     outer = sign * surface.centre > 0.0
@@ -337,7 +315,7 @@ def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
 
 
 def _curve(surface: _Surface, kind: str, low: float, high: float, n_points: int) -> tuple[Array, Array]:
-    """The profile from a little below the interval to a little above, walked outwards from the estimate."""
+    """The profile from slightly below the interval to slightly above, computed outwards from the estimate."""
     centre = surface.centre
     low = low if np.isfinite(low) else centre - 4.0 * surface.error
     high = high if np.isfinite(high) else centre + 4.0 * surface.error
@@ -357,19 +335,17 @@ def _sentence(name: str, kind: str, estimate: float, lower: float, upper: float,
     percent = f"{100 * level:g} % profile-likelihood interval"
     if kind == "shape" and upper == np.inf:
         which = "every shape is credible" if lower == 0.0 else f"every shape above {number(lower)} is credible"
-        return f"{percent} for the shape: {number(lower)} to infinity. These data set no upper limit: {which}."
+        return f"{percent} for the shape: {number(lower)} to infinity. The data set no upper limit: {which}."
     if kind == "shape" and lower == 0.0:
-        others = [
+        credible = [
             f" (nor {link.words}, {link.shape:g})" for link in LINKS.values() if link.shape and link.shape < upper
         ]
         return (
-            f"{percent} for the shape: 0 to {number(upper)}. It reaches down to 0, the {link_of_shape(0.0).words} link, "
-            f"which these data do not exclude{''.join(others)}."
+            f"{percent} for the shape: 0 to {number(upper)}. It includes 0, the {link_of_shape(0.0).words} link, "
+            f"which the data do not exclude{''.join(credible)}."
         )
     words = f"{percent} for {name}: {number(lower)} to {number(upper)} (estimate {number(estimate)})."
     if not (np.isfinite(lower) and np.isfinite(upper)):
-        words += " On the infinite side the data set no limit"
-        words += (
-            ": a steeper slope with a larger shape fits as well." if shape_free else ": any steeper slope fits as well."
-        )
+        steeper = "a steeper slope with a larger shape" if shape_free else "any steeper slope"
+        words += f" On the infinite side the data set no limit: {steeper} fits as well."
     return words

@@ -1,38 +1,55 @@
-"""`Inference`: all that can be asked of a fit and its rows."""
+"""`Inference`: standard errors, intervals, tests and resampling for a fit and its rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from marmix.arrays import Array
-from marmix.inference import adequacy, bootstrap, hypotheses, imputation, intervals, profile
-from marmix.inference.adequacy import GoodnessOfFit
+from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
-from marmix.inference.estimates import Estimates, check_level
-from marmix.inference.hypotheses import HypothesisTest
+from marmix.inference.fitted import Fitted
+from marmix.inference.hypotheses import GoodnessOfFit, HypothesisTest
 from marmix.inference.imputation import Imputations
-from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval
+from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval, check_level
+from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
+from marmix.inference.tables import Table, listed, number, p_text
+from marmix.workers import one_thread
+
+# Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
+# _NOISE / sqrt(n) for the worst of some ten parameters.
+_DISAGREE, _NOISE = 0.25, 8.0
+# Log-likelihood per labelled row above which the classes count as separated.
+_SEPARATED = 0.01
 
 
-class Inference(Estimates):
+class Inference:
     """Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
 
-    Parameters are on the user's scale and have statsmodels' names: `params`, `bse`, `tvalues`, `pvalues`, `conf_int()`,
-    `cov_params()`, `summary()`, `llf`, `nobs`; see `Estimates` for conventions. The rows are kept here, not by the estimator.
+    Parameters are on the user's scale: weights, means, variances and covariances of a mixture (or the coefficients of a logistic
+    regression, const being the intercept), alpha, shape and share. Names and conventions are those of statsmodels: normal
+    reference distribution, two-sided p-values, intervals ``params ± 1.96 bse``. Intervals of weights and share are formed on
+    the log-odds scale, those of variances and shape on the log scale, so that they stay in range. Arrays are pandas Series or
+    DataFrames if the features were a DataFrame.
 
     Attributes
     ----------
     params, bse, tvalues, pvalues : array of shape (m,)
-        Estimates, standard errors, their ratio, p-values of the hypothesis that the parameter is zero.
+        Estimates, standard errors, their ratio, and p-values of the hypothesis that the parameter is zero: NaN for
+        weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that is
+        at a limit, has bse NaN; so has alpha if that parameter is the shape. `notes` says so, and `profile` gives intervals.
     param_names : list of str
     cov_type : {"sandwich", "observed", "expected"}
+        The covariance matrix of the standard errors. "sandwich" is also valid if the model is misspecified, for the
+        parameters of the best-fitting model; the others assume that the model is right.
     llf, nobs : float
-        The maximised log-likelihood, and the number of rows.
+        The maximised log-likelihood, and the total weight of the rows.
     notes : list of str
-        What to know of these numbers, in words.
+        Remarks on the reliability of these numbers.
 
     Examples
     --------
@@ -41,8 +58,8 @@ class Inference(Estimates):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=500)
     >>> X = rng.normal(size=(500, 1)) + 2.0 * y[:, None]
-    >>> lost = rng.uniform(size=500) < 1 / (1 + np.exp(3 * np.abs(X[:, 0] - 1) - 2))
-    >>> y_partial = np.where(lost, -1, y)
+    >>> missing = rng.uniform(size=500) < 1 / (1 + np.exp(3 * np.abs(X[:, 0] - 1) - 2))
+    >>> y_partial = np.where(missing, -1, y)
     >>> result = MARGaussianMixture(link="logit").fit(X, y_partial).inference(X, y_partial)
     >>> bool(result.test_informative().p_value < 0.001)
     True
@@ -51,47 +68,221 @@ class Inference(Estimates):
     True
     """
 
-    # Intervals for what people decide on.
+    def __init__(self, fitted: Fitted, cov_type: str = "sandwich", pandas: bool = False):
+        fitted.require_covariance(cov_type)
+        self._fitted, self._pandas, self.cov_type = fitted, pandas, cov_type
+        self.param_names = fitted.parameters.names
+        self.llf = fitted.loglik
+        self.nobs = fitted.objective.engine.total_weight
+
+    @property
+    def fitted(self) -> Fitted:
+        """The fitted model and its rows."""
+        return self._fitted
+
+    # Estimates.
+
+    @property
+    def params(self) -> Any:
+        """The estimates."""
+        return self._series(self._fitted.values)
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors."""
+        return self._series(self._errors)
+
+    @property
+    def tvalues(self) -> Any:
+        """Estimates divided by their standard errors."""
+        return self._series(self._ratios)
+
+    @property
+    def pvalues(self) -> Any:
+        """Two-sided p-values of the hypothesis that a parameter is zero; NaN where that is a limit."""
+        return self._series(self._pvalues)
+
+    def cov_params(self, cov_type: str | None = None) -> Any:
+        """Covariance matrix of the estimates, of this or another type."""
+        matrix = self._cov if cov_type is None else self._covariance(cov_type)
+        return self._frame(matrix, self.param_names)
+
+    def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Any:
+        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape."""
+        z, values = float(norm.isf(check_level(alpha) / 2.0)), self._fitted.values
+        errors = self._errors if cov_type is None else np.sqrt(np.diag(self._covariance(cov_type)))
+        limits = np.full((len(values), 2), np.nan)
+        for i, kind in enumerate(self._fitted.parameters.kinds):
+            to, back, slope = SCALES.get(kind, PLAIN)
+            if np.isfinite(errors[i]):
+                half = z * errors[i] * slope(values[i])
+                limits[i] = back(to(values[i]) - half), back(to(values[i]) + half)
+        return self._frame(limits, [0, 1])
+
+    def summary(self, alpha: float = 0.05) -> Table:
+        """A table of the parameters: print it, or use its `as_text`, `as_html` and `frame`."""
+        fitted, limits = self._fitted, np.asarray(self.conf_int(alpha))
+        z = np.where(np.isnan(self._pvalues), np.nan, self._ratios)
+        p_values = [p_text(p) for p in self._pvalues]
+        rows = [list(row) for row in zip(fitted.values, self._errors, z, p_values, *limits.T, strict=True)]
+        missing = float(np.sum(fitted.row_weights[fitted.z < 0]))
+        n, n_missing = (f"{w:.0f}" if float(w).is_integer() else f"{w:.1f}" for w in (self.nobs, missing))
+        facts = [
+            ("model", f"{type(fitted.estimator).__name__}, {fitted.described}"),
+            ("rows", f"{n}, of which {n_missing} without label"),
+            ("log-likelihood", f"{self.llf:.4f}"),
+            ("standard errors", self.cov_type),
+        ]
+        columns = ["coef", "std err", "z", "P>|z|", f"[{100 * alpha / 2:g}%", f"{100 - 100 * alpha / 2:g}%]"]
+        return Table("Parameters of the fit", columns, self.param_names, rows, facts, self.notes)
+
+    def __str__(self) -> str:
+        return self.summary().as_text()
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    @cached_property
+    def _cov(self) -> Array:
+        return self._covariance(self.cov_type)
+
+    def _covariance(self, kind: str) -> Array:
+        """Covariance of that type; NaN for parameters held at their value, and for alpha if the shape is held."""
+        self._fitted.require_covariance(kind)
+        with one_thread():
+            jacobian = self._fitted.jacobian
+            covariance = self._fitted.covariance_of(jacobian, kind)
+        held = np.all(np.abs(jacobian) <= 1e-9 * np.abs(self._fitted.values)[:, None], axis=1)
+        if self._fitted.coordinates.shape_held:
+            held |= np.array([kind == "alpha" for kind in self._fitted.parameters.kinds])
+        covariance[held], covariance[:, held] = np.nan, np.nan
+        return covariance
+
+    @property
+    def _errors(self) -> Array:
+        return np.sqrt(np.diag(self._cov))
+
+    @property
+    def _ratios(self) -> Array:
+        with np.errstate(divide="ignore", invalid="ignore"):  # the mean of a class of identical rows has no error
+            return self._fitted.values / self._errors
+
+    @property
+    def _pvalues(self) -> Array:
+        p = 2.0 * norm.sf(np.abs(self._ratios))
+        return np.where([kind in TESTABLE for kind in self._fitted.parameters.kinds], p, np.nan)
+
+    def _series(self, values: Array) -> Any:
+        if not self._pandas:
+            return values
+        import pandas as pd
+
+        return pd.Series(values, index=self.param_names)
+
+    def _frame(self, matrix: Array, columns: list[Any]) -> Any:
+        if not self._pandas:
+            return matrix
+        import pandas as pd
+
+        return pd.DataFrame(matrix, index=self.param_names, columns=columns)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Remarks on the reliability of these numbers."""
+        with one_thread():
+            return list(self._notes())
+
+    def _notes(self) -> Iterator[str]:
+        fitted = self._fitted
+        if not fitted.estimator.converged_:
+            yield "The fit did not converge: these numbers describe where it stopped, not a maximum."
+        held = fitted.coordinates.held
+        if held:
+            yield f"The fit has {listed(held)}: held there without a standard error, and treated as known by the others."
+        if fitted.coordinates.shape_held:
+            yield "alpha has no standard error, as it depends on the shape: see profile('alpha_1') and profile('shape')."
+        elif "shape" in fitted.parameters.kinds:
+            yield "The likelihood is not quadratic in the shape: profile('shape') and profile('alpha_1') give better intervals."
+        if fitted.information.inverse.blind.shape[1]:
+            undetermined = [n for n, e in zip(self.param_names, self._errors, strict=True) if np.isnan(e)]
+            yield (
+                "The observed information is singular or not positive definite: the data do not determine "
+                f"{listed(undetermined) if undetermined else 'some combination of parameters'}."
+            )
+        labelled = fitted.row_weights[fitted.z >= 0].sum()
+        if not fitted.objective.model.joint and fitted.estimator.loglik_ignorable_ > -_SEPARATED * labelled:
+            yield (
+                "The classes of the labelled rows are (almost) perfectly separated: without a penalty the coefficients have no "
+                "finite maximum, and their standard errors mean little."
+            )
+        if fitted.information.penalty.any():
+            yield (
+                f"The penalty (C={fitted.estimator.C:g}) shrinks coefficients to zero: intervals are for the shrunken "
+                "coefficients. Fit with C=np.inf for intervals for the true ones."
+            )
+        if fitted.full_likelihood:
+            yield from self._disagreement()
+        if fitted.few_rows is not None:
+            yield f"Only {fitted.few_rows}: these approximations need more. Use `bootstrap`."
+
+    def _disagreement(self) -> Iterator[str]:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.sqrt(np.diag(self._covariance("sandwich")) / np.diag(self._covariance("observed")))
+            apart = np.exp(np.abs(np.log(ratio)))
+        apart[np.isinf(apart)] = np.nan  # no error at all
+        if np.nanmax(apart, initial=1.0) > 1.0 + max(_DISAGREE, _NOISE / np.sqrt(self.nobs)):
+            worst = int(np.nanargmax(apart))
+            yield (
+                "Robust (sandwich) and model-based (observed) standard errors disagree, most for "
+                f"{self.param_names[worst]} (ratio {number(float(ratio[worst]))}): "
+                + (
+                    "a sign that the model is not quite right. The sandwich is safer."
+                    if ratio[worst] > 1.0
+                    else "more often a sign of few rows than of a wrong model. The larger one is safer."
+                )
+            )
+
+    # Intervals for predictions and derived quantities.
 
     def predict_proba_interval(self, X: Any, alpha: float = 0.05) -> tuple[Array, Array]:
         """Lower and upper limits, each (n, K), of the posterior probabilities of rows X, by the delta method on log-odds."""
-        return intervals.proba_interval(self._fitted, self._rows(X), self.cov_type, check_level(alpha))
+        return intervals.proba_interval(self._fitted, self._fitted.checked(X), self.cov_type, check_level(alpha))
 
     def credible_labels(self, X: Any, alpha: float = 0.05) -> NDArray[np.bool_]:
-        """Which classes (n, K) may be the most probable one of rows X; one alone where the label is settled."""
-        return intervals.credible_labels(self._fitted, self._rows(X), self.cov_type, check_level(alpha))
+        """Which classes (n, K) may be the most probable one of rows X; a single one where the label is settled."""
+        return intervals.credible_labels(self._fitted, self._fitted.checked(X), self.cov_type, check_level(alpha))
 
     def imputed_labels(self, alpha: float = 0.05) -> ImputedLabels:
-        """The imputed labels of the rows without one, their probabilities with intervals, and whether they are settled."""
+        """Imputed labels of the unlabelled rows, with their probabilities, intervals, and whether they are settled."""
         return intervals.imputed_labels(self._fitted, self.cov_type, check_level(alpha))
 
     def missingness_curve(self, u: Any = None, alpha: float = 0.05) -> Curve:
         """P(label missing) at uncertainties u (by default over their range), with a pointwise band; covariates at their means.
 
-        Where the shape is held (see `notes`) the band takes it as known, and is somewhat too narrow.
+        If the shape is held (see `notes`) the band treats it as known, and is somewhat too narrow.
         """
         return intervals.missingness_curve(self._fitted, u, self.cov_type, check_level(alpha))
 
     def decision_boundary(self, x: Any = None, y: Any = None, alpha: float = 0.05) -> Boundary:
-        """The decision over a grid of two features (values x and y), and the band in which the boundary lies."""
+        """The decision over a grid of two features (values x and y), and the band that contains the boundary."""
         return intervals.decision_boundary(self._fitted, x, y, self.cov_type, check_level(alpha))
 
     def bayes_error(self, alpha: float = 0.05) -> Interval:
-        """Error rate of the fitted rule if its posteriors are right, with an interval (robust, whatever the `cov_type`)."""
+        """Error rate of the fitted rule if its posteriors are right, with a robust interval (whatever the `cov_type`)."""
         return intervals.bayes_error(self._fitted, check_level(alpha))
 
     def profile(self, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
         """Profile-likelihood interval of 'alpha_1' (or another slope), 'shape' or 'share'.
 
-        Better than `conf_int` where the likelihood is not quadratic, which for a shape it never is: an end that the data do not
-        set is infinite, and said so.
+        Better than `conf_int` where the likelihood is not quadratic, as for a shape. Limits that the data do not
+        determine are infinite.
 
         Parameters
         ----------
         name : str
         alpha : float
         n_points : int
-            Points of the profile curve to compute besides, for a plot.
+            Number of points of the profile curve to compute as well, for a plot.
         """
         return profile.profile(self._fitted, name, check_level(alpha), n_points)
 
@@ -109,9 +300,9 @@ class Inference(Estimates):
         Parameters
         ----------
         bootstrap : bool or None, default=None
-            Whether to simulate the reference distribution from the fit without the uncertainty. None does so where the
-            chi-square does not hold (a free shape or share has no meaning under the hypothesis) or where there are fewer
-            than ten rows a parameter.
+            Whether to simulate the reference distribution from the fit without the uncertainty. None does so if the
+            chi-square does not hold (a free shape or share has no meaning under the hypothesis) or if there are fewer
+            than ten rows per parameter.
         n_resamples : int, default=199
         n_jobs : int or None, default=None
         random_state : int, Generator, RandomState or None, default=None
@@ -128,7 +319,7 @@ class Inference(Estimates):
     ) -> HypothesisTest:
         """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
 
-        Shape 0 is a limit: the reference is half a chi-square(1), half a point at 0. `bootstrap` simulates it instead.
+        Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0. `bootstrap` simulates it instead.
         """
         return hypotheses.link(self._fitted, link, bootstrap, _enough(n_resamples), n_jobs, random_state)
 
@@ -141,25 +332,25 @@ class Inference(Estimates):
     ) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 
-        `bootstrap` simulates the reference distribution from the fit; None does so where rows or labels are few.
+        `bootstrap` simulates the reference distribution from the fit; None does so if rows or labels are few.
         """
-        return adequacy.hausman(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
+        return hypotheses.hausman(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
 
     def test_mcar(self) -> HypothesisTest:
-        """Whether labels are missing completely at random, against missing by the features (a logistic regression on them)."""
+        """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them."""
         return hypotheses.completely_at_random(self._fitted)
 
     def goodness_of_fit(self, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
-        """Observed against fitted missingness, binned and smoothed, with tests that know that q was estimated.
+        """Compare observed with fitted missingness, binned and smoothed; the tests account for the estimation of q.
 
         Parameters
         ----------
         by : str, array of shape (n,) or None, default=None
             What to sort the rows by: the uncertainty (None), a feature, the probability of a class, or any numbers. The
-            probability of a class shows labels lost on one side of the boundary, a feature a missing covariate.
+            probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate.
         n_bins : int, default=10
         """
-        return adequacy.goodness_of_fit(self._fitted, by, n_bins)
+        return hypotheses.goodness_of_fit(self._fitted, by, n_bins)
 
     # Resampling.
 
@@ -175,17 +366,30 @@ class Inference(Estimates):
     ) -> Bootstrap:
         """Refit to resampled rows, labelled and unlabelled together, or ("parametric") to rows drawn from the fit.
 
+        Every resample is fitted with the settings of the estimator, starting from the original fit.
+
         Parameters
         ----------
         n_resamples : int, default=999
-        kind : {"nonparametric", "parametric"}
+        kind : {"nonparametric", "parametric"}, default="nonparametric"
+            "nonparametric" draws rows with replacement. Weights count rows: as many rows are drawn as the weights sum to
+            (rounded), each with probability proportional to its weight. "parametric" draws features (of a mixture; those
+            of a logistic regression stay), labels and missingness from the fitted model, for unweighted rows.
         statistic : callable or None
-            Maps a fitted estimator to numbers of your own; by default the parameters.
+            ``statistic(estimator)`` returns a number or an array to bootstrap instead of the parameters. The estimator
+            is one fitted to a resample, with the names of your classes and features.
         n_jobs : int or None, default=None
+            Processes; None is one, unless in a joblib.parallel_config, and -1 all processors.
         random_state : int, Generator, RandomState or None, default=None
             The same seed gives the same result with any number of jobs.
         verbose : int, default=0
-            1 reports progress.
+            1 prints about ten lines of progress to stderr.
+
+        Notes
+        -----
+        Resamples that fail (a class without labels, a fit that does not converge, estimates that are not finite) are left
+        out, counted and reported; if more than half fail, that is an error. The estimates of a shape may run to 0 or to 100,
+        which stands for infinity: their standard deviation then means little, percentile intervals are still good.
         """
         return bootstrap.bootstrap(
             self._fitted,
@@ -200,20 +404,14 @@ class Inference(Estimates):
     def multiple_imputations(self, m: int = 20, random_state: Any = None) -> Imputations:
         """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
 
-        The imputed labels know of the features of this fit only: every variable of an analysis that uses them, its outcome too,
-        must be among the features, or the analysis will find too little of what it seeks.
+        Imputations use the features of this fit only: include every variable of the later analysis, its outcome too, among
+        the features, or the analysis will underestimate associations.
         """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
 
-    def _rows(self, X: Any) -> NDArray[Any]:
-        """Rows as the estimator's predictions take them."""
-        return self._fitted.checked(X)
-
 
 def _enough(n_resamples: int) -> int:
-    """As many simulated samples as a p-value below 5 % needs."""
+    """Check that there are enough simulated samples for a p-value of 5 %."""
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 19:
-        raise ValueError(
-            f"n_resamples={n_resamples!r} must be a whole number, at least 19: p-values go down to 1 in 20 then."
-        )
+        raise ValueError(f"n_resamples={n_resamples!r} must be a whole number, at least 19, for p-values down to 0.05.")
     return int(n_resamples)

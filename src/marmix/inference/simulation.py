@@ -1,9 +1,12 @@
-"""Rows drawn from a fitted model: features (of a mixture), labels, and which labels go missing."""
+"""Rows drawn from a fitted model, and estimators refitted to other rows or with other settings."""
 
+import warnings
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
@@ -11,9 +14,9 @@ from marmix.model import FittedModel
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """What independent streams are spawned from: of an int, a Generator, a RandomState, or None for other ones every time.
+    """A SeedSequence to spawn independent streams from.
 
-    An int gives the same streams every time; a Generator or RandomState moves on, so that a second call gives others.
+    An int gives the same streams every time; a Generator or RandomState advances, so a second call gives different ones.
     """
     if random_state is None or isinstance(random_state, int | np.integer):
         return np.random.SeedSequence(random_state)
@@ -33,12 +36,8 @@ def simulate(
 ) -> tuple[Array, NDArray[np.integer[Any]]]:
     """As many rows as X has, drawn from a fitted estimator; labels 0, 1, ..., -1 where missing.
 
-    A logistic regression says nothing of the features: its rows are X.
-
-    Parameters
-    ----------
-    missing : float or array of shape (n,), or None
-        Probability that a label is missing, instead of the estimator's own mechanism.
+    A logistic regression does not model the features: its rows are X. `missing` replaces the mechanism's probabilities
+    of a missing label.
     """
     rows = np.asarray(X, dtype=float)
     if estimator.model_.score_model.joint:
@@ -60,3 +59,25 @@ def _gaussian_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tupl
         members = component == c
         x[members] = theta.mu[c] + x[members] @ spread.T
     return x @ frame.unwhitener.T + frame.centre, scores.owner[component]
+
+
+def refit(
+    estimator: Any, X: NDArray[Any], z: NDArray[Any], weight: Array | None = None, *, warm: bool = True, **settings: Any
+) -> Any:
+    """A copy of the estimator with these settings, fitted to these rows without warnings.
+
+    `warm` starts from the estimator's own fit, otherwise the fit starts from scratch.
+    """
+    copied = copy(estimator) if warm else clone(estimator)
+    copied.set_params(warm_start=warm, **settings)
+    if copied.random_state is None:  # results must not depend on NumPy's global state
+        copied.set_params(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return copied.fit(X, z, sample_weight=weight)
+
+
+def with_link(link: str | None) -> dict[str, Any]:
+    """Settings that change the link and drop the settings it would contradict."""
+    settings: dict[str, Any] = {"link": link, "shape": None}
+    return settings if link is not None else settings | {"mcar_share": False, "mechanism_features": None}

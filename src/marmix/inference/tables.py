@@ -1,4 +1,4 @@
-"""A table that people read: as text, Markdown or HTML, as a DataFrame."""
+"""Tables of results, as text, Markdown, HTML or a DataFrame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Table:
-    """Named rows and columns, with facts above them and notes below.
+    """A table with named rows and columns, facts above and notes below.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Table:
     decimals: dict[str, int] = field(default_factory=dict)
 
     def as_text(self) -> str:
-        """The table in plain characters."""
+        """The table as plain text."""
         cells = self._written()
         first = max([len(name) for name in self.index] + [0])
         widths = [max([len(row[i]) for row in cells] + [len(column)]) for i, column in enumerate(self.columns)]
@@ -56,7 +56,7 @@ class Table:
         return "\n".join([self.title, rule, *facts, *([rule] if facts else []), line, *body, rule, *notes])
 
     def as_html(self) -> str:
-        """The table as a fragment of HTML; every value is escaped."""
+        """The table as an HTML fragment, with all values escaped."""
         facts = "".join(f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in self.facts)
         head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
         body = "".join(
@@ -75,7 +75,7 @@ class Table:
         )
 
     def as_markdown(self) -> str:
-        """The table in Markdown, its title and notes around it."""
+        """The table in Markdown, with title, facts and notes."""
         body = [[name, *row] for name, row in zip(self.index, self._written(), strict=True)]
         lines = [["", *self.columns], ["---", *["---:"] * len(self.columns)], *body]
         table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
@@ -106,7 +106,7 @@ class Table:
 
 
 def written(value: Any, decimals: int | None = None) -> str:
-    """A cell as text: four significant digits unless decimals are given, empty for None and NaN."""
+    """The text of a cell: four significant digits unless decimals are given, empty for None and NaN."""
     if value is None:
         return ""
     if isinstance(value, (bool, np.bool_)):
@@ -121,7 +121,7 @@ def written(value: Any, decimals: int | None = None) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits or a few more, without an exponent where that is short."""
+    """A number with about four significant digits, without an exponent if that is short."""
     if np.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
@@ -135,10 +135,10 @@ def number(value: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value as it is printed."""
+    """The text of a p-value."""
     return "" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:
-    """Names in a sentence: 'a', 'a and b', 'a, b and c'."""
+    """Names joined for a sentence: 'a', 'a and b', 'a, b and c'."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

@@ -1,11 +1,12 @@
-"""Without data: how well one could classify, what missing labels cost, and what modelling the mechanism gives back."""
+"""Theory without data: Bayes error, the cost of missing labels, and the value of modelling the mechanism."""
 
-from marmix.theory.budget import LabelBudget, label_budget
 from marmix.theory.description import GaussianClasses
 from marmix.theory.efficiency import (
     Efficiencies,
+    LabelBudget,
     bayes_error,
     excess_risk,
+    label_budget,
     mechanism_at_rate,
     missing_rate,
     relative_efficiency,

@@ -1,4 +1,4 @@
-"""What the theory is about: Gaussian classes, described by hand or taken from a fit."""
+"""Gaussian classes, specified by their parameters or taken from a fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _NO_FLOOR = float(np.finfo(float).tiny)
 
 
 class GaussianClasses:
-    """Gaussian classes described by hand: what `MARGaussianMixture` would estimate.
+    """Gaussian classes with given parameters, those that `MARGaussianMixture` estimates.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class GaussianClasses:
     covariances : array-like
         In scikit-learn's shapes: (C, d, d) if "full", (d, d) if "tied", (C, d) if "diag", (C,) if "spherical".
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        What a fit would know of the covariances: "tied" is a model with a common one, whose classes are easier to estimate.
+        The structure that a fit would assume: with "tied", a common covariance, classes are easier to estimate.
     component_classes : array-like of shape (C,) or None, default=None
         The class of each component. By default every component is a class.
     mechanism_features : sequence of int or None, default=None
-        Features that enter eta beside the uncertainty, in the order of the further slopes of the mechanism's alpha.
+        Features that enter eta besides the uncertainty, in the order of the mechanism's further slopes alpha.
 
     Examples
     --------
@@ -62,24 +62,24 @@ class GaussianClasses:
             raise ValueError(f"weights sum to {self.weights.sum():.10g}, not to 1: divide them by their sum.")
         n = len(self.weights)
         if self.means.ndim != 2 or len(self.means) != n or self.means.shape[1] < 1:
-            raise ValueError(f"means must have shape ({n}, d), one row a component; got {self.means.shape}.")
+            raise ValueError(f"means must have shape ({n}, d), one row per component; got {self.means.shape}.")
         d = self.means.shape[1]
         kind = structure(covariance_type, d)
-        alike = kind.factor(kind.project(np.tile(np.eye(d), (n, 1, 1)), self.weights), _NO_FLOOR)
-        shape = kind.covariances(alike, np.eye(d)).shape
+        identity = kind.factor(kind.project(np.tile(np.eye(d), (n, 1, 1)), self.weights), _NO_FLOOR)
+        shape = kind.covariances(identity, np.eye(d)).shape
         if self.covariances.shape != shape:
             raise ValueError(
                 f"covariances must have shape {shape} with covariance_type={covariance_type!r}; got {self.covariances.shape}."
             )
         if not kind.positive(self.covariances):
             raise ValueError("covariances must be positive definite.")
-        again = kind.covariances(kind.factor(self.covariances, _NO_FLOOR), np.eye(d))  # from one triangle
-        if not np.allclose(again, self.covariances, rtol=1e-6, atol=1e-8 * float(np.abs(again).max())):
+        symmetric = kind.covariances(kind.factor(self.covariances, _NO_FLOOR), np.eye(d))  # from one triangle
+        if not np.allclose(symmetric, self.covariances, rtol=1e-6, atol=1e-8 * float(np.abs(symmetric).max())):
             raise ValueError("covariances must be symmetric.")
         owner = np.arange(n) if component_classes is None else np.asarray(component_classes)
         if owner.shape != (n,) or len(np.unique(owner)) < 2:
             raise ValueError(
-                f"component_classes must name the class of each of the {n} components, two classes or more."
+                f"component_classes must give the class of each of the {n} components, with two or more classes."
             )
         self.component_classes: NDArray[Any] = owner
         self.mechanism_features = [] if mechanism_features is None else [int(i) for i in mechanism_features]
@@ -95,11 +95,11 @@ class Description:
     theta: Gaussians
     frame: Frame
     columns: list[int]  # features that enter the mechanism
-    mechanism: Mechanism | None  # that of the fit
+    mechanism: Mechanism | None  # the fitted one
 
     @property
     def d(self) -> int:
-        """How many features."""
+        """Number of features."""
         return self.theta.mu.shape[1]
 
     @cached_property
@@ -115,10 +115,9 @@ class Description:
         return self.theta.mu @ self.axes.T, spread @ np.swapaxes(spread, 1, 2)
 
     def objective(self, x: Array, weight: Array) -> Objective:
-        """The log-likelihood of nodes (n, d) in these axes as rows, none of them labelled."""
+        """The objective of nodes (n, d) in these axes as unlabelled rows."""
         X = x @ self.axes @ self.frame.unwhitener.T + self.frame.centre
-        none = np.full(len(x), -1)
-        engine = NumpyEngine(X, none, weight, self.model.n_classes, self.frame, self.covariates)
+        engine = NumpyEngine(X, np.full(len(x), -1), weight, self.model.n_classes, self.frame, self.covariates)
         return Objective(engine, self.model)
 
     @property
@@ -132,8 +131,8 @@ class Description:
         mean = self.frame.unwhitener @ (pi @ mu) + self.frame.centre
         return Covariates.standardised(self.columns, mean, covariance)
 
-    def known(self, mechanism: Mechanism | None) -> Mechanism:
-        """The mechanism given, or that of the fit, in these axes; refused where it is not one for these classes."""
+    def entered(self, mechanism: Mechanism | None) -> Mechanism:
+        """The given mechanism, or the fitted one, in the axes of its covariates; raises if it does not suit these classes."""
         mechanism = self.mechanism if mechanism is None else mechanism
         if mechanism is None:
             raise ValueError("mechanism is None and the model has none: pass a marmix.Mechanism.")
@@ -142,32 +141,32 @@ class Description:
         alpha = np.array(mechanism.alpha, dtype=float)
         if not np.isfinite(alpha).all():
             raise ValueError(
-                "alpha of the mechanism is not finite: it loses no label, or every one. Pass another mechanism."
+                "the mechanism's alpha is not finite, so no label or every label is missing: pass another one."
             )
         if len(alpha) != 2 + len(self.columns):
             raise ValueError(
-                f"alpha of the mechanism has {len(alpha)} entries and must have {2 + len(self.columns)}: intercept, slope of the "
+                f"the mechanism's alpha has {len(alpha)} entries and must have {2 + len(self.columns)}: intercept, slope of the "
                 f"uncertainty, and one for each of the {len(self.columns)} mechanism_features of the model."
             )
         return mechanism.moved(self.covariates.alpha_from_user(alpha))
 
 
 def described(model: Any) -> Description:
-    """A description of classes made by hand, or of a fitted `MARGaussianMixture`."""
+    """The description of `GaussianClasses` or of a fitted `MARGaussianMixture`."""
     if isinstance(model, GaussianClasses):
-        return _by_hand(model)
+        return _whitened(model)
     if hasattr(model, "get_params"):
         check_is_fitted(model)
     fitted = getattr(model, "model_", None)
     if not isinstance(fitted, FittedModel) or not isinstance(fitted.score_model, GaussianScores):
         raise ValueError(
-            f"{type(model).__name__} has no model of the features, which the theory needs: pass a fitted MARGaussianMixture, or "
-            "GaussianClasses."
+            f"{type(model).__name__} has no model of the features: pass a fitted MARGaussianMixture, or GaussianClasses."
         )
     return Description(fitted.score_model, fitted.theta, fitted.frame, fitted.columns, fitted.mechanism)
 
 
-def _by_hand(classes: GaussianClasses) -> Description:
+def _whitened(classes: GaussianClasses) -> Description:
+    """The classes in axes in which the pooled covariance is the identity."""
     names, owner = np.unique(classes.component_classes, return_inverse=True)
     order = np.argsort(owner, kind="stable")
     pi, means, covariances = classes.weights[order], classes.means[order], classes.covariances

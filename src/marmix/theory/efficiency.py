@@ -1,13 +1,13 @@
-"""How well one could classify, what missing labels cost, and what modelling the mechanism gives back.
+"""Bayes error, the cost of missing labels, and the value of modelling the mechanism.
 
 The plug-in rule assigns a row to the class that is most probable under the estimated parameters. By maximum likelihood from n
 rows its risk R exceeds the Bayes risk R* by
 
     E R - R* = c / (2 n) + o(1 / n),      c = tr(D V),
 
-D the curvature of the risk in the parameters (see `boundary`) and V the inverse information of a row. How labels are
-missing enters through V alone, so ratios of the coefficients c are ratios of numbers of rows: an analysis with twice the
-coefficient needs twice the rows.
+D the curvature of the risk in the parameters (see `boundary`) and V the inverse information of a row. Missing labels enter
+through V alone, so ratios of the coefficients c are ratios of numbers of rows: an analysis with twice the coefficient needs
+twice the rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,38 +36,42 @@ _MEANING = {
 
 
 def bayes_error(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Computed:
-    """The error rate of the Bayes rule: how well one could classify if the parameters were known.
+    """Error rate of the Bayes rule: the best possible if the parameters were known.
 
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
     rtol : float, default=1e-3
-        Relative error to be reached, as far as a million nodes suffice. With one or two features it is mostly far smaller; with
-        many, a larger rtol saves time.
+        Relative error to reach, as far as a million nodes suffice. With one or two features it is mostly far smaller; with
+        more, a larger rtol saves time.
     random_state : int, default=0
-        For the random points that integrate over more than two features. The same number gives the same answer.
+        Seed of the random points that integrate over more than two features.
 
     Returns
     -------
     Computed
         `value` and `error`.
     """
-    return settle(described(model), None, None, lambda have: [_error(have)], rtol, random_state)[1][0]
+
+    def numbers(at: Coefficients) -> list[Computed]:
+        return [at.computed(lambda share: float(mean_over(share, at.integrals.error)))]
+
+    return _settle(described(model), None, None, numbers, rtol, random_state)[1][0]
 
 
 def missing_rate(
     model: Any, mechanism: Mechanism | None = None, *, rtol: float = 1e-3, random_state: int = 0
 ) -> Computed:
-    """The share of labels that a mechanism loses; parameters as in `excess_risk`."""
+    """The share of labels missing under a mechanism; parameters as in `excess_risk`."""
     classes = described(model)
-    known = classes.known(mechanism)
-    return settle(classes, known, None, lambda have: [rate_of(have)], rtol, random_state)[1][0]
+    mechanism = classes.entered(mechanism)
+    return _settle(classes, mechanism, None, lambda at: [at.computed(at.rate)], rtol, random_state)[1][0]
 
 
 def mechanism_at_rate(
     model: Any, mechanism: Mechanism, rate: float, *, rtol: float = 1e-3, random_state: int = 0
 ) -> Mechanism:
-    """The mechanism with another intercept alpha_0, such that it loses this share of the labels.
+    """The mechanism with the intercept alpha_0 at which this share of the labels is missing.
 
     Parameters
     ----------
@@ -87,24 +91,24 @@ def mechanism_at_rate(
     -2.0058
     """
     classes = described(model)
-    known = classes.known(mechanism)
-    if not known.share < rate < 1.0:
-        raise ValueError(f"rate={rate!r} must lie between the mechanism's share {known.share:g} and 1.")
+    entered = classes.entered(mechanism)
+    if not entered.share < rate < 1.0:
+        raise ValueError(f"rate={rate!r} must lie between the mechanism's share {entered.share:g} and 1.")
     _check_rtol(rtol)
     for level in count():
         integrals = Integrals(classes, level, random_state)
-        samples = integrals.samples(known)
+        samples = integrals.samples(entered)
 
         def missing(by: float, integrals: Integrals = integrals, samples: list[Sample] = samples) -> Array:
-            return integrals.missing(_raised(known, by), samples)
+            return integrals.missing(_raised(entered, by), samples)
 
         reach = 1.0
         while missing(-reach).mean() > rate or missing(reach).mean() < rate:
             reach *= 2.0
         by = float(brentq(lambda shift, missing=missing: missing(shift).mean() - rate, -reach, reach, xtol=1e-12))
         replicates = missing(by)
-        found = computed(lambda share, have=replicates: float(mean_over(share, have)), integrals.random)  # type: ignore[misc]
-        if integrals.finest or found.error <= rtol * rate:
+        reached = computed(lambda share, parts=replicates: float(mean_over(share, parts)), integrals.random)  # type: ignore[misc]
+        if integrals.finest or reached.error <= rtol * rate:
             return _raised(mechanism, by)
     raise AssertionError("there is always a finest level")
 
@@ -123,23 +127,23 @@ def excess_risk(
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
-        The classes as they are; their covariance structure is also what the analysis assumes.
+        The true classes; the analysis assumes their covariance structure.
     mechanism : Mechanism or None, default=None
-        Why labels are missing. alpha is estimated along, and the shape and the share where `free_shape` and `free_share`
-        say so. By default the one that was fitted.
+        The missing-label mechanism. alpha is estimated, and the shape and share if `free_shape` and `free_share` say so.
+        By default the fitted one.
     labels : {"complete", "mcar", "modelled", "ignored", "unlabelled"} or None, default=None
-        None is "mcar" where a rate is given, "modelled" where a mechanism is given or fitted, else "complete". Every label is
-        known; a share is missing completely at random; labels are missing by the mechanism, which is modelled; or ignored,
-        which is valid but wasteful; no label at all (classes are then known up to their names only).
+        Every label known; labels missing completely at random; missing by the mechanism, which is modelled, or ignored
+        (valid but less efficient); no label at all (classes are then known up to their names only). None is "mcar" if a
+        rate is given, "modelled" if a mechanism is given or fitted, otherwise "complete".
     rate : float or None, default=None
-        The share that is missing if labels="mcar". By default that of the mechanism.
+        The share of missing labels if labels="mcar". By default that of the mechanism.
     rtol, random_state
         As in `bayes_error`.
 
     Returns
     -------
     Computed
-        `value` and `error`. The value is infinite where such labels leave the rule undetermined.
+        `value` and `error`. The value is infinite if such labels do not determine the rule.
 
     Examples
     --------
@@ -148,34 +152,33 @@ def excess_risk(
     >>> round(excess_risk(classes).value, 4), round(excess_risk(classes, labels="mcar", rate=0.5).value, 4)
     (0.4839, 0.8793)
     """
+    classes = described(model)
     if labels is None:
-        given = mechanism is not None or described(model).mechanism is not None
-        labels = "mcar" if rate is not None else "modelled" if given else "complete"
+        modelled = mechanism is not None or classes.mechanism is not None
+        labels = "mcar" if rate is not None else "modelled" if modelled else "complete"
     if labels not in REGIMES:
         raise ValueError(f"labels={labels!r} is not one of {', '.join(map(repr, REGIMES))}.")
     if rate is not None and labels != "mcar":
         raise ValueError(
-            f"rate={rate!r} is for labels='mcar'; `mechanism_at_rate` gives a mechanism that loses a given share of labels."
+            f"rate={rate!r} is for labels='mcar': use mechanism_at_rate for a mechanism with a given rate."
         )
-    classes = described(model)
-    known = None
-    if labels in ("modelled", "ignored") or (labels == "mcar" and rate is None):
-        known = classes.known(mechanism)
-    return settle(classes, known, rate, lambda have: [coefficient_of(have, labels)], rtol, random_state)[1][0]
+    needed = labels in ("modelled", "ignored") or (labels == "mcar" and rate is None)
+    entered = classes.entered(mechanism) if needed else None
+    return _settle(classes, entered, rate, lambda at: [at.coefficient(labels)], rtol, random_state)[1][0]
 
 
 @dataclass(frozen=True)
 class Efficiencies:
-    """How labelling regimes compare; print it for a table.
+    """Comparison of labelling regimes; print it for a table.
 
     Parameters
     ----------
     rate : Computed
-        The share of labels that are missing in "mcar", "modelled" and "ignored".
+        The share of missing labels in "mcar", "modelled" and "ignored".
     coefficients : dict of Computed
         ``lim 2 n (E R - R*)`` by regime, see `excess_risk`.
     efficiencies : dict of Computed
-        The coefficient of "complete" over that of the regime: how many completely labelled rows a row is worth.
+        The coefficient of "complete" divided by that of the regime: how many completely labelled rows a row is worth.
     """
 
     rate: Computed
@@ -184,14 +187,14 @@ class Efficiencies:
 
     def table(self) -> Table:
         """The numbers as a table."""
-        both = [(self.coefficients[name], self.efficiencies[name]) for name in self.coefficients]
-        finite = [number for pair in both for number in pair if np.isfinite(number.value) and number.value > 0.0]
+        pairs = [(self.coefficients[name], self.efficiencies[name]) for name in self.coefficients]
+        finite = [number for pair in pairs for number in pair if np.isfinite(number.value) and number.value > 0.0]
         error = max((number.error / number.value for number in finite), default=0.0)
         return Table(
             "Excess risk of the plug-in rule from n rows, 2 n (E R - R*)",
             ["coefficient", "efficiency"],
             [f"{name}: {_MEANING[name]}" for name in self.coefficients],
-            [[coefficient.value, efficiency.value] for coefficient, efficiency in both],
+            [[coefficient.value, efficiency.value] for coefficient, efficiency in pairs],
             [("missing labels", f"{100 * self.rate.value:.2f} %")],
             [
                 "efficiency: completely labelled rows that a row is worth",
@@ -221,34 +224,31 @@ def relative_efficiency(
     model, mechanism, rtol, random_state
         As in `excess_risk`.
     rate : float or None, default=None
-        A share of labels that are missing completely at random, instead of a mechanism: "modelled" and "ignored" are then
-        left out. By default as many are missing in "mcar" as the mechanism loses.
+        A share of labels missing completely at random, instead of a mechanism: "modelled" and "ignored" are then left
+        out. By default "mcar" has the mechanism's share.
 
     Returns
     -------
     Efficiencies
     """
     if mechanism is not None and rate is not None:
-        raise ValueError(
-            "mechanism and rate: give one; `mechanism_at_rate` makes a mechanism lose a given share of labels."
-        )
+        raise ValueError("give mechanism or rate, not both: use mechanism_at_rate for a mechanism with a given rate.")
     classes = described(model)
-    known = classes.known(mechanism) if rate is None else None
-    regimes = [name for name in REGIMES if known is not None or name not in ("modelled", "ignored")]
-    have, found = settle(
-        classes, known, rate, lambda now: [coefficient_of(now, name) for name in regimes], rtol, random_state
-    )
-    return Efficiencies(
-        rate_of(have),
-        dict(zip(regimes, found, strict=True)),
-        {name: _ratio(have, "complete", name) for name in regimes},
-    )
+    entered = classes.entered(mechanism) if rate is None else None
+    regimes = [name for name in REGIMES if entered is not None or name not in ("modelled", "ignored")]
+
+    def numbers(at: Coefficients) -> list[Computed]:
+        return [at.coefficient(name) for name in regimes]
+
+    at, coefficients = _settle(classes, entered, rate, numbers, rtol, random_state)
+    efficiencies = {name: at.efficiency(name) for name in regimes}
+    return Efficiencies(at.computed(at.rate), dict(zip(regimes, coefficients, strict=True)), efficiencies)
 
 
 def unlabelled_efficiency(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Computed:
-    """How many labelled rows an unlabelled row is worth, if all rows are without label; parameters as in `bayes_error`.
+    """How many labelled rows an unlabelled row is worth, if all rows are unlabelled; parameters as in `bayes_error`.
 
-    The coefficient of the excess risk with every label over that with none.
+    The coefficient of the excess risk with every label, divided by that with none.
 
     Examples
     --------
@@ -257,17 +257,128 @@ def unlabelled_efficiency(model: Any, *, rtol: float = 1e-3, random_state: int =
     >>> round(unlabelled_efficiency(classes).value, 4)
     0.1008
     """
-
-    def numbers(have: Coefficients) -> list[Computed]:
-        return [_ratio(have, "complete", "unlabelled")]
-
-    return settle(described(model), None, None, numbers, rtol, random_state)[1][0]
+    return _settle(described(model), None, None, lambda at: [at.efficiency("unlabelled")], rtol, random_state)[1][0]
 
 
-# What these functions, and `budget`, are made of.
+@dataclass(frozen=True)
+class LabelBudget:
+    """The value of modelling the mechanism, in labels; print it for a sentence.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    rate : Computed
+        The share of unlabelled rows.
+    modelled, ignored, complete : Computed
+        Coefficients of the excess risk, see `excess_risk`.
+    share : Computed
+        The share s of the unlabelled rows, drawn at random, that must be labelled for an analysis that ignores the
+        mechanism to match one that models it; 1 if even that is not enough.
+    labels : Computed
+        The number of these labels, ``s rate n``.
+    rows : Computed
+        The number of further labelled rows needed: 0 unless s is 1.
+    """
+
+    n: int
+    rate: Computed
+    modelled: Computed
+    ignored: Computed
+    complete: Computed
+    share: Computed
+    labels: Computed
+    rows: Computed
+
+    @property
+    def sentence(self) -> str:
+        """The result in plain English."""
+        labels, rows = round(self.labels.value), round(self.rows.value)
+        start = f"Of {self.n} rows, {round(self.rate.value * self.n)} have no label ({100 * self.rate.value:.1f} %). "
+        if rows > 0:
+            return (
+                f"{start}Modelling why is worth more than all {labels} missing labels: ignoring it, one would need every label "
+                f"and {rows} further labelled rows."
+            )
+        if labels == 0:
+            return f"{start}Modelling why is worth less than one label."
+        return (
+            f"{start}Modelling why is worth {labels} labels: ignoring it, one would have to label "
+            f"{100 * self.share.value:.1f} % of these rows to do as well."
+        )
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
-def settle(
+def label_budget(
+    model: Any, mechanism: Mechanism | None = None, *, n: int, rtol: float = 1e-3, random_state: int = 0
+) -> LabelBudget:
+    """How many further labels would be worth as much as modelling the mechanism.
+
+    If a share s of the unlabelled rows, drawn at random, is labelled, q becomes (1 - s) q, and labels are still missing at
+    random. The result is the s at which the analysis that ignores the mechanism has the excess risk of the one that
+    models it. The latter can have less than with every label, as missing labels show where the boundary is; then further
+    labelled rows are counted, in proportion to the coefficients.
+
+    Parameters
+    ----------
+    model : GaussianClasses or fitted MARGaussianMixture
+    mechanism : Mechanism or None, default=None
+        By default the fitted one.
+    n : int
+        Rows.
+    rtol, random_state
+        As in `bayes_error`.
+
+    Returns
+    -------
+    LabelBudget
+
+    Examples
+    --------
+    >>> from marmix import Mechanism
+    >>> from marmix.theory import GaussianClasses, label_budget
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> budget = label_budget(classes, Mechanism("entropy", (-2.0, 3.0)), n=1000)
+    >>> round(budget.share.value, 3), round(budget.labels.value)
+    (0.985, 297)
+    """
+    if not n >= 1:
+        raise ValueError(f"n={n!r} must be a number of rows, at least 1.")
+    classes = described(model)
+
+    def numbers(at: Coefficients) -> list[Computed]:
+        return [at.coefficient(name) for name in ("modelled", "ignored", "complete")]
+
+    at, coefficients = _settle(classes, classes.entered(mechanism), None, numbers, rtol, random_state)
+    at.require_boundary()
+
+    def fraction(share: Array) -> float:
+        """The fraction of missing labels that makes up for ignoring the mechanism, between 0 and 1."""
+        goal = at.of("modelled", share)
+
+        def above(part: float) -> float:
+            return at.relabelled(part, share) - goal
+
+        if above(0.0) <= 0.0:
+            return 0.0
+        return 1.0 if above(1.0) >= 0.0 else float(brentq(above, 0.0, 1.0, xtol=1e-10))
+
+    modelled, ignored, complete = coefficients
+    return LabelBudget(
+        int(n),
+        at.computed(at.rate),
+        modelled,
+        ignored,
+        complete,
+        share=at.computed(fraction),
+        labels=at.computed(lambda share: n * at.rate(share) * fraction(share)),
+        rows=at.computed(lambda share: n * max(at.of("complete", share) / at.of("modelled", share) - 1.0, 0.0)),
+    )
+
+
+def _settle(
     classes: Description,
     mechanism: Mechanism | None,
     rate: float | None,
@@ -275,38 +386,16 @@ def settle(
     rtol: float,
     random_state: int,
 ) -> tuple[Coefficients, list[Computed]]:
-    """The integrals at the first level that gives all numbers to a relative error of rtol, or else at the finest."""
+    """The coefficients and numbers at the first level with a relative error of at most rtol, or at the finest level."""
     _check_rtol(rtol)
     if rate is not None and not 0.0 <= rate <= 1.0:
         raise ValueError(f"rate={rate!r} must lie between 0 and 1.")
     for level in count():
-        have = Coefficients(Integrals(classes, level, random_state), mechanism, rate)
-        found = list(numbers(have))
-        if have.integrals.finest or not any(number.error > rtol * abs(number.value) for number in found):
-            return have, found
+        at = Coefficients(Integrals(classes, level, random_state), mechanism, rate)
+        results = list(numbers(at))
+        if at.integrals.finest or not any(number.error > rtol * abs(number.value) for number in results):
+            return at, results
     raise AssertionError("there is always a finest level")
-
-
-def coefficient_of(have: Coefficients, regime: str) -> Computed:
-    """The coefficient of a regime, with its error."""
-    return computed(lambda share: have.of(regime, share), have.integrals.random)
-
-
-def rate_of(have: Coefficients) -> Computed:
-    """The share of labels that are missing, with its error."""
-    return computed(have.rate, have.integrals.random)
-
-
-def _error(have: Coefficients) -> Computed:
-    return computed(lambda share: float(mean_over(share, have.integrals.error)), have.integrals.random)
-
-
-def _ratio(have: Coefficients, regime: str, other: str) -> Computed:
-    if not have.integrals.bend.any():
-        raise ValueError(
-            "The same class is the most probable one everywhere, so there is no boundary to estimate, and nothing to compare."
-        )
-    return computed(lambda share: have.of(regime, share) / have.of(other, share), have.integrals.random)
 
 
 def _raised(mechanism: Mechanism, by: float) -> Mechanism:

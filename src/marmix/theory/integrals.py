@@ -1,11 +1,12 @@
-"""The integrals that the theory is made of, replicate by replicate, in the free coordinates of the classes.
+"""Integrals over the features, replicate by replicate, in the free coordinates of the classes.
 
-information   of a row about the parameters, for each way in which labels are missing
-bend          D, how the risk bends with the parameters, see `boundary`
+information   of a row about the parameters, for each labelling regime
+bend          D, the curvature of the risk in the parameters, see `boundary`
 error         of the Bayes rule
 """
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -20,14 +21,14 @@ from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
 from marmix.theory.boundary import BayesRule
 from marmix.theory.description import Description
-from marmix.theory.rules import SHIFTS, Rule, lattice, mean_over, shifted_points
+from marmix.theory.rules import SHIFTS, Computed, Rule, computed, lattice, mean_over, shifted_points
 
 REGIMES = ("complete", "mcar", "modelled", "ignored", "unlabelled")
 
 _STEPS = {1: (1 / 32, 1.0), 2: (1 / 8, 1 / 512)}  # of the lattices of nodes and of lines, in standard deviations
 _LEVELS = 3  # with one or two features: steps are halved at most twice
-_NODES, _LINES = 1024, 256  # with more features: points of a replicate at first; there are lines along every axis
-_MOST_NODES = 2**20  # in all
+_NODES, _LINES = 1024, 256  # with more features: points of a replicate at level 0; there are lines along every axis
+_MOST_NODES = 2**20  # in total
 
 
 class Integrals:
@@ -39,7 +40,7 @@ class Integrals:
     level : int
         Every level halves the steps of lattices, or takes four times as many points.
     random_state : int
-        For the shifts of the points.
+        Seed of the shifts of the points.
     """
 
     def __init__(self, description: Description, level: int, random_state: int):
@@ -68,16 +69,16 @@ class Integrals:
     @cached_property
     def objectives(self) -> list[Objective]:
         """The nodes of every replicate, from each component in turn, as rows whose weights sum to one."""
-        known = self.description
-        mu, covariance = known.turned
+        classes = self.description
+        mu, covariance = classes.turned
         root = np.linalg.cholesky(covariance)
-        pi = np.exp(known.theta.log_pi)
+        pi = np.exp(classes.theta.log_pi)
         return [
-            known.objective(
+            classes.objective(
                 np.concatenate([m + rule.nodes @ r.T for m, r in zip(mu, root, strict=True)]),
                 np.concatenate([p * rule.weights for p in pi]),
             )
-            for rule in self._rules(known.d, self._steps[0], _NODES, 0)
+            for rule in self._rules(classes.d, self._steps[0], _NODES, 0)
         ]
 
     @cached_property
@@ -101,7 +102,7 @@ class Integrals:
     @cached_property
     def _coordinates(self) -> Coordinates:
         coordinates = Coordinates(self.objectives[0], self.description.theta, None)
-        _tell(coordinates.held)
+        _warn(coordinates.held)
         return coordinates
 
     @cached_property
@@ -113,109 +114,101 @@ class Integrals:
         model = self.description.model
         return len(model.owner) * model.structure.detailed().n_features()
 
-    def _outer(self, mechanism: Mechanism | None, modelled: bool, rate: float, pull: Array) -> Array:
-        theta = self.description.theta
-        return np.array(
-            [pull @ expected_outer(one, theta, mechanism, modelled, rate) @ pull.T for one in self.objectives]
-        )
-
-    @cached_property
-    def complete(self) -> Array:
-        """Information of a labelled row, (R, P, P)."""
-        return self._outer(None, False, 0.0, self._pull)
-
-    @cached_property
-    def unlabelled(self) -> Array:
-        """Information of an unlabelled row."""
-        return self._outer(None, False, 1.0, self._pull)
-
-    def ignored(self, mechanism: Mechanism) -> Array:
-        """Information of a row whose label is missing by the mechanism, without that of its being missing."""
-        return self._outer(mechanism, False, 0.0, self._pull)
-
-    def modelled(self, mechanism: Mechanism) -> Array:
-        """Information about the classes, then the mechanism, of a row whose label is missing by it."""
-        coordinates = Coordinates(self.objectives[0], self.description.theta, mechanism)
-        _tell([what for what in coordinates.held if what not in self._coordinates.held])
-        return self._outer(mechanism, True, 0.0, coordinates.pull(self._size + size_of_mechanism(mechanism)))
+    def information(self, regime: str, mechanism: Mechanism | None = None) -> Array:
+        """Information of a row, (R, P, P), about the classes; if "modelled", about the mechanism as well."""
+        theta, pull = self.description.theta, self._pull
+        if regime == "modelled":
+            coordinates = Coordinates(self.objectives[0], theta, mechanism)
+            _warn([name for name in coordinates.held if name not in self._coordinates.held])
+            pull = coordinates.pull(self._size + size_of_mechanism(mechanism))
+        elif regime != "ignored":
+            mechanism = None
+        rate = 1.0 if regime == "unlabelled" else 0.0
+        outers = (expected_outer(nodes, theta, mechanism, regime == "modelled", rate) for nodes in self.objectives)
+        return np.array([pull @ outer @ pull.T for outer in outers])
 
     def samples(self, mechanism: Mechanism) -> list[Sample]:
-        """The nodes of every replicate as the mechanism sees them."""
-        theta = self.description.theta
-        return [one.sample(theta, mechanism, one.engine.n_rows) for one in self.objectives]
+        """The nodes of every replicate as drivers of the mechanism."""
+        return [nodes.sample(self.description.theta, mechanism, nodes.engine.n_rows) for nodes in self.objectives]
 
     def missing(self, mechanism: Mechanism, samples: list[Sample]) -> Array:
-        """The share of rows without label, (R,)."""
-        return np.array([mechanism.missing_proba_of(one.drivers) @ np.asarray(one.weight) for one in samples])
+        """The share of unlabelled rows, (R,)."""
+        return np.array([mechanism.missing_proba_of(nodes.drivers) @ np.asarray(nodes.weight) for nodes in samples])
 
 
-def _tell(held: list[str]) -> None:
+def _warn(held: list[str]) -> None:
     if held:
         warnings.warn(
-            f"The model has {listed(held)}: at a limit this theory does not hold, so that is taken as known.",
+            f"The model has {listed(held)}: at a limit this theory does not hold, so that is treated as known.",
             BoundaryWarning,
             stacklevel=3,
         )
 
 
 def coefficient(bend: Array, information: Array) -> float:
-    """``tr(D V)``, V the block of the inverse information that belongs to the classes; infinite where it is singular."""
+    """``tr(D V)``, V the block of the inverse information for the classes; infinite if the information is singular."""
     n = len(bend)
     variance, blind = inverse(information)
-    lost = blind[:n] / np.maximum(np.linalg.norm(blind, axis=0), 1e-300)
-    if np.einsum("im,ij,jm->", lost, bend, lost) > 1e-8 * np.trace(bend):
+    blind = blind[:n] / np.maximum(np.linalg.norm(blind, axis=0), 1e-300)
+    if np.einsum("im,ij,jm->", blind, bend, blind) > 1e-8 * np.trace(bend):
         return np.inf
     return float(np.sum(bend * variance[:n, :n]))
 
 
 class Coefficients:
-    """Coefficients of the excess risk by regime, at one level of precision; all take the shares of the replicates."""
+    """Coefficients of the excess risk by regime at one level of precision, as functions of the replicates' shares."""
 
     def __init__(self, integrals: Integrals, mechanism: Mechanism | None, rate: float | None):
         self.integrals, self.mechanism, self._rate = integrals, mechanism, rate
+        self._information: dict[str, Array] = {}
 
     @cached_property
     def _missing(self) -> Array:
         assert self.mechanism is not None
         return self.integrals.missing(self.mechanism, self.integrals.samples(self.mechanism))
 
-    @cached_property
-    def _ignored(self) -> Array:
-        assert self.mechanism is not None
-        return self.integrals.ignored(self.mechanism)
-
-    @cached_property
-    def _modelled(self) -> Array:
-        assert self.mechanism is not None
-        return self.integrals.modelled(self.mechanism)
-
     def rate(self, share: Array) -> float:
-        """The share of labels that are missing."""
+        """The share of missing labels."""
         return float(mean_over(share, self._missing)) if self._rate is None else self._rate
 
     def information(self, regime: str, share: Array) -> Array:
-        """What a row says of the parameters."""
-        have = self.integrals
-        if regime == "modelled":
-            return mean_over(share, self._modelled)
-        if regime == "ignored":
-            return mean_over(share, self._ignored)
-        if regime == "complete":
-            return mean_over(share, have.complete)
-        if regime == "unlabelled":
-            return mean_over(share, have.unlabelled)
-        missing = self.rate(share)
-        return (1.0 - missing) * mean_over(share, have.complete) + missing * mean_over(share, have.unlabelled)
+        """The information of a row."""
+        if regime == "mcar":
+            missing = self.rate(share)
+            return (1.0 - missing) * self.information("complete", share) + missing * self.information(
+                "unlabelled", share
+            )
+        if regime not in self._information:
+            self._information[regime] = self.integrals.information(regime, self.mechanism)
+        return mean_over(share, self._information[regime])
 
     def of(self, regime: str, share: Array) -> float:
         """The coefficient of the excess risk."""
         return coefficient(mean_over(share, self.integrals.bend), self.information(regime, share))
 
     def relabelled(self, fraction: float, share: Array) -> float:
-        """The coefficient where the mechanism is ignored and this fraction of the missing labels is found out.
+        """The coefficient if the mechanism is ignored and this fraction of the missing labels is obtained.
 
         The information is linear in the probability of a missing label.
         """
         ignored = self.information("ignored", share)
         mixed = ignored + fraction * (self.information("complete", share) - ignored)
         return coefficient(mean_over(share, self.integrals.bend), mixed)
+
+    def computed(self, function: Callable[[Array], float]) -> Computed:
+        """The value of a function of the shares, with its numerical error."""
+        return computed(function, self.integrals.random)
+
+    def coefficient(self, regime: str) -> Computed:
+        """The coefficient of the excess risk, with its error."""
+        return self.computed(lambda share: self.of(regime, share))
+
+    def efficiency(self, regime: str) -> Computed:
+        """The coefficient of "complete" divided by that of the regime, with its error."""
+        self.require_boundary()
+        return self.computed(lambda share: self.of("complete", share) / self.of(regime, share))
+
+    def require_boundary(self) -> None:
+        """Raise if the Bayes rule has no boundary."""
+        if not self.integrals.bend.any():
+            raise ValueError("The same class is the most probable one everywhere: there is no boundary to estimate.")

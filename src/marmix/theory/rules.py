@@ -1,11 +1,11 @@
-"""Means under a standard normal distribution by rules that come in replicates, and numbers with their error.
+"""Replicated quadrature rules for the standard normal distribution, and numbers with their error.
 
 With one or two features the nodes are a lattice: the trapezoid rule, whose error falls faster than any power of the step
-where the integrand is smooth. The lattice is the union of four coarser ones, its replicates; how far these are from the whole
-bounds its error. With more features the replicates are randomly shifted Sobol points, and the error is a standard error.
+for smooth integrands. The lattice is the union of four coarser ones, its replicates, whose differences from the whole
+bound its error. With more features the replicates are randomly shifted Sobol points, and the error is a standard error.
 
-All integrals that a number is made of are kept replicate by replicate, (R, ...), so that the error of any function of them,
-ratios and solutions of equations included, is found by evaluating it on some of the replicates.
+Integrals are kept replicate by replicate, (R, ...), so that the error of any function of them, ratios and solutions of equations
+included, follows from evaluating it on some of the replicates.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from scipy.stats import qmc
 
 from marmix.arrays import Array
 
-_REACH = 7.5  # standard deviations, beyond which a normal distribution has less than 1e-13 of its mass
-_FINEST = 1e-10  # relative error that rounding and this reach may leave
+_REACH = 7.5  # standard deviations beyond which a normal distribution has less than 1e-13 of its mass
+_FINEST = 1e-10  # relative error due to rounding and this reach
 LATTICES, SHIFTS = 4, 16  # replicates of either kind
 
 
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A number and its numerical error: a bound by halving the step with one or two features, else a standard error."""
+    """A number and its numerical error: a bound with one or two features, otherwise a standard error."""
 
     value: float
     error: float
@@ -43,7 +43,7 @@ class Computed(NamedTuple):
 
 
 def lattice(k: int, step: float) -> list[Rule]:
-    """The trapezoid rule for k = 0, 1 or 2 dimensions, as four coarser ones."""
+    """The trapezoid rule in k = 0, 1 or 2 dimensions, as four coarser rules."""
     reach = int(np.ceil(_REACH / step))
     t = step * np.arange(-reach, reach + 1, dtype=np.float64)
     nodes: list[Array]
@@ -66,7 +66,7 @@ def shifted_points(k: int, n: int, rng: np.random.Generator) -> list[Rule]:
 
 
 def mean_over(share: Array, replicates: Array) -> Array:
-    """The mean of replicates (R, ...) with these shares (R,)."""
+    """The mean of replicates (R, ...) weighted by shares (R,)."""
     return np.tensordot(share, replicates, 1)
 
 
@@ -76,21 +76,21 @@ def computed(function: Callable[[Array], float], random: bool) -> Computed:
     Parameters
     ----------
     function
-        Takes the shares (R,) with which the replicates enter the integrals.
+        A function of the shares (R,) with which the replicates enter the integrals.
     random : bool
-        Whether the replicates are random. The error is then the jackknife's, and the value is corrected for its bias;
-        else the error is the largest difference between the whole and a single replicate.
+        Whether the replicates are random. If so, the error is the jackknife's, and the value is corrected for its bias;
+        otherwise the error is the largest difference between the full rule and a single replicate.
     """
     size = SHIFTS if random else LATTICES
-    whole = function(np.full(size, 1.0 / size))
-    if not np.isfinite(whole):
-        return Computed(whole, np.nan)
+    full = function(np.full(size, 1.0 / size))
+    if not np.isfinite(full):
+        return Computed(full, np.nan)
     shares = (1.0 - np.eye(size)) / (size - 1.0) if random else np.eye(size)
     parts = np.array([function(share) for share in shares])
     if not np.isfinite(parts).all():
-        return Computed(whole, np.inf)
+        return Computed(full, np.inf)
     if random:
-        value, error = size * whole - (size - 1.0) * parts.mean(), np.sqrt((size - 1.0) * parts.var())
+        value, error = size * full - (size - 1.0) * parts.mean(), np.sqrt((size - 1.0) * parts.var())
     else:
-        value, error = whole, np.abs(parts - whole).max()
+        value, error = full, np.abs(parts - full).max()
     return Computed(float(value), max(float(error), _FINEST * abs(float(value))))
