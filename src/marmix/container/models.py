@@ -17,7 +17,7 @@ from marmix.container.fields import Fields
 from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, read_notes, restore_fit, state_of_fit
 from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.estimators.gain import Gain
+from marmix.estimators.choice import Gain
 from marmix.evaluation import Score
 
 # Answers about the rows of the fit: they would grow with the rows, and rows may be private.
