@@ -153,10 +153,8 @@ def _pipeline(fields: Fields, fitted: bool, depth: int) -> Pipeline:
             raise fields.refuse("steps", "a list of names and steps")
         steps.append((entry[0], estimator_of(entry[1], fitted, depth + 1)))
     names, objects = [name for name, _ in steps], [step for _, step in steps]
-    if (
-        any(type(step) in _CLASSIFIERS or type(step) is Pipeline for step in objects[:-1])
-        or type(objects[-1]) not in _CLASSIFIERS
-    ):
+    *first, last = map(type, objects)
+    if last not in _CLASSIFIERS or any(step in (*_CLASSIFIERS, Pipeline) for step in first):
         raise fields.refuse("steps", "a list of transformers that ends in a classifier")
     if fitted and any(len(a.get_feature_names_out()) != b.n_features_in_ for a, b in pairwise(objects)):
         raise fields.refuse("steps", "a list of steps whose numbers of features agree")
