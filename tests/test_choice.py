@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.estimators.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
-from marmix.estimators.gain import Gain
+from marmix.estimators.choice import Gain
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 SMALL = {

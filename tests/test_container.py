@@ -130,7 +130,7 @@ def test_a_warm_start_continues_from_the_file(estimator, two, tmp_path):
 
 def test_results_for_the_training_rows_are_not_saved(two, tmp_path):
     clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
-    with pytest.raises(AttributeError, match="nor saved with the model"):
+    with pytest.raises(AttributeError, match="not saved with the model"):
         _ = load(saved(clf, tmp_path)).transduction_
     many = MARGaussianMixture(link="logit").fit(np.tile(two.X, (20, 1)), np.tile(two.y, 20))
     few_bytes = saved(clf, tmp_path).stat().st_size

@@ -137,7 +137,7 @@ def test_what_is_not_fitted_is_refused():
         MARGaussianMixture().to_sklearn()
     with pytest.raises(NotFittedError):
         MARClassifierCV().to_sklearn()
-    with pytest.raises(ValueError, match="not a classifier of marmix"):
+    with pytest.raises(ValueError, match="GaussianNB"):
         to_sklearn(GaussianNB().fit([[0.0], [1.0]], [0, 1]))
 
 

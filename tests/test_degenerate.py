@@ -410,7 +410,7 @@ def test_running_out_of_iterations_is_not_convergence(solver, two):
 def test_a_shape_that_runs_to_zero_is_told(solver, two):
     fitted, said = heard(MARGaussianMixture(**PAPER, solver=solver), two.X, two.y)
     assert fitted.shape_ == 0.0
-    assert "The shape ran to 0, its lower limit (link='cloglog')" in said[BoundaryWarning]
+    assert "link='cloglog'" in said[BoundaryWarning]
     assert fitted.converged_
     assert_sound(fitted, two.X)
     fixed, said = heard(MARGaussianMixture(**{**PAPER, "link": "cloglog"}, solver=solver), two.X, two.y)

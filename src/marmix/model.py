@@ -1,4 +1,4 @@
-"""`FittedModel`: a fitted classifier as one immutable value. Estimators hold one; everything above takes one."""
+"""`FittedModel`: a fitted classifier as one immutable value."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,40 +18,39 @@ from marmix.rows import Frame
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A score model with its parameters, the mechanism, and what the fit has to say about itself.
+    """A score model with its parameters, the mechanism, and facts about the fit.
 
     Parameters
     ----------
     score_model : ScoreModel
-        Turns rows into class scores.
+        Computes class scores from rows.
     theta : object
         The parameters of the score model, in the axes of the fit.
     frame : Frame
         The axes of the fit.
     uncertainty : str or callable
-        The measure of uncertainty, also where no mechanism was fitted.
+        The measure of uncertainty, also if the mechanism is ignored.
     mechanism : Mechanism or None
-        The mechanism in the user's axes; None where it was ignored. An intercept of minus infinity says that no label was
-        missing.
+        The mechanism in the user's axes; None if it is ignored. An intercept of minus infinity means that no label was missing.
     columns : list of int
-        Features that enter the mechanism beside the uncertainty.
+        Features that enter the mechanism besides the uncertainty.
     tempering : float
         The weight of the mechanism in the fit.
     classes : array of shape (K,)
     n_features : int
     features : array of str, or None
-        Names of the features, where they have names.
+        Names of the features, if they have any.
     moments : GroupMoments
-        Weights, means and scatter of the training rows by class: they identify the rows without keeping them.
+        Weights, means and scatter of the training rows by class, which identify these rows.
     loglik_ignorable, loglik_missing : float
         The two parts of the log-likelihood.
     trace : array
-        The objective after every iteration.
+        The objective after each iteration.
     converged : bool
     n_iter, n_passes : int
     notes : list of Note
     entropy : float or None
-        The summed entropy of the imputed labels; None where it was not computed.
+        Total entropy of the imputed labels; None if it was not computed.
     """
 
     score_model: ScoreModel
@@ -74,7 +73,7 @@ class FittedModel:
     notes: list[Note]
     entropy: float | None = None
 
-    # Answers for a block of rows (n, d) in the user's axes.
+    # For a block of rows (n, d) in the user's axes.
 
     def scores(self, X: Any) -> Array:
         """Class scores, (K, n)."""
@@ -98,11 +97,9 @@ class FittedModel:
         drivers = drivers_of(self.measure(X), namespace(X).concat(covariates) if covariates else None)
         return self.mechanism.missing_proba_of(drivers)
 
-    # Facts.
-
     @property
     def has_mechanism(self) -> bool:
-        """Whether a mechanism was fitted to labels of which some were missing."""
+        """Whether a mechanism was fitted, that is, some labels were missing."""
         return self.mechanism is not None and bool(np.isfinite(self.mechanism.alpha[0]))
 
     @property
@@ -112,17 +109,17 @@ class FittedModel:
 
     @cached_property
     def total_weight(self) -> float:
-        """The weight of all training rows."""
+        """Total weight of the training rows."""
         return float(self.moments.weight.sum())
 
     @property
     def missing_weight(self) -> float:
-        """The weight of the training rows without a label."""
+        """Total weight of the unlabelled training rows."""
         return float(self.moments.weight[-1])
 
     @property
     def n_parameters(self) -> int:
-        """The number of free parameters, those of the mechanism included."""
+        """Number of free parameters, including those of the mechanism."""
         n = int(self.score_model.chart(self.theta).directions.shape[1])
         if self.mechanism is not None and self.has_mechanism:
             n += len(self.mechanism.alpha) + self.mechanism.free_shape + self.mechanism.free_share
@@ -130,7 +127,7 @@ class FittedModel:
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the features; x0, x1, ... where they have none."""
+        """Names of the features; x0, x1, ... if they have none."""
         if self.features is None:
             return [f"x{i}" for i in range(self.n_features)]
         return [str(name) for name in self.features]
@@ -142,9 +139,9 @@ class FittedModel:
 
     @property
     def sentences(self) -> list[str]:
-        """The notes in words."""
+        """The notes as sentences."""
         return [sentence(note, self.classes, self.column_names) for note in self.notes]
 
     def renamed(self, classes: NDArray[Any] | None = None, features: NDArray[Any] | None = None) -> "FittedModel":
-        """The same model with other names: classes 0, 1, ... and features without names where none are given."""
+        """The same model with other names; by default classes 0, 1, ... and unnamed features."""
         return replace(self, classes=np.arange(len(self.classes)) if classes is None else classes, features=features)

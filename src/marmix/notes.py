@@ -1,4 +1,4 @@
-"""What a fit has to say about itself: notes as records, and their wording for users of the estimators."""
+"""Notes of a fit: facts that users should know, as records and as sentences."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,24 +12,24 @@ from marmix.mechanism.charts import SHAPE_MAX
 
 
 class BoundaryWarning(UserWarning):
-    """The likelihood has its maximum at a limit: a shape of 0 or infinity, an endless slope, a collapsed covariance."""
+    """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance."""
 
 
 class Note(NamedTuple):
-    """A fact that users should know: a code, and its values. Classes and columns are given by number."""
+    """A fact about a fit: its code, and values to fill into its sentence. Classes and columns are given by number."""
 
     code: str
-    values: dict[str, Any] = {}  # noqa: RUF012  # read, never changed
+    values: dict[str, Any] = {}  # noqa: RUF012  # never modified
 
 
 def listed(names: Sequence[Any]) -> str:
-    """The first five names, quoted, and the number of the others."""
+    """The first five names, quoted, and the number of further ones."""
     shown = ", ".join(repr(name) for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
-    """The note as users of the estimators read it."""
+    """The note as a sentence, with the names of classes and columns."""
     values = dict(note.values)
     if "classes" in values:
         names = classes.tolist()
@@ -41,26 +41,26 @@ def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
 
 SENTENCES = {
     "text": "{text}",
-    "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is the one of all labels.",
-    "shape-zero": "The shape ran to 0, its lower limit (link='cloglog'): these data do not tell how the missing probability "
-    "bends. Posteriors are hardly affected; fix the shape or the link to avoid this warning.",
-    "shape-infinite": "The shape ran to its upper limit, {limit:g}, which stands for infinity: these data do not tell how the "
-    "missing probability bends. Posteriors are hardly affected; link='logit' is the simpler choice.",
-    "separated": "The uncertainty separates missing from given labels perfectly, so the slope of the mechanism has no finite "
-    "maximum: alpha_ is where the solver stopped.",
-    "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than features: no covariance is regular, "
-    "reg_covar decides where the data do not, and log-likelihoods mean little. Drop a column, reduce the features first "
-    "(sklearn.decomposition.PCA in a pipeline), or use covariance_type='diag'.",
-    "collapsed": "The covariance of class {classes} collapsed to the limit set by reg_covar={floor:g}: too few rows, or "
-    "duplicates, in some direction. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
+    "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised.",
+    "shape-zero": "The estimated shape is 0, its lower limit (link='cloglog'): the data do not determine the form of the link. "
+    "Posteriors are hardly affected; fix the shape or the link to avoid this warning.",
+    "shape-infinite": "The estimated shape is at its upper limit, {limit:g}, which stands for infinity: the data do not "
+    "determine the form of the link. Posteriors are hardly affected; link='logit' is the simpler choice.",
+    "separated": "The uncertainty separates labelled from unlabelled rows perfectly, so the slope of the mechanism has no finite "
+    "estimate: alpha_ is where the solver stopped.",
+    "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than features: covariances are singular, and "
+    "log-likelihoods depend on reg_covar. Drop a column, reduce the features (sklearn.decomposition.PCA in a pipeline), or use "
+    "covariance_type='diag'.",
+    "collapsed": "The covariance of class {classes} collapsed to the limit set by reg_covar={floor:g}: too few or duplicate "
+    "rows. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
-    "single-label": "A class has a single labelled row: candidates could not be compared, and weigh the same.",
+    "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 
 
 def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Iterator[Note]:
-    """Limits that the mechanism ran to; `loglik_per_row` is that of the missingness."""
+    """Notes on parameters of the mechanism at a limit; `loglik_per_row` is that of the missingness."""
     if mechanism is None:
         return
     if not np.isfinite(mechanism.alpha[0]):
@@ -75,14 +75,14 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
 
 
 def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:
-    """Covariances that the data leave singular.
+    """Notes on singular covariances.
 
     Parameters
     ----------
     dependent : list of int
-        Columns that depend on each other.
+        Linearly dependent columns.
     pivots : array
-        Residual variances of each component, a single row where they share them.
+        Residual variances of each component; a single row if components share them.
     owner : array
         The class of each component.
     """

@@ -34,16 +34,16 @@ def save(
         `MARGaussianMixture`, `MARLogisticRegression`, `MARClassifierCV`, or a pipeline that ends in one of them after
         `StandardScaler` or `marmix.tables.preparation.Preparation`.
     path : str or path
-        Path of the file, such as `model.marmix`; no extension is added. The file appears once it is complete.
+        The file, such as `model.marmix`; no extension is added. It appears under this name once it is complete.
     about : dict, optional
-        Anything else to keep with the model, as plain JSON. `describe` returns it.
+        Further information to store, as plain JSON; `describe` returns it.
     overwrite : bool, default=False
         Whether to replace an existing file.
 
     Notes
     -----
-    The same model gives the same bytes. Results for the rows of the fit (`transduction_`, and `held_out_proba_`,
-    `missing_proba_` and `reference_proba_` of `MARClassifierCV`) are not saved: they grow with the rows, which may be private.
+    The same model gives the same bytes. Results for the training rows (`transduction_`, and `held_out_proba_`, `missing_proba_`
+    and `reference_proba_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def save(
         "format": "marmix",
         "format_version": FORMAT_VERSION,
         "written_by": {
-            "marmix": sys.modules["marmix"].__version__,  # imports this module, so it cannot be imported here
+            "marmix": sys.modules["marmix"].__version__,  # a circular import otherwise
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
@@ -88,14 +88,14 @@ def save(
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the model in a file that `save` wrote.
 
-    Everything is checked before it is used: sizes, checksums, types, shapes, and that the parts agree. A file that was
-    truncated, edited or made up raises `ContainerError`, a ValueError that says what is wrong. No code in a file is ever run.
+    Sizes, checksums, types, shapes and consistency are checked. A file that is truncated, edited or made up raises
+    `ContainerError`, a ValueError that says what is wrong. No code from the file is run.
     """
     return _read(Path(path))[0]
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file says about its model, checked as `load` does.
+    """Return the description of a saved model, checked as `load` does.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def _plain_json(about: Mapping[str, Any]) -> dict[str, Any]:
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
     """Return the model and its description."""
     place = repr(os.fspath(path))
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would wait for ever
+    if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
         raise ContainerError(f"{place} is not a file: give the path of a saved model.")
     with open(path, "rb") as file, np.errstate(all="ignore"):
         try:
@@ -130,7 +130,7 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
                     raise ContainerError(f"{key!r} in model.json does not agree with its model. Save the model again.")
         except ContainerError as error:
             raise ContainerError(f"{place}: {error}") from error
-        except Exception as error:  # whatever damaged or made-up contents do to code that expects sound ones
+        except Exception as error:  # damaged contents can raise anything
             reason = f"{type(error).__name__}: {' '.join(str(error)[:1000].split())[:200]}"
             raise ContainerError(f"{place} is damaged or is not a saved model ({reason}). Save it again.") from error
     return model, {key: value for key, value in header.items() if key not in ("model", "arrays")} | {"sizes": sizes}

@@ -1,4 +1,4 @@
-"""The fields of a saved model, each of the type and shape that is expected; otherwise the file is refused."""
+"""Checked access to the fields of a saved model."""
 
 from collections.abc import Callable, Container
 from typing import Any, TypeVar
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class ContainerError(ValueError):
-    """A file is not a saved model, or it is damaged, changed, too large or too new."""
+    """The file is not a saved model, or it is damaged, edited, too large or too new."""
 
 
 class Fields:
-    """The fields of one object in a file; a field that is absent, of another type, or left over is refused.
+    """Fields of one object in a file; missing, mistyped and unknown fields raise `ContainerError`.
 
-    `values` should be a dict; `where` says whose fields these are, for messages.
+    `where` names the object in messages.
     """
 
     def __init__(self, values: Any, where: str):
@@ -25,11 +25,11 @@ class Fields:
         self._values, self.where = dict(values), where
 
     def refuse(self, name: str, wanted: str) -> ContainerError:
-        """Return the error for a field that is not as wanted."""
+        """Return the error for a field that is not what is wanted."""
         return ContainerError(f"{self.where}: the field {name!r} of the file is not {wanted}. Save the model again.")
 
     def has(self, name: str) -> bool:
-        """Return whether the field is there."""
+        """Return whether the field exists."""
         return name in self._values
 
     def anything(self, name: str) -> Any:
@@ -39,7 +39,7 @@ class Fields:
         return self._values.pop(name)
 
     def finish(self) -> None:
-        """Refuse fields that nobody asked for."""
+        """Raise ContainerError if fields are left that were not read."""
         if self._values:
             raise ContainerError(
                 f"{self.where}: the file has the field {next(iter(self._values))[:50]!r}, which this version of marmix does not "
@@ -47,7 +47,7 @@ class Fields:
             )
 
     def part(self, name: str) -> "Fields":
-        """Return a field that has fields itself."""
+        """Return a field that is an object with fields."""
         return Fields(self.anything(name), f"{self.where}, {name}")
 
     def _value(self, name: str, wanted: str, kind: type[T], sound: Callable[[Any], Any] = lambda value: True) -> T:
@@ -61,7 +61,7 @@ class Fields:
         return self._value(name, "true or false", bool | np.bool_)  # type: ignore[arg-type]
 
     def number(self, name: str, least: float = -np.inf) -> Any:
-        """Return a real number; with a least value it is finite, otherwise it may be NaN."""
+        """Return a real number; finite if `least` is given, otherwise possibly NaN or infinite."""
         value = self._value(name, "a number", int | float | np.integer | np.floating, _is_not_bool)  # type: ignore[arg-type]
         if least > -np.inf and not least <= value < np.inf:
             raise self.refuse(name, f"a finite number from {least:g} on")
@@ -75,7 +75,7 @@ class Fields:
         return value
 
     def text(self, name: str, among: Container[str] | None = None) -> str:
-        """Return text, one of `among` if that is given."""
+        """Return text, one of `among` if given."""
         wanted = "text" if among is None else "a name that this version of marmix knows"
         return self._value(name, wanted, str, lambda text: among is None or text in among)
 
@@ -89,7 +89,7 @@ class Fields:
         return self._value(name, wanted, list, lambda items: all(type(n) is int and least <= n <= most for n in items))
 
     def floats(self, name: str, *shape: int, finite: bool = True) -> NDArray[Any]:
-        """Return an array of double precision and of this shape; -1 is any length."""
+        """Return an array of doubles of this shape, in which -1 is any length."""
         wanted = f"an array of {'finite ' if finite else ''}numbers of shape {shape}"
         value = self._value(name, wanted, np.ndarray, lambda array: array.dtype == float and array.ndim == len(shape))
         fits = all(side in (-1, length) for side, length in zip(shape, value.shape, strict=True))
@@ -98,7 +98,7 @@ class Fields:
         return value
 
     def labels(self, name: str) -> NDArray[Any]:
-        """Return the names of classes: two or more, all different."""
+        """Return an array of two or more distinct classes."""
         wanted = "an array of two or more different classes"
         value = self._value(name, wanted, np.ndarray, lambda array: array.ndim == 1 and array.dtype.kind in "biufUO")
         items = value.tolist()

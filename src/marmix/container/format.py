@@ -1,7 +1,7 @@
 """The file `model.marmix`: a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it.
 
-A file may come from anybody. Sizes are bounded before anything is read, checksums are compared before anything is parsed, and
-the contents are limited to numbers, text, lists, dicts and arrays of numbers.
+Files are not trusted: sizes are checked before anything is read and checksums before anything is parsed, and the contents are
+limited to numbers, text, lists, dicts and arrays of numbers.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ MOST_MEMBERS = 20_000
 MOST_JSON = 2**24  # bytes of model.json
 MOST_OBJECTS = 2**18  # lists and objects in model.json: an empty one takes three bytes there and a hundred in memory
 DEEPEST = 60  # nested lists and dicts
-TEXT_BYTES, TEXT_GROWTH = 2**20, 100  # arrays of text may take so many bytes, plus so many for each byte of model.json
+TEXT_BYTES, TEXT_GROWTH = 2**20, 100  # limit for arrays of text: bytes, and bytes per byte of model.json
 
 MODEL, CHECKSUM = "model.json", "model.sha256"
 DTYPES = {"bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -48,19 +48,19 @@ def packed(header: dict[str, Any]) -> dict[str, bytes]:
 
 
 def array_entry(array: NDArray[Any], data: bytes) -> dict[str, Any]:
-    """Return what model.json says about an array."""
+    """Return the entry of an array in model.json."""
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     digest = hashlib.sha256(data).hexdigest()
     return {"dtype": array.dtype.name, "order": order, "shape": list(array.shape), "sha256": digest}
 
 
 def checksum(model: bytes) -> bytes:
-    """Return the member that protects model.json, as the program sha256sum writes it."""
+    """Return the checksum of model.json, in the format of the program sha256sum."""
     return f"{hashlib.sha256(model).hexdigest()}  {MODEL}\n".encode("ascii")
 
 
 def write(file: BinaryIO, members: dict[str, bytes]) -> None:
-    """Write a zip file of stored members: the same members give the same bytes on every platform."""
+    """Write a zip file without compression; the same members give the same bytes on every platform."""
     try:
         with zipfile.ZipFile(file, "w", allowZip64=False) as archive:
             for name, data in members.items():
@@ -69,16 +69,15 @@ def write(file: BinaryIO, members: dict[str, bytes]) -> None:
                 info.external_attr = 0o100644 << 16
                 archive.writestr(info, data)
     except zipfile.LargeZipFile:
-        advice = "use fewer features (such as PCA in front of it) or fewer candidates"
         raise ValueError(
-            f"this model needs more than the {MOST_BYTES:,} bytes that a file may have: {advice}."
+            f"this model needs more than {MOST_BYTES:,} bytes, the most a file may have: use fewer features or candidates."
         ) from None
 
 
 def read(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what model.json says, its model decoded, and the sizes of the file and its arrays.
+    """Return the contents of model.json, with the model decoded, and the sizes of the file and its arrays.
 
-    Unsound files raise `ContainerError`, or whatever `zipfile` and NumPy raise for them.
+    Invalid files raise `ContainerError`, or an exception of `zipfile` or NumPy.
     """
     size = file.seek(0, io.SEEK_END)
     _check_ends(file, size)
@@ -102,12 +101,12 @@ def read(file: BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _check_ends(file: BinaryIO, size: int) -> None:
-    """Bound the directory at the end, all of which `zipfile` would read, and refuse ZIP64, comments and trailing bytes."""
+    """Limit the size of the directory, which `zipfile` reads at once; reject ZIP64, comments and trailing bytes."""
     if size > MOST_BYTES:
         raise ContainerError(f"the file has {size:,} bytes, and a saved model has at most {MOST_BYTES:,}.")
     file.seek(0)
     if file.read(4) != b"PK\x03\x04":
-        raise ContainerError("this is not a saved model: it does not begin as a zip file does.")
+        raise ContainerError("this is not a saved model: it does not start like a zip file.")
     file.seek(max(size - 42, 0))
     end = file.read()
     if end[-22:-18] != b"PK\x05\x06" or end.startswith(b"PK\x06\x07"):
@@ -117,12 +116,12 @@ def _check_ends(file: BinaryIO, size: int) -> None:
 
 
 def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse names, sizes and compression that a saved model does not have, before any member is read."""
+    """Check names, sizes and compression of the members before any is read."""
     names = {info.filename for info in infos}
     odd = next((name for name in names if not _MEMBER.fullmatch(name)), None)
     if not {MODEL, CHECKSUM} <= names or odd is not None:
-        found = f"holds {odd[:100]!r}" if odd else f"lacks {MODEL} or {CHECKSUM}"
-        raise ContainerError(f"this zip file {found}: it is not a saved model, and may not be safe.")
+        fault = f"holds {odd[:100]!r}" if odd else f"lacks {MODEL} or {CHECKSUM}"
+        raise ContainerError(f"this zip file {fault}: it is not a saved model, and may not be safe.")
     for info in infos:
         most = {MODEL: MOST_JSON, CHECKSUM: 100}.get(info.filename, size)
         if info.file_size > most:
@@ -134,7 +133,7 @@ def _check_members(infos: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _parsed(text: bytes) -> Any:
-    """Return the value of model.json, in which keys are not repeated, numbers are finite and characters are whole."""
+    """Return the value of model.json; repeated keys, infinite numbers and invalid Unicode are errors."""
     if text.count(b"[") + text.count(b"{") > MOST_OBJECTS:
         raise ContainerError(f"{MODEL} has more than {MOST_OBJECTS:,} lists and objects, more than a saved model has.")
     try:
@@ -165,14 +164,14 @@ def _check_header(header: Any) -> None:
         writer.text(name)
     for name in ("about", "model", "arrays"):
         fields.part(name)
-    for name in ("class", "classes", "features"):  # compared with those of the model after it is restored
+    for name in ("class", "classes", "features"):  # compared with the model after it is restored
         fields.anything(name)
     for part in (writer, fields):
         part.finish()
 
 
 def _array(name: str, data: bytes, entry: Any) -> NDArray[Any]:
-    """Return an array whose checksum, type, shape and size are those in model.json."""
+    """Return an array, checked against its entry in model.json."""
     file = io.BytesIO(data)
     if not isinstance(entry, dict) or hashlib.sha256(data).hexdigest() != entry.get("sha256"):
         raise ContainerError(f"the array {name!r} does not have the checksum in {MODEL}. {_AGAIN}")
@@ -188,13 +187,13 @@ def _array(name: str, data: bytes, entry: Any) -> NDArray[Any]:
 
 
 class Encoder:
-    """Turns values into JSON and collects their arrays by name."""
+    """Encode values as JSON, and collect their arrays by name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def encode(self, value: Any, path: tuple[str, ...] = ()) -> Any:
-        """Return the value as JSON; `path` says where it stands, for names of arrays and for messages."""
+        """Return the value as JSON; `path` is its place in the model, for names of arrays and messages."""
         kind = type(value)
         if value is None or kind is bool or (kind is int and abs(value) < 2**63):
             return value
@@ -225,19 +224,19 @@ class Encoder:
         where = next((part for part in reversed(path) if not part.isdigit()), "the model")
         what = f"array of {value.dtype}" if isinstance(value, np.ndarray) else f"{kind.__module__}.{kind.__qualname__}"
         raise ValueError(
-            f"{where} holds a value that cannot be saved ({what.removeprefix('builtins.')}): a file holds numbers, text, lists, "
-            "dicts and arrays of them. Parameters that predictions do not need can be changed with set_params first."
+            f"{where} holds a value that cannot be saved ({what.removeprefix('builtins.')}): only numbers, text, lists, dicts "
+            "and arrays can. Change parameters that predictions do not need with set_params first."
         )
 
 
 class Decoder:
-    """Turns JSON back into values; `arrays` are taken out as they are used, `json_size` bounds the size of arrays of text."""
+    """Decode JSON; `arrays` are removed as they are used, and `json_size` limits the size of arrays of text."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], json_size: int):
         self.arrays, self._text_left = arrays, TEXT_BYTES + TEXT_GROWTH * json_size
 
     def decode(self, value: Any, path: tuple[str, ...] = ("model",)) -> Any:
-        """Return the value that was encoded; `path` says where it stands, for messages."""
+        """Return the encoded value; `path` is its place in the model, for messages."""
         if len(path) > DEEPEST or (type(value) is int and abs(value) >= 2**63):
             raise _refused(path, "is nested too deeply or too large a number")
         if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Models that can be saved, as plain values, and back.
+"""Conversion of the models that can be saved to plain values, and back with every field checked.
 
-A class is found by its name in a table here: nothing is imported, called or evaluated because a file says so.
+Classes are looked up by name in a table: nothing in a file is imported, called or evaluated.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +14,23 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
-from marmix.container.fits import GAUSSIAN, LINEAR, ScoreFormat, read_features, read_notes, restore_fit, state_of_fit
 from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.estimators.gain import Gain
+from marmix.estimators.choice import Gain
+from marmix.estimators.validation import check_parameters
 from marmix.evaluation import Score
+from marmix.likelihood import ScoreModel
+from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import MEASURES
+from marmix.model import FittedModel
+from marmix.moments import GroupMoments
+from marmix.notes import SENTENCES, Note
+from marmix.rows import Frame
+from marmix.scores.covariance import STRUCTURES, structure
+from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.linear import LinearScores
 
-# Answers about the rows of the fit: they would grow with the rows, and rows may be private.
+# Results for the training rows: they would grow with the rows, which may be private.
 OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
@@ -28,52 +38,43 @@ CAN_BE_SAVED = (
     "marmix.tables.preparation.Preparation"
 )
 
-_ENDS = (MARGaussianMixture, MARLogisticRegression, MARClassifierCV)
+_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARClassifierCV)
+_FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
+_ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
 
 
-class Kind(NamedTuple):
-    """A class whose objects can be saved, what restores its fitted attributes, and the format of its score model if any."""
-
-    type: Any
-    restore: Callable[[Any, Fields], None]
-    scores: ScoreFormat | None = None
+# Estimators and pipelines
 
 
 def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
-    """An estimator as plain values; `fitted` is False for one that is a parameter of another."""
-    kind = type(estimator)
-    name = kind.__name__
-    if kind is Pipeline:
+    """An estimator as plain values; `fitted` is False for an unfitted parameter of another estimator."""
+    name = type(estimator).__name__
+    if type(estimator) is Pipeline:
         return {"class": name, "steps": _steps(estimator, fitted), "verbose": estimator.verbose}
-    if not _is_preparation(estimator) and (name not in KINDS or KINDS[name].type is not kind):
-        raise ValueError(f"{kind.__module__}.{name} cannot be saved: {CAN_BE_SAVED} can.")
+    if not _is_preparation(estimator) and (name not in KINDS or KINDS[name][0] is not type(estimator)):
+        raise ValueError(f"{type(estimator).__module__}.{name} cannot be saved: {CAN_BE_SAVED} can.")
     parameters = estimator.get_params(deep=False)
     if callable(parameters.get("uncertainty")):
         raise ValueError(
-            f"the uncertainty of this {name} is a function of your own, and code cannot be saved: fit with one of the "
-            "measures that have a name, or keep the code and fit again."
+            f"the uncertainty of this {name} is a function, and code cannot be saved: fit with a measure that has a name."
         )
-    scores = None if _is_preparation(estimator) else KINDS[name].scores
-    state: dict[str, Any] = {"class": name, "parameters": parameters}
-    if scores is not None:
-        if not fitted:
-            return state
-        check_is_fitted(estimator)
-        unknown = set(vars(estimator)) - {*parameters, *OF_ROWS, "model_"}
-        if unknown:
-            raise ValueError(
-                f"this {name} cannot be saved: it has the attribute {min(unknown)!r}, which is not marmix's."
-            )
-        return state | {"fitted": state_of_fit(estimator.model_, scores)}
-    own = {key: value for key, value in sorted(vars(estimator).items()) if key not in {*parameters, *OF_ROWS}}
     if isinstance(parameters.get("estimators"), Mapping):
         parameters["estimators"] = {key: state_of(est, False) for key, est in parameters["estimators"].items()}
+    state: dict[str, Any] = {"class": name, "parameters": parameters}
     if not fitted:
         return state
-    if "estimators_" in own:
-        own["estimators_"] = {key: state_of(est) for key, est in own["estimators_"].items()}
-        own["notes_"] = [note._asdict() for note in own.pop("note_records_")]
-    return state | {"fitted": {key: _plain(value) for key, value in own.items()}}
+    attributes = {key: value for key, value in sorted(vars(estimator).items()) if key not in {*parameters, *OF_ROWS}}
+    if name in SCORES:
+        check_is_fitted(estimator)
+        if unknown := set(attributes) - {"model_"}:
+            raise ValueError(
+                f"this {name} cannot be saved: it has the attribute {min(unknown)!r}, which is not marmix's. Delete it first."
+            )
+        return state | {"fitted": _model_state(estimator.model_, SCORES[name])}
+    if "estimators_" in attributes:
+        attributes["estimators_"] = {key: state_of(est) for key, est in attributes["estimators_"].items()}
+        attributes["notes_"] = [note._asdict() for note in attributes.pop("note_records_")]
+    return state | {"fitted": {key: _plain(value) for key, value in attributes.items()}}
 
 
 def _plain(value: Any) -> Any:
@@ -85,7 +86,7 @@ def _plain(value: Any) -> Any:
 def _steps(pipeline: Pipeline, fitted: bool) -> list[Any]:
     *first, (_, last) = pipeline.steps
     wrong = [step for _, step in first if type(step) is not StandardScaler and not _is_preparation(step)]
-    if wrong or type(last) not in _ENDS:
+    if wrong or type(last) not in _CLASSIFIERS:
         step = wrong[0] if wrong else last
         raise ValueError(f"a pipeline with {type(step).__name__} as a step cannot be saved: {CAN_BE_SAVED} can.")
     if pipeline.memory is not None or getattr(pipeline, "transform_input", None) is not None:
@@ -98,38 +99,38 @@ def _is_preparation(step: Any) -> bool:
 
 
 def estimator_of(state: Any, fitted: bool = True, depth: int = 0) -> Any:
-    """The estimator that a state describes, every field of it checked."""
+    """The estimator that a state describes, with every field checked."""
     if depth > 4:
-        raise ContainerError("the file has models in models too deep.")
-    about = Fields(state, "the model")
-    name = about.text("class")
-    about.where = name[:50]
+        raise ContainerError("the file nests models too deeply.")
+    fields = Fields(state, "the model")
+    name = fields.text("class")
+    fields.where = name[:50]
     if name == "Pipeline":
-        return _pipeline(about, fitted, depth)
+        return _pipeline(fields, fitted, depth)
     kind = _preparation() if name == "Preparation" else KINDS.get(name)
     if kind is None:
         raise ContainerError(f"the file holds a {name[:50]!r}, which this version of marmix does not know.")
-    parameters = about.anything("parameters")
+    parameters = fields.anything("parameters")
     if not isinstance(parameters, dict):
-        raise about.refuse("parameters", "a list of parameters by name")
-    known = kind.type().get_params(deep=False)
-    unknown = [key for key in parameters if key not in known]
+        raise fields.refuse("parameters", "a list of parameters by name")
+    cls, restore = kind
+    names = cls().get_params(deep=False)
+    unknown = [key for key in parameters if key not in names]
     if unknown:
         raise ContainerError(
             f"{name} has the parameter {str(unknown[0])[:50]!r} in the file, which this version of marmix does not know: upgrade."
         )
-    if isinstance(parameters.get("estimators"), dict):
-        own = parameters["estimators"]
-        parameters["estimators"] = {key: estimator_of(value, False, depth + 1) for key, value in own.items()}
-    estimator = kind.type(**parameters)
+    if isinstance(candidates := parameters.get("estimators"), dict):
+        parameters["estimators"] = {key: estimator_of(value, False, depth + 1) for key, value in candidates.items()}
+    estimator = cls(**parameters)
     if fitted:
-        kind.restore(estimator, about.part("fitted"))
-    about.finish()
+        restore(estimator, fields.part("fitted"))
+    fields.finish()
     return estimator
 
 
 def input_of(model: Any) -> dict[str, Any]:
-    """What a reader of the file wants to know first: the class, the classes it tells apart, and the features it takes."""
+    """Summary of a model in the file header: its class, the classes it predicts, and the features it takes."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     first, last = steps[0], steps[-1]
     names = getattr(first, "feature_names_in_", [f"x{i}" for i in range(first.n_features_in_)])
@@ -143,48 +144,40 @@ def input_of(model: Any) -> dict[str, Any]:
     }
 
 
-def width_of(step: Any) -> int:
-    """How many columns a fitted transformer gives."""
-    return len(step.get_feature_names_out())
-
-
-def _pipeline(about: Fields, fitted: bool, depth: int) -> Pipeline:
-    listed, steps = about.anything("steps"), list[tuple[str, Any]]()
+def _pipeline(fields: Fields, fitted: bool, depth: int) -> Pipeline:
+    listed, steps = fields.anything("steps"), list[tuple[str, Any]]()
     if not isinstance(listed, list) or not 0 < len(listed) <= 20:
-        raise about.refuse("steps", "a list of steps")
+        raise fields.refuse("steps", "a list of steps")
     for entry in listed:
         if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
-            raise about.refuse("steps", "a list of names and steps")
+            raise fields.refuse("steps", "a list of names and steps")
         steps.append((entry[0], estimator_of(entry[1], fitted, depth + 1)))
     names, objects = [name for name, _ in steps], [step for _, step in steps]
-    if any(type(step) in _ENDS or type(step) is Pipeline for step in objects[:-1]) or type(objects[-1]) not in _ENDS:
-        raise about.refuse("steps", "a list of transformers that ends in a classifier")
-    if fitted and any(width_of(a) != b.n_features_in_ for a, b in pairwise(objects)):
-        raise about.refuse("steps", "a list of steps whose numbers of features agree")
-    pipeline = Pipeline(steps, verbose=about.flag("verbose"))
+    *first, last = map(type, objects)
+    if last not in _CLASSIFIERS or any(step in (*_CLASSIFIERS, Pipeline) for step in first):
+        raise fields.refuse("steps", "a list of transformers that ends in a classifier")
+    if fitted and any(len(a.get_feature_names_out()) != b.n_features_in_ for a, b in pairwise(objects)):
+        raise fields.refuse("steps", "a list of steps whose numbers of features agree")
+    pipeline = Pipeline(steps, verbose=fields.flag("verbose"))
     pipeline._validate_names(names)
-    about.finish()
+    fields.finish()
     return pipeline
 
 
 def _restore_features(estimator: Any, fitted: Fields) -> int:
-    """Set the number of features, and their names if they have any."""
-    estimator.n_features_in_, names = read_features(fitted)
+    """Set the number of features, and their names if any."""
+    estimator.n_features_in_, names = _read_features(fitted)
     if names is not None:
         estimator.feature_names_in_ = names
     return int(estimator.n_features_in_)
 
 
-def _fit_reader(scores: ScoreFormat) -> Callable[[Any, Fields], None]:
-    return lambda estimator, fitted: restore_fit(estimator, fitted, scores)
-
-
 def _restore_scaler(scaler: StandardScaler, fitted: Fields) -> None:
     d = _restore_features(scaler, fitted)
-    kept = {"mean_": scaler.with_mean or scaler.with_std, "var_": scaler.with_std, "scale_": scaler.with_std}
-    for name, there in kept.items():
-        value = fitted.floats(name, d) if there else fitted.anything(name)
-        if not there and value is not None:
+    present = {"mean_": scaler.with_mean or scaler.with_std, "var_": scaler.with_std, "scale_": scaler.with_std}
+    for name, is_present in present.items():
+        value = fitted.floats(name, d) if is_present else fitted.anything(name)
+        if not is_present and value is not None:
             raise fitted.refuse(name, "null")
         setattr(scaler, name, value)
     if scaler.scale_ is not None and not (scaler.scale_ > 0.0).all():
@@ -218,7 +211,7 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
             raise fitted.refuse("estimators_", f"pipelines for {d} features")
         if not np.array_equal(pipeline[-1].classes_, numbers):
             raise fitted.refuse("estimators_", f"fitted to {len(numbers)} classes")
-    estimator.note_records_, estimator.verdict_ = read_notes(fitted, len(numbers), d), fitted.text("verdict_")
+    estimator.note_records_, estimator.verdict_ = _read_notes(fitted, len(numbers), d), fitted.text("verdict_")
     score, comparison = _numbers(fitted, "score_", Score), _numbers(fitted, "comparison_", Gain)
     estimator.score_, estimator.comparison_ = score, comparison
     estimator.results_ = _results(fitted, len(weights))
@@ -226,18 +219,18 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
 
 
 def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
-    """An object that is a few named numbers, or None."""
+    """An object of named numbers, or None."""
     value = fitted.anything(name)
     if value is None:
         return None
-    about = Fields(value, f"{fitted.where}, {name}")
-    found = kind(**{field: about.number(field) for field in kind.__annotations__})
-    about.finish()
-    return found
+    fields = Fields(value, f"{fitted.where}, {name}")
+    numbers = kind(**{field: fields.number(field) for field in kind.__annotations__})
+    fields.finish()
+    return numbers
 
 
 def _results(fitted: Fields, size: int) -> dict[str, Any]:
-    """The table of candidates: their names, whether they model the missingness, and numbers."""
+    """The table of candidates."""
     table = fitted.anything("results_")
     kinds = {"candidate": "U", "mechanism": "b"}
     if (
@@ -254,7 +247,7 @@ def _restore_preparation(step: Any, fitted: Fields) -> None:
     step.n_features_in_, step.n_rows_ = fitted.whole("n_features_in_", 1), fitted.whole("n_rows_", 1)
     step.notes_, step.feature_names_in_ = fitted.texts("notes_"), fitted.texts("feature_names_in_")
     step.columns_ = fitted.anything("columns_")
-    names = step.features_in()  # looks at the columns itself
+    names = step.features_in()  # checks the columns
     if len(step.feature_names_in_) != step.n_features_in_ or not set(names) <= set(step.feature_names_in_):
         raise fitted.refuse("columns_", "among the features")
     if len(set(names)) < len(names) or step.impute not in ("median", "drop"):
@@ -262,15 +255,249 @@ def _restore_preparation(step: Any, fitted: Fields) -> None:
     fitted.finish()
 
 
-def _preparation() -> Kind:
+def _preparation() -> tuple[Any, Callable[[Any, Fields], None]]:
     from marmix.tables.preparation import Preparation
 
-    return Kind(Preparation, _restore_preparation)
+    return Preparation, _restore_preparation
 
 
-KINDS = {
-    "MARGaussianMixture": Kind(MARGaussianMixture, _fit_reader(GAUSSIAN), GAUSSIAN),
-    "MARLogisticRegression": Kind(MARLogisticRegression, _fit_reader(LINEAR), LINEAR),
-    "MARClassifierCV": Kind(MARClassifierCV, _restore_cv),
-    "StandardScaler": Kind(StandardScaler, _restore_scaler),
+# Fitted models
+
+
+class ScoreFormat(NamedTuple):
+    """How a score model and its parameters are written, and read for K classes and d features."""
+
+    type: type[Any]
+    write: Callable[[Any, Any], dict[str, Any]]
+    read: Callable[[Fields, int, int], tuple[ScoreModel, Any]]
+
+
+def _model_state(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
+    """A fitted model as plain values."""
+    if not isinstance(model.score_model, scores.type):
+        raise ValueError(f"a {model.score_model.words} cannot be saved.")
+    state = {
+        "n_features_in_": model.n_features,
+        "classes_": model.classes,
+        "_frame": {"centre": model.frame.centre, "whitener": model.frame.whitener},
+        "_measure": model.uncertainty,
+        "_columns": list(model.columns),
+        "mechanism_": _mechanism_state(model.mechanism),
+        "_tempering": model.tempering,
+        "_fingerprint": model.moments._asdict(),
+        "_entropy": model.entropy,
+        "loglik_ignorable_": model.loglik_ignorable,
+        "loglik_missing_": model.loglik_missing,
+        "trace_": model.trace,
+        "converged_": model.converged,
+        "n_iter_": model.n_iter,
+        "n_passes_": model.n_passes,
+        "notes_": [note._asdict() for note in model.notes],
+        **scores.write(model.score_model, model.theta),
+        **_derived(model),
+    }
+    return state if model.features is None else state | {"feature_names_in_": model.features}
+
+
+def _restore_model(estimator: Any, fitted: Fields) -> None:
+    """Set the `model_` of an estimator."""
+    check_parameters(estimator.get_params())
+    d, features = _read_features(fitted)
+    classes = fitted.labels("classes_")
+    K = len(classes)
+    frame = fitted.part("_frame")
+    centre, whitener = frame.floats("centre", d), frame.floats("whitener", d, d)
+    frame.finish()
+    measure = fitted.text("_measure", MEASURES)
+    columns = fitted.wholes("_columns", 0, d - 1)
+    if len(set(columns)) < len(columns):
+        raise fitted.refuse("_columns", "a list of different columns")
+    score_model, theta = SCORES[type(estimator).__name__].read(fitted, K, d)
+    entropy = fitted.anything("_entropy")
+    if entropy is not None and not isinstance(entropy, float):
+        raise fitted.refuse("_entropy", "a number or null")
+    rows = fitted.part("_fingerprint")
+    moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), rows.floats("scatter", K + 1, d, d)
+    rows.finish()
+    model = FittedModel(
+        score_model=score_model,
+        theta=theta,
+        frame=Frame(centre, whitener),
+        uncertainty=measure,
+        mechanism=_mechanism(fitted, measure, 2 + len(columns)),
+        columns=columns,
+        tempering=fitted.number("_tempering", 0.0),
+        classes=classes,
+        n_features=d,
+        features=features,
+        moments=GroupMoments(*moments),
+        loglik_ignorable=fitted.number("loglik_ignorable_"),
+        loglik_missing=fitted.number("loglik_missing_"),
+        trace=fitted.floats("trace_", -1, finite=False),
+        converged=fitted.flag("converged_"),
+        n_iter=fitted.whole("n_iter_"),
+        n_passes=fitted.whole("n_passes_"),
+        notes=_read_notes(fitted, K, d),
+        entropy=entropy,
+    )
+    _check_derived(fitted, model)
+    fitted.finish()
+    _check_predictions(model)
+    estimator.model_ = model
+
+
+def _derived(model: FittedModel) -> dict[str, Any]:
+    """Values that follow from the rest of a fitted model, for other programs that read the file."""
+    mechanism = model.mechanism
+    values = {f"{name}_": value for name, value in model.values.items()}
+    if isinstance(model.score_model, GaussianScores):
+        values["component_classes_"] = model.classes[model.score_model.owner]
+    return values | {
+        "loglik_": model.loglik,
+        "alpha_": None if mechanism is None else np.array(mechanism.alpha),
+        "shape_": None if mechanism is None else mechanism.shape,
+        "share_": None if mechanism is None else mechanism.share,
+        "_total_weight": model.total_weight,
+        "_missing_weight": model.missing_weight,
+    }
+
+
+def _check_derived(fitted: Fields, model: FittedModel) -> None:
+    """Raise ContainerError if the derived values in a file are not those of its model."""
+    for name, expected in _derived(model).items():
+        value = fitted.anything(name)
+        if expected is None or name == "component_classes_":
+            agrees = type(value) is type(expected) and np.array_equal(value, expected)
+        else:
+            double = isinstance(value, float) or getattr(value, "dtype", None) == np.float64
+            agrees = double and np.shape(value) == np.shape(expected)
+            agrees = agrees and np.allclose(value, expected, rtol=_ROUNDING, atol=1e-300, equal_nan=True)
+        if not agrees:
+            raise fitted.refuse(name, "what follows from the rest of the model")
+
+
+def _read_features(fitted: Fields) -> tuple[int, Any]:
+    """The number of features, and their names or None."""
+    d = int(fitted.whole("n_features_in_", 1, 2**20))
+    return d, fitted.names("feature_names_in_", d) if fitted.has("feature_names_in_") else None
+
+
+def _mechanism_state(mechanism: Mechanism | None) -> dict[str, Any] | None:
+    if mechanism is None:
+        return None
+    names = ("uncertainty", "shape", "share", "free_shape", "free_share")
+    return {"alpha": list(mechanism.alpha)} | {name: getattr(mechanism, name) for name in names}
+
+
+def _mechanism(fitted: Fields, measure: str, size: int) -> Mechanism | None:
+    value = fitted.anything("mechanism_")
+    if value is None:
+        return None
+    fields = Fields(value, f"{fitted.where}, mechanism_")
+    alpha = fields.anything("alpha")
+    if not isinstance(alpha, list) or len(alpha) != size or not all(isinstance(slope, float) for slope in alpha):
+        raise fields.refuse("alpha", f"a list of {size} numbers")
+    if not np.isfinite(alpha[1:]).all() or not (np.isfinite(alpha[0]) or alpha[0] == -np.inf):
+        raise fields.refuse("alpha", "finite")
+    shape, share = fields.number("shape"), fields.number("share", 0.0)
+    if not (0.0 <= shape < np.inf or (np.isnan(shape) and alpha[0] == -np.inf)):
+        raise fields.refuse("shape", "a finite number from 0 on")
+    if not share < 1.0:
+        raise fields.refuse("share", "below 1")
+    if fields.text("uncertainty", MEASURES) != measure:
+        raise fields.refuse("uncertainty", f"{measure!r}, the measure of the model")
+    mechanism = Mechanism(measure, tuple(alpha), shape, share, fields.flag("free_shape"), fields.flag("free_share"))
+    fields.finish()
+    return mechanism
+
+
+def _read_notes(fitted: Fields, K: int, d: int) -> list[Note]:
+    """The notes; version 0.1 wrote their sentences only."""
+    notes, values = [], fitted.anything("notes_")
+    if not isinstance(values, list):
+        raise fitted.refuse("notes_", "a list of notes")
+    for value in values:
+        if isinstance(value, str):
+            notes.append(Note("text", {"text": value}))
+            continue
+        fields = Fields(value, f"{fitted.where}, notes_")
+        note = Note(fields.text("code", SENTENCES), fields.anything("values"))
+        fields.finish()
+        details = Fields(note.values, f"{fitted.where}, notes_")
+        for name, most in (("classes", K), ("columns", d)):
+            if details.has(name):
+                details.wholes(name, 0, most - 1)
+        try:
+            SENTENCES[note.code].format(**note.values)
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError):
+            raise fitted.refuse("notes_", "a list of notes with their values") from None
+        notes.append(note)
+    return notes
+
+
+def _check_predictions(model: FittedModel) -> None:
+    """Raise ContainerError if the model gives no probabilities at the mean of the rows."""
+    row = model.frame.centre[None, :]
+    with np.errstate(all="ignore"):
+        sound = bool(np.isfinite(model.scores(row)).all() and np.isfinite(model.measure(row)).all())
+        if model.has_mechanism:
+            sound = sound and bool(0.0 <= model.missing_proba(row)[0] <= 1.0)
+    if not sound:
+        raise ContainerError("the parameters in the file give no probabilities: they are damaged or made up.")
+
+
+def _gaussian_state(model: GaussianScores, theta: Gaussians) -> dict[str, Any]:
+    return {
+        "_covariance_type": model.structure.name,
+        "_model": {"counts": model.counts, "floor": model.floor},
+        "_theta": theta._asdict(),
+    }
+
+
+def _gaussian_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
+    kind = fitted.text("_covariance_type", STRUCTURES)
+    fields = fitted.part("_model")
+    counts, floor = fields.wholes("counts", 1, 2**20), fields.number("floor", 0.0)
+    fields.finish()
+    parameters = fitted.part("_theta")
+    mu = parameters.floats("mu", -1, d)
+    C = len(mu)
+    if len(counts) != K or sum(counts) != C:
+        raise fitted.refuse("_model", f"about {K} classes and {C} components")
+    shape = [{"C": C, "d": d}[side] for side in _FACTORS[kind]]
+    theta = Gaussians(parameters.floats("log_pi", C), mu, parameters.floats("chol", *shape))
+    parameters.finish()
+    return GaussianScores(structure(kind, d), counts, floor), theta
+
+
+def _linear_state(model: LinearScores, theta: Any) -> dict[str, Any]:
+    names = ("degree", "C", "centre", "scale", "information")
+    return {"_model": {name: getattr(model, name) for name in names}, "_theta": theta}
+
+
+def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
+    fields = fitted.part("_model")
+    degree, C = fields.whole("degree", 1, 2), fields.number("C")
+    if not C > 0.0:
+        raise fields.refuse("C", "positive")
+    p, V = 1 + d + (d * (d + 1) // 2 if degree == 2 else 0), 1 if K == 2 else K
+    information = fields.floats("information", p, p)
+    centre, scale = fields.floats("centre", d), fields.floats("scale", d)
+    fields.finish()
+    if not (scale > 0.0).all():
+        raise fields.refuse("scale", "positive")
+    model = LinearScores(d, K, degree, C, centre, scale)
+    model.information = information
+    return model, fitted.floats("_theta", V, p)
+
+
+SCORES = {
+    "MARGaussianMixture": ScoreFormat(GaussianScores, _gaussian_state, _gaussian_model),
+    "MARLogisticRegression": ScoreFormat(LinearScores, _linear_state, _linear_model),
+}
+KINDS: dict[str, tuple[Any, Callable[[Any, Fields], None]]] = {
+    "MARGaussianMixture": (MARGaussianMixture, _restore_model),
+    "MARLogisticRegression": (MARLogisticRegression, _restore_model),
+    "MARClassifierCV": (MARClassifierCV, _restore_cv),
+    "StandardScaler": (StandardScaler, _restore_scaler),
 }

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array, brought_here
 from marmix.estimators import MARClassifierCV
-from marmix.estimators.inferential import InferentialClassifier
+from marmix.estimators.base import MARClassifier
 from marmix.labels import number_labels
 from marmix.streams import opened
 
@@ -37,7 +37,7 @@ def own_model(estimator: Any, display: str) -> Any:
             f"{display} shows one fit, and MARClassifierCV averages several: fit MARGaussianMixture or "
             "MARLogisticRegression by itself."
         )
-    if not isinstance(model, InferentialClassifier):
+    if not isinstance(model, MARClassifier):
         raise TypeError(
             f"{display} shows a fitted MARGaussianMixture or MARLogisticRegression, or a pipeline that ends in one; got "
             f"{type(estimator).__name__}."

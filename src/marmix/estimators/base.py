@@ -1,63 +1,168 @@
-"""What the estimators share: validation in, prediction and fitted attributes out."""
+"""Base class of the two model estimators: validation, fitted attributes, prediction and inference."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array
-from marmix.estimators.prediction import Predictor
+from marmix.arrays import Array, brought_here, namespace, on_cluster, on_device, on_host, to_host
+from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.summary import Described
 from marmix.estimators.validation import check_width, feature_columns
 from marmix.fitting import Fit, Objective
+from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
+from marmix.labels import known_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
 from marmix.notes import BoundaryWarning, Note, mechanism_notes
-from marmix.rows import Covariates, Frame, Rows, rows_of
+from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
+from marmix.rows.checks import check_finite
+from marmix.scores.gaussian import GaussianScores
+from marmix.streams import opened
+from marmix.workers import one_thread
 
 
 class Training(NamedTuple):
-    """Validated rows, and what a first look at them has shown."""
+    """Validated training rows, with their feature names and moments."""
 
     rows: Rows
-    features: NDArray[Any] | None  # names of the features, where they have names
+    features: NDArray[Any] | None  # feature names, None if X has none
     names: list[str]  # the same, or x0, x1, ...
     mean: Array
     covariance: Array
     covariates: Covariates
 
     def objective(self, frame: Frame, model: ScoreModel, tempering: float) -> Objective:
-        """What a fit of the model in these axes maximises."""
+        """Objective of a fit of this model in these axes."""
         return Objective(self.rows.engine(frame, self.covariates), model, tempering)
 
 
-class MARClassifier(Predictor):
-    """Base of the estimators: everything but the score model. Not for direct use."""
+class SettingAndMethod:
+    """A parameter and a method that share the name `uncertainty`.
+
+    Assignment sets the parameter, which `get_params` returns; reading the attribute gives the method.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, estimator: BaseEstimator, value: object) -> None:
+        vars(estimator)[self.name] = value
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        return self if estimator is None else estimator._uncertainty_of
+
+
+class NotKept:
+    """A fitted attribute that may be absent; reading it then raises an error that says why.
+
+    Parameters
+    ----------
+    sign : str
+        An attribute that every fitted estimator has.
+    reason : str
+        Why the attribute is absent from a fitted estimator, and what to do.
+    """
+
+    def __init__(self, sign: str, reason: str):
+        self.sign, self.reason = sign, reason
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self
+        message = f"{type(estimator).__name__!r} object has no attribute {self.name!r}"
+        raise AttributeError(f"{message}: {self.reason}" if self.sign in vars(estimator) else message)
+
+
+class FromModel:
+    """A fitted attribute read from the estimator's `FittedModel`; `optional` if the model may not have it."""
+
+    def __init__(self, read: Callable[[FittedModel], Any], optional: bool = False):
+        self.read, self.optional = read, optional
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is None:
+            return self
+        model = vars(estimator).get("model_")
+        value = None if model is None else self.read(model)
+        if model is None or (self.optional and value is None):
+            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {self.name!r}")
+        return value
+
+
+def _has_link(estimator: "MARClassifier") -> bool:
+    if estimator.link is None:
+        raise AttributeError(
+            f"link=None ignores the mechanism: fit {type(estimator).__name__} with a link to have one."
+        )
+    return True
+
+
+class MARClassifier(Described, ClassifierMixin, BaseEstimator):
+    """Base class of `MARGaussianMixture` and `MARLogisticRegression`: everything but the score model."""
+
+    uncertainty: Any = SettingAndMethod()
+    link: str | None
+    model_: FittedModel
+    classes_: Any = FromModel(lambda model: model.classes)
+    n_features_in_: Any = FromModel(lambda model: model.n_features)
+    feature_names_in_: Any = FromModel(lambda model: model.features, optional=True)
+    mechanism_: Any = FromModel(lambda model: model.mechanism)
+    alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
+    shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
+    share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    loglik_: Any = FromModel(lambda model: model.loglik)
+    loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
+    loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)
+    trace_: Any = FromModel(lambda model: model.trace)
+    converged_: Any = FromModel(lambda model: model.converged)
+    n_iter_: Any = FromModel(lambda model: model.n_iter)
+    n_passes_: Any = FromModel(lambda model: model.n_passes)
+    notes_: Any = FromModel(lambda model: model.sentences)
+    transduction_: Any = NotKept(
+        "model_",
+        "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
+        "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
+    )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the estimator, as scikit-learn's `get_params`."""
+        """Parameters of the estimator, as in scikit-learn."""
         return super().get_params(deep) | {"uncertainty": vars(self)["uncertainty"]}
 
-    # Into the fit.
+    def __getstate__(self) -> dict[str, Any]:
+        """State to copy or pickle, without imputed labels that live on a cluster; those on a device become NumPy arrays."""
+        state: dict[str, Any] = super().__getstate__()
+        labels = state.get("transduction_")
+        if on_cluster(labels):
+            state = {name: value for name, value in state.items() if name != "transduction_"}
+        return state | {"transduction_": to_host(labels)} if on_device(labels) else state
 
-    def _blank(self) -> Any:
-        """An estimator with the same parameters and no fit.
-
-        Validation writes to it, so that a fit that is refused leaves this estimator as it was.
-        """
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.get_params(deep=False))
-        return other
+    # Fitting
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
-        """The rows, checked; `reset` is False where they are compared with those of the fit."""
-        checked = self._blank() if reset else self
+        """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
+        checked: Any = self
+        if reset:  # validate on a copy of the parameters: a fit that fails leaves this estimator as it was
+            checked = type(self).__new__(type(self))
+            checked.__dict__.update(self.get_params(deep=False))
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
@@ -76,14 +181,14 @@ class MARClassifier(Predictor):
         return Training(rows, features, names, mean, covariance, covariates)
 
     def _mechanism(self, training: Training) -> Mechanism | None:
-        """The mechanism to be fitted, None where there is none to fit."""
+        """Mechanism to fit; None if it is ignored or no label is missing."""
         if self.link is None or not training.rows.any_missing:
             return None
         covariates = len(training.covariates.columns)
         return Mechanism.from_link(self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates)
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The user's starting values, alpha moved to the axes of the covariates."""
+        """The user's starting values, with alpha in the axes of the standardised covariates."""
         if "alpha" in values and training.covariates.columns:
             alpha = np.array(values["alpha"])
             if alpha.shape == (2 + len(training.covariates.columns),) and alpha.dtype.kind in "if":
@@ -96,13 +201,11 @@ class MARClassifier(Predictor):
             return {}
         options = Mechanism.from_link(self.link, self.shape)
         if not options.free_shape and options.shape != self.shape_:
-            return {}  # alpha of one shape means nothing at another
+            return {}  # alpha depends on the shape
         return {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
 
-    # Out of the fit.
-
     def _finish(self, fit: Fit, objective: Objective, training: Training, notes: list[Note]) -> None:
-        """Hold the fitted model and the imputed labels, and warn."""
+        """Set `model_` and `transduction_`, and issue warnings."""
         rows, offset = training.rows, objective.offset
         sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
         mechanism = self._mechanism_of_user(fit.mechanism, training.covariates)
@@ -129,7 +232,7 @@ class MARClassifier(Predictor):
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta),
         )
         del objective
-        labels = None if rows.labels_in_file else self._imputed(model, rows, rows.codes)
+        labels = None if rows.labels_in_file else _imputed(model, rows, rows.codes)
         rows.release()
         self.model_ = model
         self.__dict__.pop("transduction_", None)
@@ -146,13 +249,275 @@ class MARClassifier(Predictor):
             warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=3)
 
     def _mechanism_of_user(self, mechanism: Mechanism | None, covariates: Covariates) -> Mechanism | None:
-        """The fitted mechanism in the user's axes."""
+        """The fitted mechanism, with alpha for the covariates as the user gave them."""
         if self.link is None:
             return None
         if mechanism is not None:
             return mechanism.moved(covariates.alpha_to_user(mechanism.alpha))
-        # every row labelled: the maximum of the mechanism is that no label is ever missing
+        # all rows labelled: the likelihood is largest if no label is ever missing
         measure = vars(self)["uncertainty"]
         options = Mechanism.from_link(self.link, self.shape, measure)
         alpha = (-np.inf,) + (0.0,) * (1 + len(covariates.columns))
         return Mechanism(measure, alpha, np.nan if options.free_shape else options.shape)
+
+    # Prediction: arrays come out in the form of X (NumPy, device or cluster).
+
+    def _rows_of(self, X: Any) -> Rows:
+        """Rows to predict, with the features of the fit; their values are checked when they are used."""
+        check_is_fitted(self)
+        return rows_of(X, partial(validate_data, self, reset=False))
+
+    def _map(
+        self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
+    ) -> Any:
+        """Apply a function to the rows, block by block; the result has shape (n, *shape)."""
+        return _map_rows(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
+
+    def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
+        """Log posterior class probabilities, (n, K); finite however small. `out` as in `predict_proba`."""
+        check_is_fitted(self)
+        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
+
+    def predict_proba(self, X: Any, *, out: Any = None) -> Array:
+        """Posterior class probabilities, (n, K), with columns as in `classes_`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            For rows on a device or a cluster, the probabilities are computed and returned there.
+        out : array or path, optional
+            Where to write the result: an array of that shape, or a new `.npy` file, which is returned as a memory map.
+        """
+        check_is_fitted(self)
+
+        def proba(x: Any) -> Any:
+            log_proba = log_tau(self.model_.posterior(x))
+            return namespace(log_proba).exp(log_proba).T
+
+        return self._map(X, proba, (len(self.classes_),), out)
+
+    def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
+        """The most probable class of each row, (n,). `out` as in `predict_proba`."""
+        check_is_fitted(self)
+
+        def best(x: Any) -> Any:
+            scores = self.model_.scores(x)
+            return _class_names(self.classes_, namespace(scores).argmax(scores, axis=0))
+
+        return self._map(X, best, (), out, self.classes_.dtype)
+
+    def decision_function(self, X: Any) -> Array:
+        """Log-odds of the second class if there are two, (n,); otherwise log posteriors, (n, K)."""
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
+
+    @available_if(_has_link)
+    def missing_proba(self, X: Any, *, out: Any = None) -> Array:
+        """The probability q that the label of each row is missing, (n,). `out` as in `predict_proba`."""
+        check_is_fitted(self)
+        if self.model_.mechanism is None:
+            raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
+        return self._map(X, self.model_.missing_proba, (), out)
+
+    def _uncertainty_of(self, X: Any) -> Array:
+        """The uncertainty u of each row, (n,), which drives the mechanism."""
+        check_is_fitted(self)
+        return self._map(X, self.model_.measure)
+
+    def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:
+        """A label for every row: the given one, or the most probable class if it is missing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+        y : array-like of shape (n,)
+            Labels, some of them missing.
+        out : array or path, optional
+            Where to write the labels, as in `predict_proba`.
+        """
+        check_is_fitted(self)
+        rows = self._rows_of(X)
+        return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows; rows with a missing label in `y` are ignored.
+
+        If hard rows are labelled less often, this is too optimistic for the population; see `marmix.evaluation`.
+        """
+        return score_labelled(self, X, y, sample_weight)
+
+    def to_sklearn(self) -> Any:
+        """An equivalent fitted scikit-learn classifier, for example to export to ONNX.
+
+        A tied covariance gives `LinearDiscriminantAnalysis`, full `QuadraticDiscriminantAnalysis`, diag and spherical
+        `GaussianNB`, a logistic regression `LogisticRegression` (after `PolynomialFeatures` if degree is 2). Several Gaussians
+        per class and `missing_proba` have no counterpart in scikit-learn.
+        """
+        return to_sklearn(self)
+
+    # Inference
+
+    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
+        """Standard errors, confidence intervals and tests for this fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, which the estimator does not keep. Weights must be counts of rows: survey weights or
+            inverse probabilities would give the standard errors of as many rows as they sum to.
+        cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
+            Estimator of the covariance of the parameters. "sandwich" is valid even if the model is wrong.
+
+        Returns
+        -------
+        Inference
+            With `params`, `bse`, `conf_int()`, `summary()`, ...
+        """
+        check_is_fitted(self)
+        require_parameters(self.model_)
+        X, y, sample_weight = brought_here("inference", X, y, sample_weight)
+        training = self._validated(X, y, sample_weight, reset=False)
+        rows = training.rows
+        assert isinstance(rows, HostRows)
+        if rows.in_file and rows.weight is not None and not np.all(rows.weight):
+            raise ValueError("inference on rows in a file needs positive weights: remove the rows of weight zero.")
+        if not rows.moments.same(self.model_.moments):
+            raise ValueError(
+                "X, y and sample_weight are not the rows that this estimator was fitted to: pass those, or fit again."
+            )
+        fitted = Fitted(
+            model=self.model_,
+            objective=self._objective(training),
+            mechanism=self._mechanism_of_fit(training),
+            covariates=training.covariates,
+            estimator=numbered(self),
+            X=rows.counted,
+            z=rows.labels,
+            weight=rows.weight,
+            kept=np.arange(len(rows.X)) if rows.kept is None else rows.kept,
+            n_rows=len(rows.X),
+            checked=self._checked_values,
+        )
+        with one_thread():
+            return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
+
+    def _checked_values(self, X: Any) -> Any:
+        """Rows to predict, checked to be finite."""
+        X = self._rows_of(X).X
+        check_finite(X, self.model_.column_names)
+        return X
+
+    def fitted_to(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
+        """Whether these are the rows of the fit, judged by their moments."""
+        check_is_fitted(self)
+        X, y, sample_weight = brought_here("fitted_to", X, y, sample_weight)
+        return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
+
+    def multiple_imputations(
+        self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
+    ) -> Imputations:
+        """Impute the labels of the rows of the fit m times, for analyses whose results `pool` combines.
+
+        Each imputation draws parameters from their estimated distribution, then labels given the parameters. Every variable of
+        the later analysis, its outcome included, must be among the features; otherwise its associations are biased towards zero.
+        """
+        return self.inference(X, y, sample_weight).multiple_imputations(m, random_state)
+
+    def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Akaike's information criterion (smaller is better), of the fit or of other rows. See `marmix.compare`."""
+        return self._criteria(X, y, sample_weight).aic()
+
+    def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Bayesian information criterion (smaller is better), of the fit or of other rows."""
+        return self._criteria(X, y, sample_weight).bic()
+
+    def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels (smaller is better)."""
+        return self._criteria(X, y, sample_weight).icl()
+
+    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Criteria:
+        """Information criteria of the fit, or of its parameters on other rows."""
+        check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError("give both X and y, or neither for the rows of the fit.")
+        model = self.model_
+        if X is None:
+            return Criteria.of(model)
+        training = self._validated(X, y, sample_weight, reset=False)
+        objective = self._objective(training)
+        engine = objective.engine
+        sums = objective.sums(model.theta, self._mechanism_of_fit(training))
+        loglik = sums.ignorable + sums.missing + objective.offset
+        if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
+            loglik = -np.inf  # no label was missing in the fit, so a missing one has probability zero
+        n = counted_weight(model, engine.group_weight)
+        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta))
+
+    def _objective(self, training: Training) -> Objective:
+        """The objective of the fit, over these rows."""
+        return training.objective(self.model_.frame, self.model_.score_model, self.model_.tempering)
+
+    def _mechanism_of_fit(self, training: Training) -> Mechanism | None:
+        """The fitted mechanism in the axes of the standardised covariates; None if no mechanism was fitted."""
+        mechanism = self.model_.mechanism
+        if mechanism is None or not self.model_.has_mechanism:
+            return None
+        return mechanism.moved(training.covariates.alpha_from_user(mechanism.alpha))
+
+
+def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Accuracy on the labelled rows."""
+    check_is_fitted(estimator)
+    X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+    X, y, sample_weight = brought_here("score", X, y, sample_weight)
+    labelled, labels = known_labels(y, estimator.classes_)
+    if not labelled.any():
+        raise ValueError("score needs labelled rows, and every label in y is missing.")
+    predicted = estimator.predict(X)
+    if len(predicted) != len(labelled):
+        raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(labelled)}.")
+    weight = None
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=float)
+        if weight.shape != labelled.shape:
+            raise ValueError(f"sample_weight must have shape {labelled.shape}, one weight per row; got {weight.shape}.")
+        weight = weight[labelled]
+    return float(accuracy_score(labels, predicted[labelled], sample_weight=weight))
+
+
+def numbered(estimator: Any) -> Any:
+    """Copy of a fitted estimator with classes 0, 1, ... and unnamed features, for refits to numbered data."""
+    clone, model = copy(estimator), estimator.model_
+    clone.model_ = model.renamed()
+    clone.classes = None
+    if model.columns:
+        clone.mechanism_features = model.columns
+    if isinstance(model.score_model, GaussianScores):
+        clone.n_components = dict(enumerate(model.score_model.counts))
+    return clone
+
+
+def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+    """`Rows.map` with the column names and the memory needs of a model."""
+    width = model.score_model.values_per_row()
+    return rows.map(function, *arrays, names=model.column_names, width=width, **options)
+
+
+def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
+    """A label for every row; on a cluster a task graph, which refers to the model and not to the estimator."""
+    return _map_rows(model, rows, partial(_labels, model), codes, out=out, dtype=model.classes.dtype)
+
+
+def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
+    """Labels of these codes, the most probable class where a code is negative."""
+    xp = namespace(x)
+    best = xp.argmax(model.scores(x), axis=0)
+    return _class_names(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
+
+
+def _class_names(classes: NDArray[Any], codes: Any) -> Any:
+    """Classes of these codes, on the device of the codes if the classes are numbers."""
+    if on_host(codes) or classes.dtype.kind not in "if":
+        return classes[np.asarray(codes) if on_host(codes) else to_host(codes)]
+    xp = namespace(codes)
+    return xp.take(xp.asarray(classes, device=codes.device), codes, axis=0)

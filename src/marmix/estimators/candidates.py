@@ -1,9 +1,9 @@
-"""Candidates of a choice: the default ones, their fits, and the weights under which they predict best."""
+"""Candidates of `MARClassifierCV`: the default grid, their fits, and the weights of their average."""
 
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.notes import BoundaryWarning
 
-# The weights of the average start as equal, a prior worth this many labelled rows. In trials on the settings of
-# benchmarks/quality.py with other seeds, more gained a little on average and less harmed a little less where it harmed.
+# Prior for equal weights, in labelled rows. In trials on the settings of benchmarks/quality.py with other seeds, larger values
+# gained a little on average, and smaller ones lost a little less in the worst cases.
 PRIOR_ROWS = 2.0
 
-# Features up to which a covariance matrix is worth a try, common to the classes or one for each, and rows for each of them.
+# Limits for trying a tied or a full covariance: features, and rows per feature (and class).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 
-DEFAULT: Mapping[str, Any] = {}  # the mechanism that the estimators have by default
+DEFAULT: Mapping[str, Any] = {}  # the estimators' own defaults
 IGNORING: Mapping[str, Any] = {"link": None}
 
 
@@ -39,18 +39,18 @@ def default_candidates(
     mechanism: Mapping[str, Any] = DEFAULT,
     ignoring: Mapping[str, Any] = IGNORING,
 ) -> dict[str, BaseEstimator]:
-    """The default grid: logistic regressions and mixtures, with the mechanism modelled, tempered and ignored.
+    """Default grid: logistic regressions and mixtures, with the mechanism modelled, tempered and ignored.
 
-    Squares and products, covariance matrices and several Gaussians a class join where there are rows enough for them.
+    Squares and products, covariance matrices and several Gaussians per class are included if there are enough rows.
 
     Parameters
     ----------
     kind : {"auto", "logistic", "mixture"}
-        Which models; a mixture with a common covariance is always among the mixtures asked for by name.
+        Which models. With "mixture" a tied mixture is always included.
     categories : bool
-        Whether some features are categories, which are not Gaussian.
+        Whether some features are categorical, hence not Gaussian.
     brief : bool
-        One candidate of each model, with the mechanism modelled and ignored.
+        Whether to keep one candidate of each model, with the mechanism modelled and ignored.
     mechanism, ignoring : mappings
         Settings of candidates that model the mechanism, and of those that ignore it.
     """
@@ -86,10 +86,10 @@ def default_candidates(
 
 
 def stack(chances: Array, row_weight: Array, counts: Array | None = None, prior_rows: float = PRIOR_ROWS) -> Array:
-    """Weights pi that maximise ``sum_j c_j w_j log(pi . p_j)`` of held-out chances p (C, n), with a prior for equal ones.
+    """Weights pi that maximise ``sum_j c_j w_j log(pi . p_j)`` for held-out probabilities p (C, n) of the given labels.
 
-    The prior is Dirichlet and worth `prior_rows` rows; w is scaled to sum to the number of equally weighted rows that it is
-    worth. The function is concave, and EM climbs it without a step size.
+    A Dirichlet prior for equal weights counts as `prior_rows` rows; w is scaled to sum to its effective number of rows. The
+    objective is concave and maximised by EM.
     """
     candidates = len(chances)
     c = np.ones_like(row_weight) if counts is None else counts
@@ -106,48 +106,50 @@ def stack(chances: Array, row_weight: Array, counts: Array | None = None, prior_
     return weights / weights.sum()
 
 
-class Answer:
-    """What came of fitting a candidate: itself, or why not; the held-out probabilities; the time it took."""
+class Outcome(NamedTuple):
+    """Result of fitting a candidate; `estimator` is None if it failed with the message `error`."""
 
-    def __init__(self, estimator: Any, proba: Array | None, error: str, seconds: float):
-        self.estimator, self.proba, self.error, self.seconds = estimator, proba, error, seconds
+    estimator: Any
+    proba: Array | None  # of the test rows
+    error: str
+    seconds: float
 
 
 def fit_one(
     pipeline: Pipeline, X: NDArray[Any], z: NDArray[Any], weight: Array | None, test: NDArray[np.intp] | None
-) -> Answer:
-    """Fit to all rows but the test rows, and predict those."""
-    begin = time.perf_counter()
+) -> Outcome:
+    """Fit to all rows except the test rows, and predict those."""
+    start = time.perf_counter()
     keep = np.ones(len(z), dtype=bool)
     if test is not None:
-        # the labelled rows that are left stand for all of them, or the fit would see too many unlabelled ones
+        # weight the remaining labelled rows up to all of them, so that the share of unlabelled rows stays the same
         keep[test] = False
         labelled = z >= 0
         counts = np.ones(len(z)) if weight is None else weight
         weight = np.where(labelled, counts[labelled].sum() / counts[labelled & keep].sum(), 1.0) * counts
     fitted = clone(pipeline)
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]
-    own = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in steps}
+    weights = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in steps}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundaryWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.fit(X[keep], z[keep], **own)
+            fitted.fit(X[keep], z[keep], **weights)
         proba = None if test is None else fitted.predict_proba(X[test])
     except (ValueError, np.linalg.LinAlgError) as error:
-        return Answer(None, None, str(error), time.perf_counter() - begin)
-    return Answer(fitted, proba, "", time.perf_counter() - begin)
+        return Outcome(None, None, str(error), time.perf_counter() - start)
+    return Outcome(fitted, proba, "", time.perf_counter() - start)
 
 
 def held_out(
-    found: dict[tuple[str, int], Answer], name: str, folds: list[NDArray[np.intp]], n: int, classes: int
+    fits: dict[tuple[str, int], Outcome], name: str, folds: list[NDArray[np.intp]], n: int, classes: int
 ) -> Array:
-    """Probabilities (n, K) of a candidate for rows that it did not train on; equal ones where it failed, and elsewhere."""
+    """Held-out probabilities (n, K) of a candidate; 1 / K for rows that were not tested and in folds that failed."""
     proba = np.full((n, classes), 1.0 / classes)
     for fold, test in enumerate(folds):
-        answer = found[name, fold].proba
-        if answer is not None:
-            proba[test] = answer
+        fold_proba = fits[name, fold].proba
+        if fold_proba is not None:
+            proba[test] = fold_proba
     return proba
 
 
@@ -157,5 +159,5 @@ def knows_missingness(pipeline: Pipeline) -> bool:
 
 
 def models_missingness(pipeline: Pipeline) -> bool:
-    """Whether the last step has a mechanism that bears upon the classes."""
+    """Whether the last step has a mechanism that influences the class probabilities."""
     return knows_missingness(pipeline) and pipeline[-1].get_params().get("mechanism_weight", 1.0) > 0.0

@@ -1,4 +1,4 @@
-"""Fitted classifiers of scikit-learn that give the same class probabilities: for tools that know those, ONNX among them."""
+"""Conversion to fitted scikit-learn classifiers with the same class probabilities, for example to export to ONNX."""
 
 from copy import deepcopy
 from typing import Any
@@ -17,10 +17,9 @@ from marmix.scores.linear import LinearScores
 
 
 def to_sklearn(model: Any) -> Any:
-    """The classifier of scikit-learn with the same class probabilities, fitted.
+    """Fitted scikit-learn classifier with the same class probabilities.
 
-    What was learned of the missing labels is in these probabilities; the mechanism itself (`missing_proba`) has no counterpart
-    there.
+    The mechanism itself (`missing_proba`) has no counterpart in scikit-learn.
 
     Parameters
     ----------
@@ -40,13 +39,13 @@ def to_sklearn(model: Any) -> Any:
     Raises
     ------
     ValueError
-        Where scikit-learn has no such classifier: several Gaussians a class, averages of candidates.
+        If scikit-learn has no such classifier: several Gaussians per class, averages of candidates.
 
     Notes
     -----
-    To ONNX: ``skl2onnx.to_onnx(clf.to_sklearn(), X[:1].astype("float32"))``. All of these go through; of a
-    `LinearDiscriminantAnalysis` of two classes skl2onnx (1.20) doubles the log-odds, whoever fitted it: give its `coef_`,
-    `intercept_`, `classes_` and `n_features_in_` to a `LogisticRegression` and export that.
+    Export to ONNX with ``skl2onnx.to_onnx(clf.to_sklearn(), X[:1].astype("float32"))``. One exception: skl2onnx (1.20) doubles
+    the log-odds of any `LinearDiscriminantAnalysis` of two classes. Copy its `coef_`, `intercept_`, `classes_` and
+    `n_features_in_` to a `LogisticRegression` and export that.
     """
     check_is_fitted(model)
     if isinstance(model, Pipeline):
@@ -55,16 +54,16 @@ def to_sklearn(model: Any) -> Any:
         return _chosen(model)
     fitted = getattr(model, "model_", None)
     if not isinstance(fitted, FittedModel):
-        raise ValueError(f"{type(model).__name__} is not a classifier of marmix: there is nothing to convert.")
+        raise ValueError(f"{type(model).__name__} is not a marmix classifier: there is nothing to convert.")
     if isinstance(fitted.score_model, GaussianScores):
         return _mixture(fitted, fitted.score_model)
     if isinstance(fitted.score_model, LinearScores):
         return _logistic(fitted, fitted.score_model)
-    raise ValueError(f"scikit-learn has no counterpart of this model ({fitted.score_model.words}): keep it as it is.")
+    raise ValueError(f"scikit-learn has no counterpart of this model ({fitted.score_model.words}).")
 
 
 def _described(converted: Any, model: Any, classes: bool = True) -> Any:
-    """Give a new estimator the features, and the classes, of a fitted model or estimator."""
+    """Set the features, and optionally the classes, of a new estimator from a fitted model or estimator."""
     fitted = isinstance(model, FittedModel)
     if classes:
         converted.classes_ = model.classes if fitted else model.classes_
@@ -78,8 +77,8 @@ def _described(converted: Any, model: Any, classes: bool = True) -> Any:
 def _mixture(model: FittedModel, scores: GaussianScores) -> Any:
     if not scores.single:
         raise ValueError(
-            "a class of this mixture has several Gaussians, and no classifier of scikit-learn is that: fit with n_components=1, "
-            "or keep the model as it is (marmix.save)."
+            "scikit-learn has no classifier with several Gaussians per class: fit with n_components=1, or save the model with "
+            "marmix.save."
         )
     kinds = {"tied": _linear, "full": _quadratic, "diag": _naive, "spherical": _naive}
     return kinds[scores.structure.name](model, scores)
@@ -94,11 +93,8 @@ def _linear(model: FittedModel, scores: GaussianScores) -> LinearDiscriminantAna
     converted.coef_ = coef[1:] - coef[:1] if two else coef
     converted.intercept_ = intercept[1:] - intercept[:1] if two else intercept
     values = model.values
-    converted.priors_, converted.means_, converted.covariance_ = (
-        values["class_prior"],
-        values["means"],
-        values["covariances"],
-    )
+    converted.priors_, converted.means_ = values["class_prior"], values["means"]
+    converted.covariance_ = values["covariances"]
     converted._max_components = min(len(model.classes) - 1, model.n_features)
     return converted
 
@@ -106,7 +102,7 @@ def _linear(model: FittedModel, scores: GaussianScores) -> LinearDiscriminantAna
 def _quadratic(model: FittedModel, scores: GaussianScores) -> QuadraticDiscriminantAnalysis:
     converted = _described(QuadraticDiscriminantAnalysis(store_covariance=True), model)
     roots = model.frame.unwhitener @ np.swapaxes(np.linalg.inv(model.theta.chol), 1, 2)
-    left, singular, _ = np.linalg.svd(roots)  # roots root' = the covariance, and has twice the digits
+    left, singular, _ = np.linalg.svd(roots)  # root root' is the covariance; its square root keeps twice the digits
     converted.priors_, converted.means_ = model.values["class_prior"], model.values["means"]
     converted.covariance_ = list(model.values["covariances"])
     converted.rotations_, converted.scalings_ = list(left), list(singular**2)
@@ -142,17 +138,17 @@ def _pipeline(model: Pipeline) -> Pipeline:
                 f"the step {type(step).__name__} is not converted, only StandardScaler is: convert the steps after it, "
                 f"pipeline[{i}:], and give them its output."
             )
-    return Pipeline([*((other, deepcopy(step)) for other, step in first), (name, to_sklearn(last))])
+    return Pipeline([*((key, deepcopy(step)) for key, step in first), (name, to_sklearn(last))])
 
 
 def _chosen(model: Any) -> Pipeline:
-    """The candidate that has all the weight; its classes are numbers, and get their names back."""
+    """The candidate with all the weight, with the names of the classes."""
     used = [name for name, weight in model.weights_.items() if weight == 1.0]
     if not used:
         several = sum(weight > 0.0 for weight in model.weights_.values())
         raise ValueError(
-            f"this model averages {several} classifiers, and scikit-learn has no fitted average: fit with method='pick', or "
-            "convert one of estimators_."
+            f"this model averages {several} classifiers, which scikit-learn cannot: fit with method='pick', or convert one of "
+            "estimators_."
         )
     converted = to_sklearn(model.estimators_[used[0]])
     _described(converted[0], model, False)

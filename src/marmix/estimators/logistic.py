@@ -1,4 +1,4 @@
-"""Logistic regression with the mechanism: no density model."""
+"""`MARLogisticRegression`: class probabilities without a model of the features."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,64 +7,61 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.inferential import InferentialClassifier
-from marmix.estimators.prediction import FromModel
+from marmix.estimators.base import FromModel, MARClassifier
 from marmix.estimators.validation import check_parameters
 from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.rows import Frame
 from marmix.scores.linear import LinearScores
 
 
-class MARLogisticRegression(InferentialClassifier):
-    """Multinomial logistic regression whose likelihood also holds the missingness of every row.
+class MARLogisticRegression(MARClassifier):
+    """Logistic regression for partially labelled data whose labels are missing for a reason.
 
-    The labelled rows say ``P(y | x) = softmax(b + w . x)``, as in any logistic regression. Every row, labelled or not, says
-    whether its label is missing, with probability
+    The labelled rows follow ``P(y | x) = softmax(b + w . x)``, as in any logistic regression. The label of a row is missing with
+    probability
 
-        q = 1 - (1 + shape e^eta)^(-1 / shape),    eta = alpha_0 + alpha_1 u,
+        q = 1 / (1 + e^-eta),    eta = alpha_0 + alpha_1 u(x),
 
-    where u measures how sure ``P(y | x)`` is of the row: rows without labels then tell where the boundary runs, without
-    any model of how the features are distributed. With ``link=None`` this is
-    :class:`sklearn.linear_model.LogisticRegression` on the labelled rows.
+    where u(x) is the entropy of ``P(y | x)``. Each row, labelled or not, contributes the likelihood of its label being given or
+    missing, so that unlabelled rows help to locate the decision boundary without a model of the features. With ``link=None`` this
+    is :class:`sklearn.linear_model.LogisticRegression` on the labelled rows.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse strength of the penalty ``|w|^2 / (2 C)``, as in scikit-learn; np.inf for none. Intercepts are not penalised.
-        The penalty is on the coefficients of the features as they are given: standardise them first if their units differ.
+        Standardise the features first if their units differ.
     degree : {1, 2}, default=1
         2 adds squares and products of the features, in the order of scikit-learn's `PolynomialFeatures`.
-    link : {"aranda-ordaz", "logit", "cloglog"} or None, default="logit"
-        How the missing probability depends on eta. "aranda-ordaz" contains the other two, and estimates a shape. None ignores
-        the mechanism.
+    link : {"logit", "aranda-ordaz", "cloglog"} or None, default="logit"
+        How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
-        The shape lambda >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
-    uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable, \
+        Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
+    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
             default="entropy"
         The measure u; see `MARGaussianMixture`.
     mcar_share : bool, default=False
-        Whether to estimate a share of labels missing completely at random besides.
+        Whether to estimate a share of labels missing completely at random.
     mechanism_weight : float, default=1.0
-        1 is the full likelihood; 0 leaves the coefficients to the labelled rows, the mechanism is then fitted to what they
-        give; numbers in between temper a mechanism that is only roughly right.
+        Weight of the missingness in the likelihood of the coefficients, from 0 to 1. With 0 the coefficients are fitted to the
+        labelled rows, and the mechanism afterwards; values in between suit a mechanism that is only roughly right.
     mechanism_features : list of column names or indices, or None, default=None
-        Features that enter eta beside the uncertainty, each with a slope in `alpha_`.
+        Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
-        The classes, in the order wanted in `classes_`; by default those found in y, sorted.
+        The classes, in the order of `classes_`; by default the sorted labels in y.
     n_init : int, default=2
-        Number of starts; the best maximum is kept. The first is the fit to the labelled rows. The mechanism makes the surface
-        rough: others start from coefficients that are smaller and turned a little.
+        Number of starts, of which the best maximum is kept. The first is the fit to the labelled rows; others start from smaller,
+        slightly rotated coefficients, as the likelihood can have several maxima.
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     max_iter : int, default=1000
-        Most iterations of the solver.
+        Maximum number of iterations.
     tol : float, default=1e-8
-        Stop when the rise of the objective still to come is estimated below this, per row.
+        Stop when the expected further increase of the objective per row is below this.
     random_state : int, RandomState instance or None, default=0
-        For the starts after the first; fixed by default, so that a fit is reproducible.
+        For starts after the first.
     precision : {"double", "single"}, default="double"
-        Of the arithmetic on a device (torch, CuPy). Single is faster on cards made for it; the link and all sums stay double,
-        and estimates move by a few hundredths of a standard error. Rows on the host are always computed in double.
+        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
@@ -73,25 +70,25 @@ class MARLogisticRegression(InferentialClassifier):
     classes_ : array of shape (K,)
     coef_ : array of shape (1, p) for two classes, else (K, p)
     intercept_ : array of shape (1,) or (K,)
-        As in scikit-learn's `LogisticRegression`; p counts squares and products too.
+        As in scikit-learn's `LogisticRegression`; p includes squares and products.
     alpha_ : array of shape (2 + len(mechanism_features),) or None
-        Intercept and slopes of the mechanism; None where link=None.
+        Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
     mechanism_ : Mechanism or None
         The fitted mechanism.
     transduction_ : array of shape (n,)
-        A label for every training row: the given one, or the imputed one.
+        Labels of the training rows, the missing ones imputed.
     loglik_, loglik_ignorable_, loglik_missing_ : float
-        The log-likelihood given the features, and its two parts; the penalty is not in them.
+        The log-likelihood given the features, without the penalty, and its two parts: labels and missingness.
     converged_ : bool
     n_iter_ : int
     n_passes_ : int
         Passes over the data.
     trace_ : array
-        The objective after every iteration: the log-likelihood, its missingness part times `mechanism_weight`, less the penalty.
+        The objective after each iteration: the log-likelihood, its missingness part times `mechanism_weight`, minus the penalty.
     notes_ : list of str
-        What the fit warned of, in words.
+        Warnings of the fit.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
 
@@ -103,7 +100,7 @@ class MARLogisticRegression(InferentialClassifier):
     >>> X = rng.normal(size=(500, 2))
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:, 0]))).astype(int)
     >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-X[:, 0] ** 2), -1, y)
-    >>> clf = MARLogisticRegression(link="logit").fit(X, y_partial)
+    >>> clf = MARLogisticRegression().fit(X, y_partial)
     >>> bool(abs(clf.coef_[0, 0]) > 5 * abs(clf.coef_[0, 1]))
     True
     """
@@ -149,15 +146,15 @@ class MARLogisticRegression(InferentialClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARLogisticRegression":
-        """Fit the coefficients and the mechanism to partly labelled rows.
+        """Fit the coefficients and the mechanism.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
-            Features: NumPy, pandas or polars; a `numpy.memmap`, which stays in its file if it is large; a torch or CuPy array,
-            fitted on its device; a Dask array or dataframe, fitted where its workers are. No value may be missing.
+            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
+            on its device; a Dask array or dataframe, fitted on its workers.
         y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA where missing. With Dask rows a Dask array or series.
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
 
@@ -186,7 +183,7 @@ class MARLogisticRegression(InferentialClassifier):
         return self
 
     def _previous_fit(self, model: LinearScores) -> dict[str, Any]:
-        """Starting values from the previous fit, where there is one."""
+        """Starting values from the previous fit, if there is one."""
         if not hasattr(self, "model_"):
             return {}
         if self.coef_.shape != (model.vectors, model.n_features() - 1):

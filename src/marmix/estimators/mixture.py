@@ -1,4 +1,4 @@
-"""The Gaussian mixture classifier."""
+"""`MARGaussianMixture`: class densities are Gaussian mixtures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.estimators.base import Training
-from marmix.estimators.inferential import InferentialClassifier
-from marmix.estimators.prediction import FromModel
+from marmix.estimators.base import FromModel, MARClassifier, Training
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
@@ -18,16 +16,17 @@ from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
 
 
-class MARGaussianMixture(InferentialClassifier):
-    """Gaussian mixture classifier that knows why labels are missing.
+class MARGaussianMixture(MARClassifier):
+    """Gaussian mixture classifier for partially labelled data whose labels are missing for a reason.
 
-    Each class k is a Gaussian (or a mixture of a few), and the label of a row is missing with probability
+    Each class is a Gaussian (or a mixture of a few) with prior pi_k, and ``P(y = k | x)`` follows by Bayes' rule. The label of
+    a row is missing with probability
 
-        q = 1 - (1 + shape e^eta)^(-1 / shape),    eta = alpha_0 + alpha_1 u,
+        q = 1 / (1 + e^-eta),    eta = alpha_0 + alpha_1 u(x),
 
-    where u measures how sure the classifier itself is of the row. Labels that are missing where the classes are hard to
-    tell apart then say where the boundary is. All parameters are found together by maximum likelihood from the
-    labelled and the unlabelled rows; missing labels are imputed by Bayes' rule.
+    where u(x) is the entropy of the posteriors ``P(y | x)``: if hard rows are labelled less often, the missing labels say where
+    the decision boundary lies. All parameters are estimated together by maximum likelihood, from the labelled and the unlabelled
+    rows.
 
     The defaults are the settings that predict best over the data sets of `benchmarks/defaults.py`. The model of the paper is
     ``MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty="margin")``.
@@ -35,62 +34,58 @@ class MARGaussianMixture(InferentialClassifier):
     Parameters
     ----------
     covariance_type : {"full", "tied", "diag", "spherical"}, default="tied"
-        Each component its own covariance matrix, one for all, diagonal ones, or one variance each. "tied" gives linear boundaries
-        and has far fewer parameters than "full", which assumes least, gives quadratic boundaries and needs many labels.
+        As in :class:`sklearn.mixture.GaussianMixture`. "tied", one covariance matrix for all components, gives linear boundaries
+        and has few parameters; "full", one per component, gives quadratic boundaries and needs many labels.
     n_components : int or dict, default=1
-        Gaussian components per class; a dict maps classes to numbers. One is the model of the paper; several describe
-        classes that are not Gaussian.
-    link : {"aranda-ordaz", "logit", "cloglog"} or None, default="logit"
-        How the missing probability depends on eta. "aranda-ordaz" contains the other two, and estimates a shape. None ignores
-        the mechanism.
+        Gaussians per class, for classes that are not Gaussian; a dict maps classes to numbers.
+    link : {"logit", "aranda-ordaz", "cloglog"} or None, default="logit"
+        How q depends on eta. "aranda-ordaz", ``q = 1 - (1 + shape e^eta)^(-1 / shape)``, has a shape to estimate and contains the
+        other two. None ignores the mechanism: a semi-supervised mixture.
     shape : float or None, default=None
-        The shape lambda >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it; in small samples it is
-        hardly identified, which harms neither posteriors nor imputed labels, and a warning says so when it runs to a limit.
-    uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable, \
+        Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it. Small samples hardly identify the
+        shape; predictions are barely affected, and a warning is issued if it reaches a limit.
+    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
             default="entropy"
-        The measure u. "margin" is the squared difference of the two largest posteriors, "discriminant" the square of
-        their log-odds (both large where the class is clear, so alpha_1 < 0 if hard rows lose their labels); "entropy", its
-        logarithm, and "gini" use all posteriors (large where it is unclear, alpha_1 > 0). With more than two classes
-        "entropy" and "gini" are the safer choice: they are smooth, and a third likely class counts. "signed-margin" is for two
-        classes whose labels are lost on one side of the boundary (alpha_1 > 0: that of the second class). A callable takes log
-        posteriors (n, K) and returns u (n,), or u and its partial derivatives (n, K).
+        The measure u. "entropy", its logarithm and "gini" use all posteriors and are large for hard rows, so that alpha_1 > 0 if
+        these lose their labels. "margin", the squared difference of the two largest posteriors, and "discriminant", their squared
+        log-odds, are large for easy rows: alpha_1 < 0. "signed-margin" is for two classes and labels missing on one side of the
+        boundary (alpha_1 > 0: the side of the second class). A callable takes log posteriors (n, K) and returns u (n,),
+        optionally with its partial derivatives (n, K).
     mcar_share : bool, default=False
-        Whether to estimate a share a of labels missing completely at random besides, q = a + (1 - a) g(eta). Off by
-        default: with a free shape it is identified in large samples only.
+        Whether to estimate a share a of labels missing completely at random, ``q = a + (1 - a) g(eta)`` where g is the link.
+        With an estimated shape it is identified in large samples only.
     mechanism_weight : float, default=1.0
-        1 is the full likelihood; 0 leaves the classes to the labels and features alone, the mechanism is then fitted to what
-        they give; numbers in between temper a mechanism that is only roughly right.
+        Weight of the missingness in the likelihood of the classes, from 0 to 1. With 0 the classes are fitted as if the mechanism
+        were ignored, and the mechanism afterwards; values in between suit a mechanism that is only roughly right.
     mechanism_features : list of column names or indices, or None, default=None
-        Features that enter eta beside the uncertainty, each with a slope in `alpha_`: for labels that are also lost for
-        reasons that the features show.
+        Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
-        The classes, in the order wanted in `classes_`. By default those found in y, sorted. Naming them makes a class
-        without labels an error, and lets -1 be a class.
+        The classes, in the order of `classes_`; by default the sorted labels in y. Naming them makes a class without labels an
+        error, and allows -1 as a class.
     solver : {"lbfgs", "ecm"}, default="lbfgs"
-        Both reach the same maximum; "lbfgs" takes far fewer passes over the data. "ecm" is the paper's algorithm, whose
-        every step raises the likelihood.
+        Both reach the same maximum; "lbfgs" needs far fewer passes over the data. "ecm" is the paper's algorithm, which
+        increases the likelihood in every step.
     init : {"labelled", "kmeans"} or dict, default="labelled"
-        Starting values: moments of the labelled rows, covariances shrunk to the pooled one so that a class with few
-        labels starts regular; k-means on all rows, clusters matched to the labels (the paper's); or your own, a dict
-        with any of "weights", "means", "covariances", "alpha", "shape", "share" as in the fitted attributes.
+        Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; k-means on all rows, with
+        clusters matched to the labels (the paper's choice); or a dict with any of "weights", "means", "covariances", "alpha",
+        "shape", "share", in the form of the fitted attributes.
     n_init : int, default=1
-        Number of starts; the best maximum is kept. The first is the plain one, later ones are shaken. The likelihood can
-        have several maxima: raise this when labels are few.
+        Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. Raise it if labels
+        are few, as the likelihood can have several maxima.
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     reg_covar : float, default=1e-6
-        No component may have, in any direction, less than this fraction of the pooled within-class variance (precisely:
-        residual variances of a feature given later ones). Being relative it means the same in all units, and being a
-        limit it changes nothing unless a covariance collapses.
+        Lower limit of the variance of a component in any direction, as a fraction of the pooled within-class variance (more
+        precisely, of the residual variance of a feature given the later ones). It has no effect unless a covariance collapses.
     max_iter : int, default=1000
-        Most iterations of the solver.
+        Maximum number of iterations.
     tol : float, default=1e-8
-        Stop when the rise of the log-likelihood still to come is estimated below this, per row.
+        Stop when the expected further increase of the log-likelihood per row is below this.
     random_state : int, RandomState instance or None, default=None
-        For k-means and restarts. A default fit uses no random numbers.
+        For k-means and restarts; the default start uses no random numbers.
     precision : {"double", "single"}, default="double"
-        Of the arithmetic on a device (torch, CuPy). Single is faster on cards made for it; the link and all sums stay double,
-        and estimates move by a few hundredths of a standard error. Rows on the host are always computed in double.
+        Precision on a device (torch, CuPy); the host always uses double. "single" is faster on most GPUs, computes the link and
+        all sums in double, and moves estimates by a few hundredths of a standard error.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
@@ -100,27 +95,27 @@ class MARGaussianMixture(InferentialClassifier):
     weights_, means_, covariances_ : arrays
         Of the components, in the shapes of :class:`sklearn.mixture.GaussianMixture`.
     component_classes_ : array of shape (C,)
-        The class that each component belongs to.
+        The class of each component.
     class_prior_ : array of shape (K,)
         Class probabilities: sums of `weights_`.
     alpha_ : array of shape (2 + len(mechanism_features),) or None
-        Intercept and slopes of the mechanism; None where link=None.
+        Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
     mechanism_ : Mechanism or None
         The fitted mechanism.
     transduction_ : array of shape (n,)
-        A label for every training row: the given one, or the imputed one.
+        Labels of the training rows, the missing ones imputed.
     loglik_, loglik_ignorable_, loglik_missing_ : float
-        The maximised log-likelihood, and its two parts.
+        The maximised log-likelihood and its two parts: features and labels, and missingness.
     converged_ : bool
     n_iter_ : int
     n_passes_ : int
         Passes over the data.
     trace_ : array
-        The objective after every iteration: the log-likelihood, its missingness part times `mechanism_weight`.
+        The objective after each iteration: the log-likelihood with its missingness part times `mechanism_weight`.
     notes_ : list of str
-        What the fit warned of, in words.
+        Warnings of the fit.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
 
@@ -131,12 +126,12 @@ class MARGaussianMixture(InferentialClassifier):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=400)
     >>> X = rng.normal(size=(400, 2)) + np.where(y == 1, 1.0, -1.0)[:, None]
-    >>> y_partial = np.where(np.abs(X.sum(axis=1)) < 2.5, -1, y)    # hard rows are not labelled
+    >>> y_partial = np.where(np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400), -1, y)    # hard rows lack labels
     >>> clf = MARGaussianMixture().fit(X, y_partial)
-    >>> bool(clf.alpha_[1] > 0)                                      # the less clear, the more often without a label
+    >>> bool(clf.alpha_[1] > 0)    # the more uncertain a row, the more often its label is missing
     True
-    >>> float(np.mean(clf.transduction_ == y) > 0.9)
-    1.0
+    >>> bool(np.mean(clf.transduction_ == y) > 0.9)
+    True
     """
 
     weights_: Any = FromModel(lambda model: model.values["weights"])
@@ -189,15 +184,15 @@ class MARGaussianMixture(InferentialClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARGaussianMixture":
-        """Fit the classes and the mechanism to partly labelled rows.
+        """Fit the classes and the mechanism.
 
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
-            Features: NumPy, pandas or polars; a `numpy.memmap`, which stays in its file if it is large; a torch or CuPy array,
-            fitted on its device; a Dask array or dataframe, fitted where its workers are. No value may be missing.
+            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
+            on its device; a Dask array or dataframe, fitted on its workers.
         y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA where missing. With Dask rows a Dask array or series.
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
 
@@ -237,7 +232,7 @@ class MARGaussianMixture(InferentialClassifier):
         return self
 
     def _previous_fit(self, training: Training, counts: list[int]) -> dict[str, Any]:
-        """Starting values from the previous fit, where there is one."""
+        """Starting values from the previous fit, if there is one."""
         if not hasattr(self, "model_"):
             return {}
         model, scores = self.model_, cast(GaussianScores, self.model_.score_model)

@@ -1,4 +1,4 @@
-"""A fitted classifier at a glance: what it was fitted to, what it found, what to know; as text, and below the HTML diagram."""
+"""Summaries of fitted classifiers: `summary()`, and the table below scikit-learn's HTML diagram."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import LinearScores
 
-_FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # that a table shows, and letters of a name
-_CLEAR = 0.99  # a posterior that is called clear
+_FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # most that a table shows, and characters of a name
+_CLEAR = 0.99  # posterior of an easy row
 
 _STYLE = (
     ".marmix-summary {margin-top: 0.8em; overflow-x: auto} .marmix-summary table {border-collapse: collapse; margin: 0 0 0.8em} "
@@ -24,10 +24,10 @@ _STYLE = (
 
 
 class Described:
-    """An estimator with a summary, which its HTML shows below scikit-learn's diagram. Not for direct use."""
+    """Mixin that adds `summary()`, also shown below scikit-learn's HTML diagram."""
 
     def summary(self) -> Table:
-        """What was fitted and found, as a table: print it, or see it in a notebook.
+        """Table of the data, the model and the estimates; print it, or display it in a notebook.
 
         Returns
         -------
@@ -119,30 +119,28 @@ def _ending(model: FittedModel) -> str:
 
 
 def _in_words(model: FittedModel) -> str:
-    """The mechanism as a sentence: how often a label is missing at a toss-up, and where the class is clear."""
+    """The mechanism as a sentence: how often labels are missing for the hardest rows and for easy ones."""
     mechanism, K = model.mechanism, len(model.classes)
     if mechanism is None:
-        return "Why labels are missing was not modelled (link=None)."
+        return "The missingness was not modelled (link=None)."
     if not model.has_mechanism:
-        return "No label was missing, so there is no mechanism."
+        return "No label is missing, so no mechanism was fitted."
     clear = np.full((K, K), np.log((1.0 - _CLEAR) / (K - 1)))
     np.fill_diagonal(clear, np.log(_CLEAR))
     covariates = np.tile(model.moments.overall()[0][model.columns], (K + 1, 1))
     q = mechanism.missing_proba(np.vstack([np.zeros(K), clear]), covariates if model.columns else None)
-    sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
+    sure = f"{q[1]:.2f} if one class has probability {_CLEAR:g}"
     if mechanism.measured.grows == "second class":
-        sure = " and ".join(
-            f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1)
-        )
+        sure = " and ".join(f"{q[1 + k]:.2f} if {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1))
     at = " (other features of the mechanism at their means)" if model.columns else ""
     return f"A label is missing with probability {q[0]:.2f} at a toss-up between the classes, {sure}{at}."
 
 
-Columns = tuple[list[str], list[tuple[str, list[Any]]], list[str]]  # their names, rows with their names, and notes
+Columns = tuple[list[str], list[tuple[str, list[Any]]], list[str]]  # column names, named rows, notes
 
 
 def _parameters_of(model: FittedModel) -> Columns:
-    """The labels of each class, and the parameters of a score model that has some to show."""
+    """Labels of each class, and the parameters of the score model."""
     if isinstance(model.score_model, GaussianScores):
         return _means_of(model, model.score_model)
     if isinstance(model.score_model, LinearScores):
@@ -159,7 +157,7 @@ def _means_of(model: FittedModel, scores: GaussianScores) -> Columns:
     notes = []
     if len(shown) < len(features):
         notes.append(
-            f"Means of {len(shown)} of {len(features)} features are shown, where the classes differ most; means_ has all."
+            f"Means of the {len(shown)} of {len(features)} features that differ most are shown; means_ has all."
         )
     owners, labels = scores.owner, model.moments.weight[:-1]
     first = np.concatenate([[0], np.cumsum(scores.counts)])[owners]
@@ -174,15 +172,13 @@ def _means_of(model: FittedModel, scores: GaussianScores) -> Columns:
 
 
 def _coefficients_of(model: FittedModel, scores: LinearScores) -> Columns:
-    """Labels of the classes, and the coefficients of their log-odds."""
+    """Labels of each class, and coefficients of the log-odds."""
     terms = scores.terms([_short(name) for name in model.column_names])
     intercept, coef = model.values["intercept"], model.values["coef"]
     shown = _largest(np.abs(model.theta[:, 1:]).max(axis=0))
     names, notes = [_short(name) for name in model.classes], []
     if len(shown) < len(terms):
-        notes.append(
-            f"{len(shown)} of {len(terms)} coefficients are shown, the largest for standardised features; coef_ has all."
-        )
+        notes.append(f"The {len(shown)} of {len(terms)} largest standardised coefficients are shown; coef_ has all.")
     blank = [None] * (len(names) - len(coef))
     if blank:
         notes.append(f"Coefficients are log-odds of {names[1]} against {names[0]}.")
@@ -194,7 +190,7 @@ def _coefficients_of(model: FittedModel, scores: LinearScores) -> Columns:
 
 
 def _largest(sizes: Array) -> NDArray[np.intp]:
-    """Places of the few largest, in their order; all if they are few."""
+    """Indices of the largest few, in increasing order."""
     return np.sort(np.argsort(-sizes, kind="stable")[:_FEATURES])
 
 
@@ -204,15 +200,7 @@ def _largest(sizes: Array) -> NDArray[np.intp]:
 def _of_choice(choice: Any) -> Table:
     results, score = choice.results_, choice.score_
     order = np.argsort(-results["weight"], kind="stable")
-    columns = {
-        "weight": 3,
-        "mechanism": 0,
-        "log_loss": 3,
-        "log_loss_stderr": 3,
-        "brier": 3,
-        "accuracy": 3,
-        "roc_auc": 3,
-    }
+    columns = ["weight", "mechanism", "log_loss", "log_loss_stderr", "brier", "accuracy", "roc_auc"]
     kept = [name for name in columns if name in results]
     words = {"log_loss": "log-loss", "log_loss_stderr": "std. error", "brier": "Brier", "roc_auc": "AUC"}
     table = [[results[name][i].item() for name in kept] for i in order]
@@ -223,13 +211,13 @@ def _of_choice(choice: Any) -> Table:
         ("candidates", f"{what} {len(order)}"),
     ]
     if score is not None:
-        plain = f"{score.plain:.3f} over the {score.n_labelled:,} labelled rows as they are"
+        plain = f"{score.plain:.3f} over the {score.n_labelled:,} labelled rows alone"
         facts.append(("log-loss", f"{score.value:.3f}, standard error {score.stderr:.3f} ({plain})"))
     notes = [choice.verdict_, *(note for note in choice.notes_ if note != choice.verdict_)]
     if score is not None:
-        notes.append("Scores are cross-validated, and estimates for all rows, those without a label too.")
+        notes.append("Scores are cross-validated estimates for all rows, labelled or not.")
     if len(order) > _CANDIDATES:
-        notes.append(f"The {_CANDIDATES} candidates of largest weight are shown, of {len(order)}.")
+        notes.append(f"The {_CANDIDATES} of {len(order)} candidates with the largest weights are shown.")
     return Table(
         f"MARClassifierCV, {len(choice.classes_)} classes",
         [words.get(name, name) for name in kept],
@@ -237,7 +225,7 @@ def _of_choice(choice: Any) -> Table:
         table[:_CANDIDATES],
         facts,
         notes,
-        {words.get(name, name): columns[name] for name in kept},
+        {words.get(name, name): 0 if name == "mechanism" else 3 for name in kept},
     )
 
 

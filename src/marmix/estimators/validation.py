@@ -1,4 +1,4 @@
-"""Checks of what users pass in. Every refusal names the column, class or option, and what to do."""
+"""Checks of the estimators' parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
@@ -16,18 +16,16 @@ START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
 
 
 def check_parameters(params: Mapping[str, Any]) -> None:
-    """Refuse options that no fit could use."""
+    """Raise ValueError for parameters that cannot be used."""
     if "covariance_type" in params:
         _one_of(params, "covariance_type", STRUCTURES)
         _one_of(params, "solver", SOLVERS)
-        _number(
-            params,
-            "reg_covar",
-            Real,
-            lambda v: 0 < v < 1,
-            "a number between 0 and 1, a fraction of the pooled variance",
-        )
-        _check_init(params)
+        _number(params, "reg_covar", Real, lambda v: 0 < v < 1, "a fraction of the pooled variance, between 0 and 1")
+        init = params["init"]
+        if not isinstance(init, Mapping):
+            _one_of(params, "init", STARTS, " or a dict of starting values")
+        elif unknown := [key for key in init if key not in START_VALUES]:
+            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
     else:
         _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
         if params["degree"] not in (1, 2):
@@ -37,9 +35,9 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if params["link"] is None:
         if params["shape"] is not None or params["mcar_share"] or params["mechanism_features"]:
             raise ValueError(
-                "link=None ignores the mechanism: leave shape=None, mcar_share=False and mechanism_features=None with it."
+                "link=None ignores the mechanism: set shape=None, mcar_share=False and mechanism_features=None with it."
             )
-        Mechanism.from_link(uncertainty=params["uncertainty"])  # the method of that name works without a mechanism
+        Mechanism.from_link(uncertainty=params["uncertainty"])  # estimator.uncertainty(X) works without a mechanism
     else:
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
@@ -48,16 +46,6 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if params["precision"] not in ("double", "single"):
         raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
     _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
-
-
-def _check_init(params: Mapping[str, Any]) -> None:
-    init = params["init"]
-    if isinstance(init, Mapping):
-        unknown = [key for key in init if key not in START_VALUES]
-        if unknown:
-            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
-    else:
-        _one_of(params, "init", STARTS, " or a dict of starting values")
 
 
 def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
@@ -73,7 +61,7 @@ def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[A
 
 
 def check_width(d: int, covariance_type: str = "diag") -> None:
-    """Refuse more features than covariance matrices, or moments, can be afforded for, with what to do instead."""
+    """Raise ValueError if there are too many features for the moments or the covariance matrices."""
     if d > MOST_FEATURES:
         raise ValueError(
             f"{d} features: no more than {MOST_FEATURES} are supported. Reduce them first, e.g. make_pipeline(PCA(50), ...)."
@@ -104,13 +92,13 @@ def feature_columns(features: Sequence[Any] | None, names: Sequence[str]) -> lis
 
 
 def component_counts(n_components: Any, classes: NDArray[Any]) -> list[int]:
-    """Components of each class, from a number or a dict by class."""
+    """Number of components of each class, from a number or a dict by class."""
     if isinstance(n_components, Mapping):
-        known = classes.tolist()
-        unknown = [key for key in n_components if key not in known]
+        names = classes.tolist()
+        unknown = [key for key in n_components if key not in names]
         if unknown:
-            raise ValueError(f"n_components names the class {unknown[0]!r}, but the classes are {known}.")
-        counts = [n_components.get(name, 1) for name in known]
+            raise ValueError(f"n_components names the class {unknown[0]!r}, but the classes are {names}.")
+        counts = [n_components.get(name, 1) for name in names]
     else:
         counts = [n_components] * len(classes)
     for count in counts:

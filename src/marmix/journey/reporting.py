@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from marmix.estimators import MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.base import numbered
 from marmix.estimators.choice import Q_MAX
-from marmix.estimators.inferential import numbered
 from marmix.journey.choosing import Model, choose, scale_rows
 from marmix.journey.findings import Story, Tested, held_out, inference_of, sampled
 from marmix.journey.fit import candidates_of
