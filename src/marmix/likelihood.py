@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, namespace, ones_beside, total
+from marmix.arrays import Array, namespace, ones_like_columns, total
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
@@ -136,7 +136,7 @@ class Block(NamedTuple):
         """The features phi (p, n), which the worker's next block may overwrite."""
         p, (d, n) = model.n_features(), self.x.shape
         if self.space is None:
-            phi = ones_beside(self.x, p)
+            phi = ones_like_columns(self.x, p)
         else:
             if self.only and self.space[1:] == [model]:
                 return self.space[0]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
+from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_like_columns
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
 
@@ -86,7 +86,7 @@ class LinearScores:
 
     def features(self, x: Array) -> Array:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
-        phi = ones_beside(x, self.n_features())
+        phi = ones_like_columns(x, self.n_features())
         phi[1 : 1 + self.d, :] = x
         self.fill(phi)
         return phi

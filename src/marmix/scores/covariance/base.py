@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, along_rows, ones_beside
+from marmix.arrays import Array, along_rows, ones_like_columns
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -54,7 +54,7 @@ class Structure(ABC):
 
     def features(self, x: Array) -> Array:
         """The features phi (p, n) of columns x (d, n)."""
-        phi = ones_beside(x, self.n_features())
+        phi = ones_like_columns(x, self.n_features())
         phi[1 : 1 + self.d, :] = x
         self.fill_quadratic(phi)
         return phi
