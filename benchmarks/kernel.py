@@ -23,8 +23,11 @@ from marmix.fitting import Objective  # noqa: E402
 from marmix.fitting.starts import frame_of, labelled_start  # noqa: E402
 from marmix.moments import group_moments  # noqa: E402
 from marmix.rows import NumpyEngine, block_rows  # noqa: E402
-from marmix.scores.covariance import structure  # noqa: E402
-from marmix.scores.covariance.dense import Full, WideFull  # noqa: E402
+from marmix.scores.covariance import (  # noqa: E402
+    Full,
+    WideFull,
+    structure,
+)
 from marmix.scores.gaussian import GaussianScores  # noqa: E402
 
 BARS = {(4, 2): 0.25, (4, 5): 0.25, (20, 2): 0.5, (20, 5): 0.5}

@@ -20,7 +20,6 @@ dask = pytest.importorskip("dask")
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 cluster = pytest.importorskip("marmix.rows.cluster")
-holders = pytest.importorskip("marmix.rows.holders")
 
 SIZES = (1500, 0, 1, 999, 2500)
 
@@ -150,7 +149,7 @@ def test_the_result_does_not_depend_on_where_the_rows_are(client, rows):
 def test_an_answer_may_take_longer_than_it_is_waited_for_at_once(client, monkeypatch, rows):
     X, y = lazy(rows[0]), lazy(rows[1])
     reference = MARGaussianMixture(link="logit").fit(X, y)
-    monkeypatch.setattr(holders, "_LOOK", 1e-4)
+    monkeypatch.setattr(cluster, "_POLL", 1e-4)
     assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
 
 
@@ -158,24 +157,24 @@ def test_rows_that_one_worker_has_are_shared_with_the_others(client, rows):
     X, y = lazy(rows[0], (500,) * 10), lazy(rows[1], (500,) * 10)
     first = next(iter(client.nthreads()))
     held = client.persist([X, y], workers=[first], allow_other_workers=False)
-    taken = cluster.ClusterRows(held[0]).with_labels(held[1])
-    assert sorted(len(holder.runs) for holder in taken._crew._holders) == [5, 5]
+    on_workers = cluster.ClusterRows(held[0]).with_labels(held[1])
+    assert sorted(len(handle.shards) for handle in on_workers._holders._handles) == [5, 5]
 
 
 def test_small_partitions_are_joined_and_large_ones_are_not():
-    assert holders.joined([0, 0, 7], 5) == [[0, 1], [2]]
-    assert holders.joined([7, 0, 2, 3, 1, 9, 0, 1], 5) == [[0, 1], [2, 3], [4], [5, 6], [7]]
+    assert cluster.joined([0, 0, 7], 5) == [[0, 1], [2]]
+    assert cluster.joined([7, 0, 2, 3, 1, 9, 0, 1], 5) == [[0, 1], [2, 3], [4], [5, 6], [7]]
 
 
 def test_threads_change_no_bit(rows):
     X, y = rows
     fit = MARGaussianMixture(link="logit").fit(X, y)
     scores, frame = fit.model_.score_model, fit.model_.frame
-    args = holders.Shared(7), scores.prepare(fit.model_.theta), fit.mechanism_
+    args = cluster.Shared(7), scores.prepare(fit.model_.theta), fit.mechanism_
     found = []
     for threads in (1, 2, 5):
         cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
-        holder = holders.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
+        holder = cluster.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
         steps = [("number", (False, fit.classes_)), ("enter", (frame, NO_COVARIATES)), ("share", (7, scores))]
         holder.perform(steps, {})
         sums = holder.perform([("total", (block_sums, scores.values_per_row(), *args))], {})
@@ -312,7 +311,7 @@ def test_rows_that_cannot_be_computed_again_are_missed_in_words(mortal, monkeypa
     scattered = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
     with on_call(3, lambda: kill_one(client)), pytest.raises(RuntimeError, match="cannot compute them again"):
         MARGaussianMixture(link="logit").fit(scattered, y)
-    monkeypatch.setattr(holders, "_PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
     with on_call(3, lambda: local.scale(0)), pytest.raises(RuntimeError, match="no worker for"):
         MARGaussianMixture(link="logit").fit(lazy(X), lazy(y))
 

@@ -13,7 +13,7 @@ import marmix.streams
 from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.fitting import Objective
 from marmix.rows import Covariates, FileEngine, Frame, NumpyEngine
-from marmix.streams import in_file, opened, output, release, result
+from marmix.streams import in_file, opened, release, write_array
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
@@ -264,17 +264,15 @@ def test_what_needs_rows_in_memory_says_so(tmp_path):
 
 
 def test_an_unfinished_file_is_not_left_behind(tmp_path):
-    def interrupted():
-        with output(tmp_path / "out.npy", (10,), float) as out:
-            out[:5] = 1.0
-            raise KeyboardInterrupt
+    def interrupted(out):
+        out[:5] = 1.0
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        interrupted()
+        write_array(interrupted, tmp_path / "out.npy", (10,), float)
     assert not list(tmp_path.iterdir())
-    with output(tmp_path / "out.npy", (3,), float) as out:
-        out[:] = 2.0
-    np.testing.assert_array_equal(result(tmp_path / "out.npy", out), [2.0, 2.0, 2.0])
+    written = write_array(lambda out: out.fill(2.0), tmp_path / "out.npy", (3,), float)
+    np.testing.assert_array_equal(written, [2.0, 2.0, 2.0])
 
 
 def test_a_path_that_is_no_array_says_what_to_do(tmp_path):

@@ -1,8 +1,7 @@
-"""Arrays on the host and on devices: where the two want other words for the same thing.
+"""Operations that are spelled differently for NumPy, torch and CuPy arrays.
 
-The mathematics is written once, in the Python array API standard, and runs on whatever holds the rows: NumPy, torch, CuPy. A
-NumPy array is asked first and answered at once. On a device nothing may depend on a value there, for the host would have to
-wait for it.
+The mathematics is written once, in the Python array API standard. NumPy is checked first, as the most common case. No branch
+depends on a value on a device, because the host would have to wait for it.
 """
 
 from collections.abc import Callable
@@ -13,21 +12,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Rows whose products a device sums together.
+# Rows in one batched matrix product on a device.
 _RUN = 4096
 
 
 def namespace(array: Any) -> Any:
-    """The functions for this kind of array."""
+    """The array API namespace of an array."""
     if isinstance(array, np.ndarray | np.generic):
         return np
-    own = getattr(array, "__array_namespace__", None)
-    if own is not None and not type(array).__module__.startswith("cupy"):
-        return own()
-    return _compatible(array)
-
-
-def _compatible(array: Any) -> Any:
+    if hasattr(array, "__array_namespace__") and not type(array).__module__.startswith("cupy"):
+        return array.__array_namespace__()
     try:
         from array_api_compat import array_namespace
     except ImportError:
@@ -39,19 +33,17 @@ def _compatible(array: Any) -> Any:
 
 
 def on_host(array: Any) -> bool:
-    """Whether this is a NumPy array, whose values may be looked at."""
+    """Whether this is a NumPy array, so that code may branch on its values."""
     return isinstance(array, np.ndarray | np.generic)
 
 
 def detached(array: Any) -> Any:
-    """The array without a record of what was done to it, where torch keeps one."""
+    """The array, detached from torch's autograd graph if it is part of one."""
     return array.detach() if getattr(array, "requires_grad", False) else array
 
 
 def to_host(array: Any) -> NDArray[Any]:
     """The values as a NumPy array."""
-    if on_host(array):
-        return np.asarray(array)
     if hasattr(array, "get"):  # CuPy
         return np.asarray(array.get())
     if hasattr(array, "detach"):  # torch
@@ -60,7 +52,7 @@ def to_host(array: Any) -> NDArray[Any]:
 
 
 def like(values: Any, array: Any) -> Any:
-    """Values as an array of the same kind, precision and place as `array`."""
+    """Values as an array of the same type, dtype and device as `array`."""
     if on_host(array):
         return np.asarray(values, dtype=array.dtype)
     if not on_host(values):
@@ -83,15 +75,15 @@ def in_precision_of(array: Any, values: Any) -> Any:
     return namespace(array).astype(values, array.dtype)
 
 
-def ones_beside(x: Any, rows: int) -> Any:
-    """Ones (rows, n) of the same kind, precision and place as columns x (d, n)."""
+def ones_like_columns(x: Any, rows: int) -> Any:
+    """Ones (rows, n) of the same type, dtype and device as columns x (d, n)."""
     if on_host(x):
         return np.ones((rows, x.shape[1]))
     return namespace(x).ones((rows, x.shape[1]), dtype=x.dtype, device=x.device)
 
 
 def total(values: Any) -> Any:
-    """The sum of all entries, in double precision."""
+    """Sum of all entries, in double precision."""
     if on_host(values):
         return values.sum()
     xp = namespace(values)
@@ -99,7 +91,7 @@ def total(values: Any) -> Any:
 
 
 def total_by_row(values: Any) -> Any:
-    """The sums of the rows of a matrix, in double precision."""
+    """Sum of each row of a matrix, in double precision."""
     if on_host(values):
         return values.sum(axis=1)
     xp = namespace(values)
@@ -107,10 +99,10 @@ def total_by_row(values: Any) -> Any:
 
 
 def along_rows(a: Any, b: Any) -> Any:
-    """``a b'``, a sum over the rows of the data, which are the columns of a and b.
+    """``a b'``: the sum over data rows, which are the columns of a and b.
 
-    On a device in runs of rows whose sums add in double precision: long thin products are slow there as one, and would lose
-    digits where the rows are in single precision.
+    On a device it is split into batches that are added in double precision: one long thin product is slow there, and loses
+    digits if the rows are in single precision.
     """
     if on_host(a):
         return a @ b.T
@@ -127,14 +119,14 @@ def along_rows(a: Any, b: Any) -> Any:
 
 
 def replaced(usual: Any, where: Any, instead: Callable[[], Any]) -> Any:
-    """`usual`, but `instead` where asked for; the host computes that only if some entry asks."""
+    """`usual` with `instead()` at the entries `where`; on the host computed only if there are any."""
     if on_host(usual):
         return np.where(where, instead(), usual) if where.any() else usual
     return namespace(usual).where(where, instead(), usual)
 
 
 def multiply_into(out: Any, a: Any, b: Any) -> None:
-    """``out = a b``, without a copy on the host."""
+    """``out = a b``, in place on the host."""
     if on_host(out):
         np.multiply(a, b, out=out)
     else:
@@ -142,7 +134,7 @@ def multiply_into(out: Any, a: Any, b: Any) -> None:
 
 
 def on_device(array: Any) -> bool:
-    """Whether this is an array of torch or CuPy (or array-api-strict, which tries what they may do)."""
+    """Whether this is a torch or CuPy array (or array-api-strict, which stands in for them in tests)."""
     return type(array).__module__.split(".")[0] in ("torch", "cupy", "array_api_strict") and hasattr(array, "shape")
 
 
@@ -152,7 +144,7 @@ def on_cluster(array: Any) -> bool:
 
 
 def brought_here(what: str, *arrays: Any) -> list[Any]:
-    """Arrays with those of a device brought to the host; those of a cluster are refused, for `what` needs them all."""
+    """Copy device arrays to the host for `what`; refuse Dask collections, which may not fit there."""
     if any(on_cluster(array) for array in arrays):
         raise TypeError(
             f"{what} needs the rows on one machine: compute() them if they fit in memory, or write them to a .npy file and pass "

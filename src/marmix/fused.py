@@ -26,7 +26,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from marmix.arrays import ones_beside
+from marmix.arrays import ones_like_columns
 from marmix.likelihood import Block, Sums
 from marmix.mechanism import Mechanism
 from marmix.scores.covariance import Moments
@@ -383,7 +383,7 @@ def fused_sums(
             rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
             own = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in block.cuts]
             if wide:
-                phi = ones_beside(rows, model.n_features())
+                phi = ones_like_columns(rows, model.n_features())
                 phi[1 : 1 + d] = rows
                 model.fill(phi)
                 g = model.block_scores(prepared, phi)[0].contiguous()

@@ -6,13 +6,13 @@ With scores ``s_jk`` and ``m_j = 1`` where the label is missing, the log-likelih
     conditional  L_ig = sum_j (1 - m_j) (s_{j z_j} - log sum_k exp(s_jk))       given the features
     both         L_miss = sum_j m_j log q_j + (1 - m_j) log(1 - q_j)
 
-and all that the parameters need of the rows is ``G_jk = d L / d s_jk``:
+and its gradient in the parameters of the scores follows from ``G_jk = d L / d s_jk``:
 
-    from L_ig    labelled rows 1{k = z_j}, the others tau_jk: the responsibilities; less tau_jk everywhere if conditional
+    from L_ig    the responsibilities: 1{k = z_j} in labelled rows, tau_jk in others; less tau_jk everywhere if conditional
     from L_miss  (d L_miss / d eta_j) alpha_1 (d u_j / d s_jk)
 
-summed up as moments ``sum_j G_jk phi(x_j)``. A *tempered* mechanism enters with a weight below one, ``L_ig + t L_miss``. Rows
-come sorted, the labelled ones first and by class, so that every case above is a slice.
+summed to moments ``sum_j G_jk phi(x_j)``. A *tempered* mechanism has a weight below one, ``L_ig + t L_miss``. Rows are sorted,
+labelled rows first and by class, so that each of these cases is a slice.
 """
 
 from itertools import pairwise
@@ -21,14 +21,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, namespace, ones_beside, total
+from marmix.arrays import Array, namespace, ones_like_columns, total
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
 
 
 class ScoreModel(Protocol):
-    """What the rows ask of a score model; `GaussianScores` and `LinearScores` are two."""
+    """Interface of the score models, `GaussianScores` and `LinearScores`."""
 
     joint: bool
     n_classes: int
@@ -36,59 +36,56 @@ class ScoreModel(Protocol):
 
     @property
     def words(self) -> str:
-        """The model in words."""
+        """Description of the model for reports."""
 
     def user_values(self, theta: Any, frame: Any) -> dict[str, Any]:
         """The parameters in the user's axes, by name."""
 
     def n_features(self) -> int:
-        """Rows of phi."""
+        """Number of features in phi."""
 
     def values_per_row(self) -> int:
-        """Values of the largest array that a row needs in a pass."""
+        """Number of values per row in the largest array of a pass."""
 
     def fill(self, phi: Array) -> None:
-        """Complete phi, whose first rows are [1, x]."""
+        """Compute the other rows of phi from the first 1 + d, which are [1, x]."""
 
     def prepare(self, theta: Any) -> Array:
-        """What `block_scores` wants of the parameters."""
+        """The parameters in the form that `block_scores` takes, computed once per pass."""
 
     def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Any]:
-        """Class scores, and what `block_moments` wants to know of them."""
+        """Class scores (K, n) of a block, and each component's share of its class if there are several (for `block_moments`)."""
 
     def block_moments(self, g: Array, share: Any, phi: Array) -> Array:
-        """Moments of G, as `gathered` takes them."""
+        """Moments of G over a block, in the form that `gathered` takes."""
 
     def gathered(self, moments: Array) -> Array:
-        """Moments (C, p) from the sum over blocks of what `block_moments` gave."""
+        """Moments (C, p) from the sum of `block_moments` over blocks."""
 
     def scores(self, theta: Any, x: Array) -> Array:
-        """Class scores of columns x."""
+        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
 
     def detailed_features(self, x: Array) -> Array:
-        """Features (p, n) of columns x in which the score of each component is linear; they begin with those of phi."""
+        """Features (p, n) of columns x in which each component's score is linear; the first ones are phi."""
 
     def pooled(self, by_component: Array) -> Moments:
-        """Moments (C, p) of these features, as a chart's gradient takes them."""
+        """Moments (C, p) of `detailed_features`, in the form that a chart's gradient takes."""
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
-        """Moments of a term that is common to the classes."""
+        """Moments of the quadratic term that all classes share; None if there is none."""
 
     def shared_term(self, theta: Any, second: Array) -> float:
-        """The sum of that term."""
+        """Sum of that term over all rows."""
 
     def penalty(self, theta: Any) -> float:
-        """What is subtracted from the log-likelihood."""
+        """Penalty subtracted from the log-likelihood."""
 
     def chart(self, theta: Any) -> Any:
         """Free coordinates around these parameters."""
 
 
 class Sums(NamedTuple):
-    """What the rows say of the parameters; sums over blocks add.
-
-    The two log-likelihoods are plain; moments and scores are those of ``L_ig + t L_miss``.
-    """
+    """Log-likelihoods L_ig and L_miss, and moments of G and score of the mechanism for ``L_ig + t L_miss``, summed over rows."""
 
     ignorable: float
     missing: float
@@ -98,31 +95,24 @@ class Sums(NamedTuple):
     share: float
 
     def __add__(self, other: "Sums") -> "Sums":  # type: ignore[override]
-        return Sums(
-            self.ignorable + other.ignorable,
-            self.missing + other.missing,
-            self.moments + other.moments,
-            self.alpha + other.alpha,
-            self.shape + other.shape,
-            self.share + other.share,
-        )
+        return Sums(*(a + b for a, b in zip(self, other, strict=True)))  # type: ignore[operator]
 
 
 class Block(NamedTuple):
-    """A run of sorted rows in the axes of the fit.
+    """Sorted rows in the axes of the fit.
 
     Parameters
     ----------
     x : array of shape (d, n)
         The rows as columns.
     cuts : list of K + 1 int
-        Class k holds the columns ``cuts[k]:cuts[k + 1]``; the unlabelled rows follow.
+        Columns ``cuts[k]:cuts[k + 1]`` are class k; unlabelled rows follow.
     weight : array of shape (n,) or None
     covariates : array of shape (L, n) or None
     space : list or None
-        Memory that the blocks of one worker share, for `features`.
+        Memory for `features`, shared by the blocks of a worker.
     only : bool
-        Whether no other block uses that memory, so that the features may stay there from pass to pass.
+        Whether no other block uses that memory, so that the features are kept for the next pass.
     """
 
     x: Array
@@ -133,10 +123,10 @@ class Block(NamedTuple):
     only: bool = False
 
     def features(self, model: ScoreModel) -> Array:
-        """The features phi (p, n), which the worker's next block may overwrite."""
+        """The features phi (p, n), valid until the worker's next block."""
         p, (d, n) = model.n_features(), self.x.shape
         if self.space is None:
-            phi = ones_beside(self.x, p)
+            phi = ones_like_columns(self.x, p)
         else:
             if self.only and self.space[1:] == [model]:
                 return self.space[0]
@@ -163,11 +153,11 @@ def block_sums(
     Parameters
     ----------
     prepared : array
-        The score model's parameters, from its `prepare`.
+        Parameters from the score model's `prepare`.
     mechanism : Mechanism or None
-        None leaves L_miss out.
+        None to omit L_miss.
     ignorable : bool
-        False leaves L_ig out.
+        False to omit L_ig.
     tempering : float
         The weight t of L_miss.
     """
@@ -176,37 +166,33 @@ def block_sums(
     scores, share = model.block_scores(prepared, phi)
     p = posterior(scores)
     xp = namespace(scores)
-    value, about_alpha, about_shape, about_share = 0.0, scores[0, :0], 0.0, 0.0
+    missing, alpha, shape_slope, share_slope = 0.0, scores[0, :0], 0.0, 0.0
     if mechanism is None:
         g = xp.zeros_like(scores)
     else:
-        value, g, about_alpha, about_shape, about_share = mechanism.block(p, block.covariates, labelled, weight)
+        missing, g, alpha, shape_slope, share_slope = mechanism.block(p, block.covariates, labelled, weight)
         if tempering != 1.0:
             g *= tempering
-            about_alpha, about_shape, about_share = (
-                tempering * about_alpha,
-                tempering * about_shape,
-                tempering * about_share,
-            )
+            alpha, shape_slope, share_slope = tempering * alpha, tempering * shape_slope, tempering * share_slope
     loglik = 0.0
     if ignorable:
-        # the normaliser counts for the unlabelled rows, or against the labelled ones
-        sign, these = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
-        own = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
+        # the normaliser is added for unlabelled rows, or subtracted for labelled ones
+        sign, columns = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
+        by_class = [(k, slice(a, b)) for k, (a, b) in enumerate(pairwise(cuts)) if b > a]
         if weight is None:
             if model.joint:
-                g[:, these] += p.tau[:, these]
+                g[:, columns] += p.tau[:, columns]
             else:
-                g[:, these] -= p.tau[:, these]
-            loglik += sign * total(p.log_norm[these])
-            for k, rows in own:
+                g[:, columns] -= p.tau[:, columns]
+            loglik += sign * total(p.log_norm[columns])
+            for k, rows in by_class:
                 g[k, rows] += 1.0
                 loglik += total(scores[k, rows])
         else:
-            g[:, these] += sign * p.tau[:, these] * weight[these]
-            loglik += sign * total(p.log_norm[these] * weight[these])
-            for k, rows in own:
+            g[:, columns] += sign * p.tau[:, columns] * weight[columns]
+            loglik += sign * total(p.log_norm[columns] * weight[columns])
+            for k, rows in by_class:
                 g[k, rows] += weight[rows]
                 loglik += total(scores[k, rows] * weight[rows])
     moments = model.block_moments(g, share, phi)
-    return Sums(loglik, value, Moments(moments), about_alpha, about_shape, about_share)
+    return Sums(loglik, missing, Moments(moments), alpha, shape_slope, share_slope)

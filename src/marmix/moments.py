@@ -1,4 +1,4 @@
-"""Weights, means and scatter of the rows of each class, in one pass; parts of the rows add up."""
+"""Weights, means and scatter matrices of the rows of each class."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -10,35 +10,32 @@ from marmix.arrays import Array
 
 
 class GroupMoments(NamedTuple):
-    """Moments of groups of rows: one for every class, the last for the rows without label."""
+    """Moments of each class, and last of the unlabelled rows; those of disjoint sets of rows can be added."""
 
     weight: Array  # (G,)
-    mean: Array  # (G, d), zero for a group without rows
+    mean: Array  # (G, d), zero for an empty group
     scatter: Array  # (G, d, d): sums of squares and products about the mean
 
     def __add__(self, other: "GroupMoments") -> "GroupMoments":  # type: ignore[override]
-        """The moments of both sets of rows, by the formula of Chan, Golub and LeVeque."""
+        """Moments of both sets of rows, by the formula of Chan, Golub and LeVeque."""
         weight = self.weight + other.weight
         with np.errstate(all="ignore"):
-            return self._merged(other, weight)
-
-    def _merged(self, other: "GroupMoments", weight: Array) -> "GroupMoments":
-        share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0.0)
-        gap = other.mean - self.mean
-        mean = self.mean + share[:, None] * gap
-        between = (share * self.weight)[:, None, None] * gap[:, :, None] * gap[:, None, :]
-        return GroupMoments(weight, mean, self.scatter + other.scatter + between)
+            share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0.0)
+            gap = other.mean - self.mean
+            mean = self.mean + share[:, None] * gap
+            between = (share * self.weight)[:, None, None] * gap[:, :, None] * gap[:, None, :]
+            return GroupMoments(weight, mean, self.scatter + other.scatter + between)
 
     @property
     def labelled(self) -> "GroupMoments":
-        """Those of the classes alone."""
+        """Moments of the classes, without the unlabelled rows."""
         return GroupMoments(*(part[:-1] for part in self))
 
     def same(self, other: "GroupMoments") -> bool:
-        """Whether both are of the same rows, up to rounding; the order of the rows does not matter."""
+        """Whether both are equal up to rounding, as for the same rows in any order."""
         if self.mean.shape != other.mean.shape:
             return False
-        size = np.sqrt(np.einsum("gii->gi", self.scatter))  # of a column, about its mean
+        size = np.sqrt(np.einsum("gii->gi", self.scatter))  # root sum of squares of each column
         weight = np.abs(self.weight - other.weight) <= 1e-9 * self.weight
         largest = np.sqrt(self.weight)[:, None] * np.abs(self.mean) + size
         mean = np.sqrt(self.weight)[:, None] * np.abs(self.mean - other.mean) <= 1e-9 * largest
@@ -47,24 +44,22 @@ class GroupMoments(NamedTuple):
 
     def overall(self) -> tuple[Array, Array]:
         """Mean and covariance of all rows."""
-        one = reduce(
-            GroupMoments.__add__, (GroupMoments(*(part[k : k + 1] for part in self)) for k in range(len(self.weight)))
-        )
-        return one.mean[0], one.scatter[0] / one.weight[0]
+        pooled = merged(GroupMoments(*(part[k : k + 1] for part in self)) for k in range(len(self.weight)))
+        return pooled.mean[0], pooled.scatter[0] / pooled.weight[0]
 
 
 def group_moments(X: Any, z: Any, weight: Any, classes: int) -> GroupMoments:
-    """Moments of a run of rows (n, d) in memory; `z` is -1 where the label is missing."""
+    """Moments of rows (n, d) in memory; `z` is -1 where the label is missing."""
     X = np.asarray(X, dtype=float)
     d = X.shape[1]
     out = GroupMoments(np.zeros(classes + 1), np.zeros((classes + 1, d)), np.zeros((classes + 1, d, d)))
     for k in range(classes + 1):
-        own = np.flatnonzero(z == (k if k < classes else -1))
-        if not len(own):
+        rows = np.flatnonzero(z == (k if k < classes else -1))
+        if not len(rows):
             continue
-        x = X[own]
-        w = None if weight is None else np.asarray(weight[own], dtype=float)
-        out.weight[k] = len(own) if w is None else w.sum()
+        x = X[rows]
+        w = None if weight is None else np.asarray(weight[rows], dtype=float)
+        out.weight[k] = len(rows) if w is None else w.sum()
         if out.weight[k] <= 0.0:
             continue
         out.mean[k] = x.mean(axis=0) if w is None else w @ x / out.weight[k]
@@ -74,5 +69,5 @@ def group_moments(X: Any, z: Any, weight: Any, classes: int) -> GroupMoments:
 
 
 def merged(parts: Iterable[GroupMoments]) -> GroupMoments:
-    """The moments of all parts, added in their order."""
+    """Sum of moments, added in order."""
     return reduce(GroupMoments.__add__, parts)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: the one way in which this package writes to disk."""
+"""Files that appear complete or not at all; the package writes to disk only through this module."""
 
 import os
 import shutil
@@ -17,22 +17,22 @@ _ADVICE = "give another --out, or --force to replace {}"
 class Output:
     """A folder of files that appear together when all are written.
 
-    They are written in a hidden folder, beside the target or in it, that only this user may enter, and moved when the `with`
-    block ends. If it ends by an exception, of any kind, nothing is left behind and what was there is as it was.
+    They are written to a private hidden folder, next to the target or in it, and moved when the `with` block ends. If it ends
+    with an exception, nothing is left behind and existing files are unchanged.
 
     Parameters
     ----------
     folder : path
-        Made if it does not exist; its parent must exist.
+        Created if it does not exist; its parent must exist.
     files : sequence of str
-        Names of the files, every one of which has to be written. They are moved in this order: a program that is killed
-        meanwhile leaves the first of them, and none of the files that they replace.
+        Names of the files, all of which must be written. They are moved in this order: if the program is killed meanwhile, the
+        first of them are in place, and none of the files that they replace.
     force : bool, default=False
-        Whether to replace such files that exist already. Other files in the folder are left alone.
+        Whether to replace existing files of these names. Other files in the folder are not touched.
     obsolete : sequence of str, default=()
-        Names of files that would not belong to the new ones: removed with `force`, refused without.
+        Names of files that would contradict the new ones: removed with `force`, an error without.
     advice : str, default="give another --out, or --force to replace {}"
-        What to do about files that exist, for the error message; ``{}`` is replaced by "it" or "them".
+        Ends the error message about existing files; ``{}`` becomes "it" or "them".
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Output:
     Raises
     ------
     OSError
-        When it begins: if one of the files exists, the parent does not, or the folder cannot be written.
+        On entry, if one of the files exists, the parent does not, or the folder cannot be written.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Output:
             self._clear()
             if not isinstance(error, OSError):
                 raise
-            where = self._part.parent
-            raise OSError(f"{where} cannot be written ({error.strerror}): give another folder with --out.") from None
+            reason = f"{self._part.parent} cannot be written ({error.strerror})"
+            raise OSError(f"{reason}: give another folder with --out.") from None
         return self
 
     def path(self, name: str) -> Path:
-        """Where to write one of the files."""
+        """Path at which to write one of the files."""
         if name not in self.files:
             raise ValueError(f"{name} is not one of the files of this output: {', '.join(self.files)}.")
         return self._ready / name
@@ -109,29 +109,29 @@ class Output:
                 raise FileExistsError(f"{path} exists: {advice}.")
 
     def _move(self) -> None:
-        """Move all files to their places, or none."""
+        """Move all files to their places, or none of them."""
         if self._new and not self.folder.exists():
-            os.rename(self._ready, self.folder)  # one step
+            os.rename(self._ready, self.folder)  # atomic
             return
         if len(self.files) == 1 and not self._obsolete:
-            os.replace(self._ready / self.files[0], self.folder / self.files[0])  # one step
+            os.replace(self._ready / self.files[0], self.folder / self.files[0])  # atomic
             return
         replaced = [name for name in (*self._obsolete, *self.files) if os.path.lexists(self.folder / name)]
         moves = [(self.folder / name, self._old / name) for name in reversed(replaced)]
         moves += [(self._ready / name, self.folder / name) for name in self.files]
-        begun: list[tuple[Path, Path]] = []
+        started: list[tuple[Path, Path]] = []
         try:
             for source, target in moves:
-                begun.append((source, target))
+                started.append((source, target))
                 os.replace(source, target)
         except BaseException:
-            for source, target in reversed(begun):
+            for source, target in reversed(started):
                 with suppress(FileNotFoundError):
                     os.replace(target, source)
             raise
 
     def _clear(self) -> None:
-        """Remove the hidden folder, unless it holds replaced files that could not be put back."""
+        """Remove the hidden folder, unless it holds replaced files that could not be restored."""
         for folder in (self.scratch, self._ready):
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
@@ -144,22 +144,9 @@ class Output:
 def one_file(
     path: str | os.PathLike[str], force: bool = False, *, advice: str = _ADVICE, pipes: bool = True
 ) -> Iterator[Path]:
-    """Yield where to write a file, which appears at `path` when the `with` block ends, and not if it ends by an exception.
+    """Yield a path to write to; the file appears at `path` when the `with` block ends without an exception.
 
-    Parameters
-    ----------
-    path : path
-    force : bool, default=False
-        Whether to replace a file that exists already.
-    advice : str
-        As in `Output`.
-    pipes : bool, default=True
-        Whether to write directly to `path` if it is a pipe or a device.
-
-    Raises
-    ------
-    OSError
-        If the file exists, or its folder does not or cannot be written.
+    Errors, `force` and `advice` are as in `Output`. With `pipes`, a pipe or a device at `path` is written directly.
     """
     path = Path(path)
     if pipes and path.exists() and not path.is_file() and not path.is_dir():
@@ -174,13 +161,13 @@ def one_file(
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file, or replace the one that exists."""
+    """Write a file, replacing an existing one."""
     with one_file(path, force=True, pipes=False) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _to_disk(path: Path) -> None:
-    """Wait until the content of a file is on the disk: a name must not survive a power failure that its content does not."""
+    """Wait until a file's content is on disk, so that after a power failure no name is left without its content."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

@@ -1,9 +1,8 @@
-"""Arrays in `.npy` files: opened as memory maps, and written as results come."""
+"""Arrays in `.npy` files, opened as memory maps and written in parts."""
 
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from marmix.outputs import one_file
 
-# An array in a file stays there if it is larger than this; else it is read into memory, which is faster.
+# Arrays in files up to this many bytes are read into memory, which is faster.
 LEFT_IN_FILE = 2**26
 
 
@@ -23,7 +22,7 @@ def opened(array: Any, name: str = "X") -> Any:
     path = Path(array)
     if path.suffix != ".npy":
         raise ValueError(
-            f"{name}={os.fspath(path)!r}: a path must be that of a .npy file. Convert tables (CSV, Parquet, Arrow) once with "
+            f"{name}={os.fspath(path)!r} is not the path of a .npy file: convert tables (CSV, Parquet, Arrow) once with "
             "marmix.io.to_memmap."
         )
     if not path.exists():
@@ -32,14 +31,14 @@ def opened(array: Any, name: str = "X") -> Any:
 
 
 def in_file(array: Any) -> bool:
-    """Whether an array is a memory map that is too large to be read into memory."""
+    """Whether an array is a memory map that is left in its file."""
     return isinstance(array, np.memmap) and array.nbytes > LEFT_IN_FILE
 
 
 def release(array: NDArray[Any]) -> None:
-    """Release the memory of the pages of a memory map that were read.
+    """Free the pages of a memory map that have been read.
 
-    A copy-on-write map is left alone: its pages may hold changes that the file does not have.
+    Copy-on-write maps are skipped, as their pages may hold changes that are not in the file.
     """
     pages = getattr(array, "_mmap", None)
     if pages is None or getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
@@ -50,19 +49,19 @@ def release(array: NDArray[Any]) -> None:
     pages.madvise(mmap.MADV_DONTNEED, start, high - base - start)
 
 
-@contextmanager
-def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any]]:
-    """Yield an array for results: a new one, the user's own, or that of a new `.npy` file, which appears when it is whole.
+def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Have `fill(array)` write results to `out`, and return them.
 
     Parameters
     ----------
+    fill : callable
     out : None, array or path
-        A path must not exist yet.
+        None for a new array; a path of a new `.npy` file, which appears when it is complete and is returned as a memory map.
+    shape, dtype
+        Of the results.
     """
     dtype = np.dtype(dtype)
-    if out is None:
-        yield np.empty(shape, dtype=dtype)
-    elif isinstance(out, str | os.PathLike):
+    if isinstance(out, str | os.PathLike):
         path = Path(out)
         if path.suffix != ".npy":
             raise ValueError(
@@ -74,18 +73,17 @@ def output(out: Any, shape: tuple[int, ...], dtype: Any) -> Iterator[NDArray[Any
             )
         with one_file(path, advice="remove it, or give another path", pipes=False) as part:
             array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
-            yield array
+            fill(array)
             array.flush()
+        return np.load(path, mmap_mode="r")
+    if out is None:
+        out = np.empty(shape, dtype=dtype)
     else:
-        rule = "same_kind" if dtype.kind == "f" else "safe"  # a label must not be cut
+        rule = "same_kind" if dtype.kind == "f" else "safe"  # labels must not be truncated
         fits = isinstance(out, np.ndarray) and out.shape == shape and np.can_cast(dtype, out.dtype, rule)  # type: ignore[arg-type]
         if not fits or not out.flags.writeable:
             raise ValueError(
                 f"out must be None, a path that ends in .npy, or a writeable NumPy array of shape {shape} that can hold {dtype}."
             )
-        yield out
-
-
-def result(out: Any, written: NDArray[Any]) -> NDArray[Any]:
-    """Return the array of a finished `output`: that of a file is opened again, read-only."""
-    return np.load(out, mmap_mode="r") if isinstance(out, str | os.PathLike) else written
+    fill(out)
+    return out

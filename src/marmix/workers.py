@@ -1,4 +1,4 @@
-"""How many cores there are, and work shared among them in an order that does not depend on how many."""
+"""Number of available cores, and work shared among threads with results in a fixed order."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +25,9 @@ _LOCK = Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """While it is open the linear algebra has one thread: many small steps would only wait for more.
+    """Limit BLAS to one thread: with many small steps, more threads only wait for each other.
 
-    It may be opened inside itself and by several threads; the last to leave gives the threads back.
+    It may be nested and entered by several threads; the limit is lifted when the last one leaves.
     """
     with _LOCK:
         if not _OPEN["count"]:
@@ -43,66 +43,57 @@ def one_thread() -> Iterator[None]:
 
 
 def available() -> int:
-    """Threads that a fit may use now.
+    """Number of threads that a fit may use.
 
-    As many as there are cores for this process, but no more than `OMP_NUM_THREADS`, a limit set with threadpoolctl or
-    joblib's `parallel_config` say, and one inside a worker of joblib, which has its share of the cores already.
+    The cores of this process, limited by `OMP_NUM_THREADS`, threadpoolctl and joblib's `parallel_config`. Inside a worker of
+    joblib, Dask or multiprocessing it is one.
     """
-    if current_process().daemon:  # a worker of Dask or of multiprocessing, which has its share of the cores already
+    backend, n_jobs = joblib.parallel.get_active_backend()
+    if current_process().daemon or backend.nesting_level:  # a worker, which has its share of the cores already
         return 1
-    most = [int(joblib.effective_n_jobs(-1))]
-    backend, asked = joblib.parallel.get_active_backend()
-    if asked is not None and asked > 0:
-        most.append(int(asked))
-    if backend.nesting_level:
-        most.append(1)
-    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if limit.isdecimal() and int(limit) > 0:
-        most.append(int(limit))
-    blas = (
-        []
-        if _OPEN["count"]
-        else [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
-    )
-    if blas:
-        most.append(max(blas))
-    return max(1, min(most))
+    limits = [int(joblib.effective_n_jobs(-1))]
+    if n_jobs is not None and n_jobs > 0:
+        limits.append(int(n_jobs))
+    openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if openmp.isdecimal() and int(openmp) > 0:
+        limits.append(int(openmp))
+    if not _OPEN["count"]:
+        blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
+        limits += [max(blas)] if blas else []
+    return max(1, min(limits))
 
 
 def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], workers: int = 1) -> list[Any]:
-    """A function of every item, the results in the order of the items whoever computed them.
+    """Map a function over items in threads; results are in the order of the items.
 
-    Parameters
-    ----------
-    start : callable
-        Called once by every worker; returns its function, with working space of its own.
+    `start` is called once by each worker and returns the worker's function, which may have working memory of its own.
     """
     workers = min(workers, len(items))
     if workers <= 1:
         with one_thread(), np.errstate(all="ignore"):
-            one = start()
-            return [one(item) for item in items]
+            function = start()
+            return [function(item) for item in items]
     results: dict[int, Any] = {}
-    left: Iterator[tuple[int, Any]] = iter(enumerate(items))
+    remaining: Iterator[tuple[int, Any]] = iter(enumerate(items))
     lock = Lock()
 
     def work() -> None:
-        nonlocal left
+        nonlocal remaining
         with np.errstate(all="ignore"):
-            one = start()
+            function = start()
             while True:
                 with lock:
-                    place, item = next(left, (-1, None))
-                if place < 0:
+                    index, item = next(remaining, (-1, None))
+                if index < 0:
                     return
                 try:
-                    results[place] = one(item)
+                    results[index] = function(item)
                 except BaseException:
                     with lock:
-                        left = iter(())  # the others need not go on
+                        remaining = iter(())  # stop the other workers
                     raise
 
     with one_thread(), ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work) for _ in range(workers)]:
-            done.result()
-    return [results[place] for place in range(len(items))]
+        for future in [pool.submit(work) for _ in range(workers)]:
+            future.result()
+    return [results[index] for index in range(len(items))]

@@ -9,7 +9,7 @@ from marmix.arrays import Array
 from marmix.fitting.objective import Objective
 from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX, MechanismChart, climb
+from marmix.mechanism.charts import SHAPE_MAX, MechanismChart, maximise
 
 Report = Callable[[int, float], None]
 
@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 
 def unheard(iteration: int, objective: float) -> None:
-    """The report of a climb that only prepares another."""
+    """The report of a maximise that only prepares another."""
 
 
 def per_row(fall: float, gradient: Array, total: float) -> tuple[float, Array]:
@@ -79,4 +79,4 @@ def fit_mechanism(objective: Objective, theta: Any, mechanism: Mechanism) -> tup
         return sums.missing, per_t * sums.alpha, per_t * sums.shape, per_t * sums.share
 
     total = objective.engine.total_weight
-    return climb(mechanism, lambda here: mechanism_chart(objective, theta, here), evaluate, total)
+    return maximise(mechanism, lambda here: mechanism_chart(objective, theta, here), evaluate, total)

@@ -1,4 +1,4 @@
-"""Why labels are missing: a link of the classifier's own uncertainty."""
+"""The missingness mechanism: measures of uncertainty, link functions, `Mechanism`."""
 
 from marmix.mechanism.mechanism import Mechanism, MissingnessTerms, drivers_of
 

@@ -1,4 +1,4 @@
-"""Coordinates in which a mechanism is fitted, and the climb to the top in them."""
+"""Coordinates in which a mechanism is fitted, and the maximisation of L_miss in them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,31 +10,29 @@ from scipy.optimize import minimize
 from marmix.arrays import Array
 from marmix.mechanism.links import eta_at, hazard, stretch
 
-Mechanism = Any  # the class of that name is in missingness.py, which imports this file
+Mechanism = Any  # the class is in mechanism.py, which imports this file
 
-# Beyond this shape the curve is its limit, q = 1 - exp(-max(0, eta / shape)), to within what any sample can tell.
+# At larger shapes the curve is indistinguishable from its limit, q = 1 - exp(-max(0, eta / shape)).
 SHAPE_MAX = 100.0
-# A share that leaves no room for the rest of the mechanism is not a mechanism.
+# Largest share of labels missing completely at random, which leaves room for the rest of the mechanism.
 SHARE_MAX = 0.999
-# Least information about a shape or share: a row of an unidentified one still counts as if its error were ten, so that steps in
-# it stay finite.
+# Least root information of a row about the shape or share, so that steps stay finite if it is not identified.
 _UNIDENTIFIED = 0.1
 
 
 class MechanismChart:
     """Free coordinates of a mechanism around a reference, scaled by its information there.
 
-    alpha is carried by the hazard at the mean uncertainty and its relative slope there, ``b_0 = log n(ubar)`` and
-    ``b_1 = d log n / du`` (and likewise for covariates), whose meaning does not change with the shape; alpha itself grows
-    with it without limit. The shape is carried by ``shape / (1 + shape)``, so that infinity is near. Moving the shape or the
-    share takes b along such that the likelihood stays put to second order. Only the shape and the share are bounded,
-    each by its own coordinate.
+    alpha is replaced by the log hazard at the mean uncertainty and its slope there, ``b_0 = log n(ubar)`` and
+    ``b_1 = d log n / du`` (and likewise for covariates), whose meaning does not depend on the shape, while alpha grows
+    without bound with it. The shape is replaced by ``shape / (1 + shape)``. A step in the shape or the share changes b such that
+    the likelihood stays constant to second order. Only the shape and the share are bounded, each by its own coordinate.
 
     Parameters
     ----------
     reference : Mechanism
     drivers : array of shape (1 + L, n)
-        Uncertainty, and covariates below it.
+        Uncertainty, then covariates.
     weight : array of shape (n,) or None
     """
 
@@ -43,7 +41,7 @@ class MechanismChart:
         self.reference = reference
         information, self.centre = reference.information(drivers, w)
         self.n_slopes = len(drivers)
-        level = 1 + self.n_slopes  # how many coordinates carry alpha; then come shape and share
+        level = 1 + self.n_slopes  # number of coordinates for alpha; shape and share follow
         free = ((level, reference.free_shape), (level + 1, reference.free_share))
         self._free = [i for i, is_free in free if is_free]
         self.size = level + len(self._free)
@@ -63,7 +61,7 @@ class MechanismChart:
 
     @property
     def scale_of_shape(self) -> float:
-        """How much shape / (1 + shape) moves with its coordinate, where the shape is free."""
+        """Derivative of shape / (1 + shape) with respect to its coordinate, if the shape is free."""
         return float(self._scale[0])
 
     @property
@@ -82,7 +80,7 @@ class MechanismChart:
         moved = self._scale * vector[level:]
         place[self._free] += moved
         place[:level] += self._to_level @ vector[:level] - self._shear @ moved
-        place[level] = 0.0 if place[level] < 1e-15 else place[level]  # the bound, up to rounding
+        place[level] = 0.0 if place[level] < 1e-15 else place[level]  # at the bound, up to rounding
         place[level + 1] = max(place[level + 1], 0.0)
         return place
 
@@ -91,7 +89,7 @@ class MechanismChart:
         return self.mechanism_at(self._place(vector))
 
     def with_shape(self, shape: float) -> Mechanism:
-        """The reference with another shape, the hazard at the centre and its slope kept."""
+        """The reference with another shape but the same hazard and slope at the centre."""
         place = self.place.copy()
         place[1 + self.n_slopes] = shape / (1.0 + shape)
         return self.mechanism_at(place)
@@ -126,22 +124,22 @@ class MechanismChart:
         return jacobian
 
     def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
-        """Chain rule from the score in (alpha, shape, share) to the coordinates."""
+        """Gradient in the coordinates from the score in (alpha, shape, share)."""
         level = 1 + self.n_slopes
         by_place = np.array([*alpha, shape, share]) @ self.jacobian_at(self._place(vector))
-        own = by_place[self._free] - self._shear.T @ by_place[:level]
-        return np.concatenate([self._to_level.T @ by_place[:level], self._scale * own])
+        by_free = by_place[self._free] - self._shear.T @ by_place[:level]
+        return np.concatenate([self._to_level.T @ by_place[:level], self._scale * by_free])
 
 
-def climb(
+def maximise(
     mechanism: Mechanism,
     chart_of: Callable[[Mechanism], MechanismChart],
     evaluate: Callable[[Mechanism], tuple[float, Array, float, float]],
     total: float,
 ) -> tuple[Mechanism, float]:
-    """The nearest maximum of L_miss, by quasi-Newton in a chart that is renewed until the maximum stays put.
+    """The nearest maximum of L_miss and its value, by L-BFGS-B in charts that are renewed until convergence.
 
-    `evaluate` gives L_miss and its score in alpha, shape and share; `total` is the weight of all rows.
+    `evaluate` returns L_miss and its score in alpha, shape and share; `total` is the weight of all rows.
     """
     reached = evaluate(mechanism)[0]
     for _ in range(10):
@@ -154,13 +152,13 @@ def climb(
                 return 1e10, np.zeros_like(gradient)
             return (base - loglik) / total, gradient
 
-        found = minimize(
+        result = minimize(
             negative, np.zeros(chart.size), jac=True, method="L-BFGS-B", bounds=chart.bounds,
             options={"ftol": 1e-12, "gtol": 1e-8, "maxiter": 100},
         )  # fmt: skip
-        if found.fun >= 0.0:
+        if result.fun >= 0.0:
             break
-        mechanism, reached = chart.mechanism(found.x), reached - found.fun * total
-        if found.fun > -1e-10:
+        mechanism, reached = chart.mechanism(result.x), reached - result.fun * total
+        if result.fun > -1e-10:
             break
     return mechanism, reached

@@ -25,21 +25,11 @@ from marmix.arrays import Array, namespace, on_host, replaced
 
 @dataclass(frozen=True)
 class Link:
-    """A link that users can ask for: a fixed shape with a name, or the Aranda-Ordaz link of any shape.
+    """A link function: a named fixed shape, or the Aranda-Ordaz link of any shape."""
 
-    Parameters
-    ----------
-    name : str
-        What users write for `link`.
-    shape : float or None
-        The fixed shape; None if the shape is given separately or estimated.
-    words : str
-        The link in words.
-    """
-
-    name: str
-    shape: float | None
-    words: str
+    name: str  # value of the option `link`
+    shape: float | None  # None if the shape is given separately or estimated
+    words: str  # description for reports
 
 
 FREE = Link("aranda-ordaz", None, "Aranda-Ordaz")
@@ -47,22 +37,22 @@ LINKS = {link.name: link for link in (FREE, Link("logit", 1.0, "logit"), Link("c
 
 
 def link_of_shape(shape: float) -> Link:
-    """The link with this fixed shape, or the Aranda-Ordaz link if no link has it."""
+    """The link with this fixed shape, or the Aranda-Ordaz link if there is none."""
     return next((link for link in LINKS.values() if link.shape == shape), FREE)
 
 
-# exp is finite and normal between these; beyond them the limiting forms are exact in double precision.
+# Between these exp is finite and normal; outside, the limits are exact in double precision.
 _FAR_DOWN, _FAR_UP = -690.0, 690.0
 _LARGEST = float(np.finfo(float).max)
 
-# dn/dshape loses digits as 1/shape below this, and is summed as a series in shape e^eta there.
+# For smaller shapes dn/dshape would lose digits as 1/shape; it is summed as a series in shape e^eta instead.
 _SMALL_SHAPE, _SMALL_PRODUCT = 0.01, 0.05
 _SERIES = [(-1) ** (i + 1) * (i + 1) / (i + 2) for i in range(14)]  # remainder below 0.05^14
 _SERIES_SLOPE = [-i * term for i, term in enumerate(_SERIES)][1:]
 
 
 class Hazard(NamedTuple):
-    """``n`` with its derivatives ``slope = dn/deta`` and, where asked for, ``shape_slope = dn/dshape``."""
+    """``n`` with its derivatives ``slope = dn/deta`` and, if requested, ``shape_slope = dn/dshape``."""
 
     n: Array
     slope: Array
@@ -76,7 +66,7 @@ def hazard(eta: Array, shape: float, with_shape_slope: bool = False) -> Hazard:
     product = shape * growth
     log1p_product = xp.log1p(product)
     highest = _FAR_UP if shape <= 1.0 else _FAR_UP - log(shape)
-    if shape and on_host(eta) and eta.size and eta.min() >= _FAR_DOWN / 2 and eta.max() <= highest:  # no row at an end
+    if shape and on_host(eta) and eta.size and eta.min() >= _FAR_DOWN / 2 and eta.max() <= highest:  # no extreme row
         slope = growth / (1.0 + product)
         shape_slope = _shape_slope(growth, product, log1p_product, shape) if with_shape_slope else None
         return Hazard(log1p_product / shape, slope, shape_slope)
@@ -122,10 +112,10 @@ class HazardCurvature(NamedTuple):
 
 
 def hazard_curvature(eta: Array, shape: float, h: Hazard) -> HazardCurvature:
-    """Second derivatives of the hazard, which `h` with its shape slope is.
+    """Second derivatives of the hazard `h`, which must have its shape slope.
 
     With ``x = shape e^eta``: ``n'' = slope / (1 + x)``, ``d slope / dshape = -slope^2`` and, as ``dn/dshape`` is ``-e^(2 eta)``
-    times a function of x, ``d2n/dshape2 = -(slope^2 + 2 dn/dshape) / shape``, a series in x where that loses digits.
+    times a function of x, ``d2n/dshape2 = -(slope^2 + 2 dn/dshape) / shape``, or a series in x where that would lose digits.
     """
     assert h.shape_slope is not None
     growth = np.exp(np.minimum(eta, _FAR_UP))
@@ -143,10 +133,10 @@ def odds_against(n: Array) -> Array:
 
 
 def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array, Array, Array]:
-    """``log q`` of rows without a label, and its slopes in the hazard and in eta.
+    """``log q`` of unlabelled rows, and its slopes in the hazard and in eta.
 
-    ``n`` is the whole hazard, ``extra`` the part of it that is missing completely at random. Without that part,
-    ``log q = eta`` far down, with slope 1.
+    ``n`` is the total hazard and ``extra`` its part for labels missing completely at random. If that is zero, ``log q`` tends
+    to ``eta`` for small eta.
     """
     xp = namespace(n)
     against = odds_against(n)

@@ -1,8 +1,7 @@
-"""How sure the classifier is of a row: the measures u(tau) that drive the missingness.
+"""Measures u(tau) of the classifier's uncertainty about a row.
 
-All arrays here are class-major: ``scores`` has shape (K, n), one column a row of the data. A measure is a function of the
-posterior probabilities ``tau = softmax(scores)``, hence unchanged when a constant is added to all scores of a row, so
-its gradient with respect to the scores sums to zero over the classes.
+Arrays are class-major: ``scores`` has shape (K, n), one column per row of the data. A measure is a function of the posterior
+probabilities ``tau = softmax(scores)``, so its gradient with respect to the scores sums to zero over the classes.
 
 With ``tau_(1) >= tau_(2) >= ...`` the ordered posteriors of a row:
 
@@ -14,14 +13,13 @@ name               u                                      large when
 ``entropy``        H = -sum_k tau_k log tau_k             the class is unclear
 ``log-entropy``    log H                                  the class is unclear
 ``gini``           1 - sum_k tau_k^2                      the class is unclear
-``signed-margin``  tau_2 - tau_1, two classes only        the second class is clear: for labels that
-                                                          are lost on one side of the boundary
+``signed-margin``  tau_2 - tau_1, two classes only        the second class is clear: for labels missing
+                                                          on one side of the boundary
 =================  =====================================  =========================================
 
 For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
 
-`MEASURES` holds one record a measure, with all that fits, figures, reports and the study need to know about it: a new measure is
-one more record.
+`MEASURES` has one record for each measure, which fits, figures, reports and the study use: a new measure is one more record.
 """
 
 from collections.abc import Callable
@@ -36,18 +34,18 @@ from marmix.arrays import Array, like, namespace, on_host, replaced, to_host
 
 
 class Posterior(NamedTuple):
-    """The posteriors of a block, kept so that neither end loses digits."""
+    """Posteriors of a block in a form that keeps its digits near 0 and near 1."""
 
     scores: Array
     top: Array  # largest score of a row
     second: Array  # second largest
-    rest: Array  # sum over the other classes of exp(score - top)
+    rest: Array  # sum of exp(score - top) over the other classes
     log_norm: Array  # logsumexp of the scores
     tau: Array
 
 
 def posterior(scores: Array) -> Posterior:
-    """Softmax and its normaliser, exact for posteriors from 1e-300 to 1 - 1e-300.
+    """Softmax and its normaliser, accurate for posteriors from 1e-300 to 1 - 1e-300.
 
     ``rest`` is summed without the leading class: ``1 - tau_(1) = rest / (1 + rest)`` keeps its digits where
     ``1 - tau_(1)`` would be rounded to zero.
@@ -61,7 +59,7 @@ def posterior(scores: Array) -> Posterior:
         top = xp.maximum(top, row)
     tau = xp.exp(scores - top)
     if classes == 2:
-        rest = tau[0, :] * tau[1, :]  # one of the two is exp(0) = 1
+        rest = tau[0, :] * tau[1, :]  # one of them is exp(0) = 1
     else:
         rest = xp.sum(xp.where(scores < top, tau, 0.0), axis=0)
         rest += xp.round(xp.sum(tau, axis=0) - 1.0 - rest)  # classes that tie with the leading one
@@ -70,7 +68,7 @@ def posterior(scores: Array) -> Posterior:
 
 
 class Measured(NamedTuple):
-    """A measure of every row, ``value`` (n,), and its ``gradient`` (K, n) with respect to the scores."""
+    """Values (n,) of a measure, and their gradient (K, n) with respect to the scores."""
 
     value: Array
     gradient: Array
@@ -78,35 +76,32 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of uncertainty, and everything the library knows about it. Call it with a `Posterior`.
+    """A measure of uncertainty, to be called with a `Posterior`, and its properties.
 
     Parameters
     ----------
     name : str
-        What users write for `uncertainty`.
+        Value of the option `uncertainty`.
     function : callable
-        Value and gradient, from a `Posterior` to a `Measured`.
+        From a `Posterior` to a `Measured`.
     words : str
-        The measure in words.
+        Description for reports.
     grows : {"clear", "unclear", "second class"} or None
-        Where the measure is large: where the class is clear, where it is unclear, or towards the second of two classes. None if
-        that is not known.
+        Where the measure is large: where the class is clear or unclear, or towards the second of two classes; None if unknown.
     range : callable
         From the number of classes to the smallest and largest value, which may be infinite.
     axis : str
-        Axis label, a format string in which {words}, {low} and {high} (the ends of the range), {first} and {last} (the names of
-        the classes) are filled in.
+        Axis label, a format string with {words}, {low} and {high} (the range), {first} and {last} (names of classes).
     slope : float or None
-        Slope with which `hide_labels` clearly hides the labels of hard rows first, or those on the second class's side.
+        Slope with which `hide_labels` mainly hides the labels of hard rows, or those on the second class's side.
     kinked : bool
-        Whether the measure looks at the two leading classes only. With three or more classes its gradient then jumps where the
-        second place changes hands.
+        Whether the measure uses only the two leading classes. With three or more classes its gradient then has jumps.
     only_classes : int or None
         The number of classes it is defined for; None for any number.
     fused : bool
-        Whether the fused kernel of `rows.fused` computes it on a device. Other measures take the plain path there.
+        Whether the kernels of `marmix.fused` implement it.
     studied : bool
-        Whether the study compares it with the others, with two and with four classes.
+        Whether the study compares it with the others.
     """
 
     name: str
@@ -122,12 +117,12 @@ class Measure:
     studied: bool = False
 
     def __call__(self, p: Posterior) -> Measured:
-        """Value and gradient for a block of posteriors."""
+        """Values and gradients for a block of posteriors."""
         classes = p.tau.shape[0]
         if not self.admits(classes):
-            others = " or ".join(repr(name) for name, other in MEASURES.items() if other.admits(classes))
+            names = " or ".join(repr(name) for name, measure in MEASURES.items() if measure.admits(classes))
             raise ValueError(
-                f"uncertainty={self.name!r} is defined for {self.only_classes} classes only, not {classes}: use {others}."
+                f"uncertainty={self.name!r} is defined for {self.only_classes} classes only, not {classes}: use {names}."
             )
         return self.function(p)
 
@@ -136,11 +131,11 @@ class Measure:
         return self.only_classes in (None, classes)
 
     def has_kinks(self, classes: int) -> bool:
-        """Whether the gradient jumps somewhere, for this number of classes."""
+        """Whether the gradient has jumps for this number of classes."""
         return self.kinked and classes > 2
 
     def at_certainty(self, classes: int) -> float | None:
-        """The value where one class has all the probability; None if it depends on which class, or is not known."""
+        """The value if one class has probability one; None if it depends on the class or is unknown."""
         low, high = self.range(classes)
         return {"clear": high, "unclear": low}.get(self.grows or "")
 
@@ -149,13 +144,15 @@ def margin(p: Posterior) -> Measured:
     """Squared margin confidence ``delta^2``; for two classes ``delta = tanh(|s_1 - s_2| / 2)`` (S1)."""
     tau, xp = p.tau, namespace(p.tau)
     if tau.shape[0] == 2:
-        delta = xp.tanh(0.5 * (p.scores[0, :] - p.scores[1, :]))  # signed: the square forgets it, the slope needs it
+        delta = xp.tanh(0.5 * (p.scores[0, :] - p.scores[1, :]))  # signed, as the gradient needs the sign
         gradient = xp.empty_like(tau)
         gradient[0, :] = tau[0, :] * tau[1, :]
         gradient[0, :] *= 4.0 * delta
         gradient[1, :] = -gradient[0, :]
         return Measured(delta * delta, gradient)
-    delta, short = _margin_and_shortfall(p)
+    # delta = tau_(1) - tau_(2) and 1 - delta, neither as a difference of two numbers near 1
+    gap, norm = p.second - p.top, 1.0 + p.rest
+    delta, short = -xp.expm1(gap) / norm, (p.rest + xp.exp(gap)) / norm
     leads, follows = _leaders(p)
     gradient = xp.where(leads, short, xp.where(follows, -1.0 - delta, -delta))
     gradient *= tau
@@ -165,9 +162,9 @@ def margin(p: Posterior) -> Measured:
 
 def discriminant(p: Posterior) -> Measured:
     """Squared log-odds of the two leading classes."""
-    gap = p.top - p.second
+    xp, gap = namespace(p.tau), p.top - p.second
     leads, follows = _leaders(p)
-    return Measured(gap * gap, _chosen(leads, follows, 2.0 * gap))
+    return Measured(gap * gap, xp.where(leads, 2.0 * gap, xp.where(follows, -2.0 * gap, 0.0)))
 
 
 def signed_margin(p: Posterior) -> Measured:
@@ -185,94 +182,49 @@ def entropy(p: Posterior) -> Measured:
 
 
 def log_entropy(p: Posterior) -> Measured:
-    """Logarithm of the entropy, finite however certain the row; ``d log H / ds_k = p_k - tau_k``."""
+    """Logarithm of the entropy, finite for all scores; ``d log H / ds_k = p_k - tau_k``."""
     log_h, share = _log_entropy_and_shares(p)
     return Measured(log_h, share - p.tau)
 
 
 def gini(p: Posterior) -> Measured:
     """Gini impurity ``sum_k tau_k (1 - tau_k)``; ``du/ds_k = 2 tau_k (sum_l tau_l^2 - tau_k)``."""
-    tau, complement = p.tau, _complement(p)
-    value = namespace(tau).sum(tau * complement, axis=0)
+    tau, xp = p.tau, namespace(p.tau)
+    complement = xp.where(p.scores == p.top, p.rest / (1.0 + p.rest), 1.0 - tau)  # 1 - tau
+    value = xp.sum(tau * complement, axis=0)
     return Measured(value, 2.0 * tau * (complement - value))
 
 
-MEASURES = {
-    measure.name: measure
-    for measure in (
-        Measure(
-            "margin",
-            margin,
-            words="squared margin",
-            grows="clear",
-            range=lambda classes: (0.0, 1.0),
-            axis="uncertainty ({words}): 0 = toss-up, 1 = certain",
-            slope=-6.0,
-            kinked=True,
-            fused=True,
-            studied=True,
-        ),
-        Measure(
-            "entropy",
-            entropy,
-            words="entropy",
-            grows="unclear",
-            range=lambda classes: (0.0, float(np.log(classes))),
-            axis="uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=4.0,
-            fused=True,
-            studied=True,
-        ),
-        Measure(
-            "log-entropy",
-            log_entropy,
-            words="log of the entropy",
-            grows="unclear",
-            range=lambda classes: (-np.inf, float(np.log(np.log(classes)))),
-            axis="uncertainty ({words}): the higher, the less certain",
-            slope=2.0,
-            studied=True,
-        ),
-        Measure(
-            "gini",
-            gini,
-            words="gini",
-            grows="unclear",
-            range=lambda classes: (0.0, 1.0 - 1.0 / classes),
-            axis="uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=8.0,
-            fused=True,
-            studied=True,
-        ),
-        Measure(
-            "discriminant",
-            discriminant,
-            words="squared log-odds",
-            grows="clear",
-            range=lambda classes: (0.0, np.inf),
-            axis="uncertainty ({words}): 0 = toss-up, the higher, the more certain",
-            slope=-0.5,
-            kinked=True,
-        ),
-        Measure(
-            "signed-margin",
-            signed_margin,
-            words="signed margin",
-            grows="second class",
-            range=lambda classes: (-1.0, 1.0),
-            axis="{words}: -1 = surely {first}, 1 = surely {last}",
-            slope=3.0,
-            only_classes=2,
-        ),
-    )
-}
+# fmt: off
+MEASURES = {measure.name: measure for measure in (
+    Measure("margin", margin, "squared margin", "clear", lambda classes: (0.0, 1.0),
+            "uncertainty ({words}): 0 = toss-up, 1 = certain",
+            slope=-6.0, kinked=True, fused=True, studied=True),
+    Measure("entropy", entropy, "entropy", "unclear", lambda classes: (0.0, float(np.log(classes))),
+            "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
+            slope=4.0, fused=True, studied=True),
+    Measure("log-entropy", log_entropy, "log of the entropy", "unclear",
+            lambda classes: (-np.inf, float(np.log(np.log(classes)))),
+            "uncertainty ({words}): the higher, the less certain",
+            slope=2.0, studied=True),
+    Measure("gini", gini, "gini", "unclear", lambda classes: (0.0, 1.0 - 1.0 / classes),
+            "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
+            slope=8.0, fused=True, studied=True),
+    Measure("discriminant", discriminant, "squared log-odds", "clear", lambda classes: (0.0, np.inf),
+            "uncertainty ({words}): 0 = toss-up, the higher, the more certain",
+            slope=-0.5, kinked=True),
+    Measure("signed-margin", signed_margin, "signed margin", "second class", lambda classes: (-1.0, 1.0),
+            "{words}: -1 = surely {first}, 1 = surely {last}",
+            slope=3.0, only_classes=2),
+)}
+# fmt: on
 
 
 def as_measure(uncertainty: str | Callable[..., object], argument: str = "uncertainty") -> Measure:
-    """The measure of that name, or a user's callable of the log posteriors as one; `argument` is named if there is none.
+    """The measure of that name, or a measure made from a user's callable; `argument` is the option in error messages.
 
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
-    shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences stand in for it.
+    shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences are used.
     """
     if callable(uncertainty):
         return Measure(
@@ -288,14 +240,14 @@ def as_measure(uncertainty: str | Callable[..., object], argument: str = "uncert
 
 
 def log_tau(p: Posterior) -> Array:
-    """Log posteriors, (K, n), exact at both ends."""
+    """Log posteriors (K, n), accurate near 0 and near 1."""
     out = p.scores - p.top
     out -= namespace(out).log1p(p.rest)
     return out
 
 
 def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which class leads and which follows in each row; of tied classes the first ones."""
+    """Masks of the leading and the second class of each row; ties go to the first classes."""
     leads, follows = p.scores == p.top, p.scores == p.second
     if on_host(leads) and np.count_nonzero(leads) + np.count_nonzero(follows) == 2 * leads.shape[1]:
         return leads, follows
@@ -303,39 +255,19 @@ def _leaders(p: Posterior) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return leads, _first(follows & ~leads)
 
 
-def _first(chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of the classes chosen in a row, the first."""
-    before = chosen[0, :]
-    for k in range(1, chosen.shape[0]):
-        chosen[k, :] &= ~before
-        before = before | chosen[k, :]
-    return chosen
-
-
-def _chosen(leads: NDArray[np.bool_], follows: NDArray[np.bool_], value: Array) -> Array:
-    """``value`` for the leading class, ``-value`` for the one that follows, 0 for the others."""
-    xp = namespace(value)
-    return xp.where(leads, value, xp.where(follows, -value, 0.0))
-
-
-def _margin_and_shortfall(p: Posterior) -> tuple[Array, Array]:
-    """``delta = tau_(1) - tau_(2)`` and ``1 - delta``, neither as a difference of two numbers near 1."""
-    xp = namespace(p.top)
-    gap = p.second - p.top
-    norm = 1.0 + p.rest
-    return -xp.expm1(gap) / norm, (p.rest + xp.exp(gap)) / norm
-
-
-def _complement(p: Posterior) -> Array:
-    """``1 - tau``, from ``rest`` for the leading class."""
-    return namespace(p.tau).where(p.scores == p.top, p.rest / (1.0 + p.rest), 1.0 - p.tau)
+def _first(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Keep the first true class of each row, in place."""
+    before = mask[0, :]
+    for k in range(1, mask.shape[0]):
+        mask[k, :] &= ~before
+        before = before | mask[k, :]
+    return mask
 
 
 def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
-    """``log H`` and ``p_k = -tau_k log tau_k / H``, in logarithms throughout.
+    """``log H`` and ``p_k = -tau_k log tau_k / H``, computed in logarithms.
 
-    The leading term is ``-log tau_(1) = log1p(rest)``; where ``rest`` underflows its logarithm is that of the
-    leading gap.
+    The leading term is ``-log tau_(1) = log1p(rest)``; where ``rest`` underflows, its logarithm comes from the scores.
     """
     xp = namespace(p.scores)
     log_posterior = log_tau(p)
@@ -358,15 +290,15 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
     return top + xp.log(total), share
 
 
-# Steps in the scores for second derivatives: near eps^(1/3); and where a measure of three or more classes has kinks, whose mass
-# in the curvature of a sum over rows only a step that meets some of them can find.
+# Steps in the scores for second derivatives: near eps^(1/3); larger for measures with kinks, because kinks add to the curvature
+# of a sum over rows, and a step must cross some of them.
 _STEP, _STEP_OVER_KINKS = 2e-5, 0.1
 
 
 def measure_curvature(uncertainty: str | Callable[..., object], p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
-    A constant added to all scores changes nothing, so with two classes one step is enough.
+    With two classes one step is enough, because a constant added to all scores changes nothing.
     """
     measure, classes = as_measure(uncertainty), len(p.scores)
     step = _STEP_OVER_KINKS if measure.has_kinks(classes) else _STEP
@@ -384,16 +316,18 @@ def measure_curvature(uncertainty: str | Callable[..., object], p: Posterior) ->
 
 
 def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
-    if not on_host(p.scores):  # a function of the user's knows NumPy
+    if not on_host(p.scores):  # users' functions take NumPy arrays
         value, gradient = _user_measure(function, posterior(to_host(p.scores)))
         return Measured(like(value, p.scores), like(gradient, p.scores))
     at = np.ascontiguousarray(log_tau(p).T)
-    answer = function(at)
-    value = np.asarray(answer[0] if isinstance(answer, tuple) else answer, dtype=float)
+    result = function(at)
+    value = np.asarray(result[0] if isinstance(result, tuple) else result, dtype=float)
     if value.shape != at.shape[:1]:
-        raise ValueError(f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows.")
-    if isinstance(answer, tuple):
-        partial = np.asarray(answer[1], dtype=float)
+        raise ValueError(
+            f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows; it must be {at.shape[:1]}."
+        )
+    if isinstance(result, tuple):
+        partial = np.asarray(result[1], dtype=float)
         if partial.shape != at.shape:
             raise ValueError(
                 f"uncertainty: the callable's gradient has shape {partial.shape}; it must match log_tau, {at.shape}."
@@ -402,14 +336,13 @@ def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
         partial = _central_differences(function, at)
     if not (np.isfinite(value).all() and np.isfinite(partial).all()):
         raise ValueError("uncertainty: the callable returned NaN or infinity; it must be finite for every posterior.")
-    gradient = partial.T - p.tau * partial.sum(axis=1)
-    return Measured(value, gradient)
+    return Measured(value, partial.T - p.tau * partial.sum(axis=1))
 
 
 def _central_differences(function: Callable[..., object], at: Array) -> Array:
     partial = np.empty_like(at)
     for k in range(at.shape[1]):
-        step = 1e-5 * np.maximum(1.0, np.abs(at[:, k]))  # near eps^(1/3), where the two errors balance
+        step = 1e-5 * np.maximum(1.0, np.abs(at[:, k]))  # near eps^(1/3)
         up, down = at.copy(), at.copy()
         up[:, k] += step
         down[:, k] -= step

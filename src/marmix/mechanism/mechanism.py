@@ -1,13 +1,12 @@
-"""Why labels are missing: the mechanism P(label missing | x) = q(u(x)), a link of the classifier's own uncertainty.
+"""The missingness mechanism: the probability that a label is missing, as a function of the classifier's uncertainty.
 
     eta_j = alpha_0 + alpha_1 u_j + gamma . v_j,    q_j = a + (1 - a) g(eta_j; shape),
     L_miss = sum_j  m_j log q_j + (1 - m_j) log(1 - q_j)
 
-with covariates v where labels are also lost for reasons beside the uncertainty. Together u and v are the *drivers* (1 + L, n) of
-the mechanism.
+with covariates v if labels are also missing for other reasons. u and v together are the *drivers* (1 + L, n) of the mechanism.
 
-`Mechanism` needs only scores (log posteriors up to a constant per row) and the missing indicator, so it can be attached to
-any classifier that has them: our own, gradient boosting, a neural network.
+`Mechanism` needs only scores (log posteriors up to a constant per row) and the missing indicator, so it can be combined with
+any classifier, such as gradient boosting or a neural network.
 """
 
 from collections.abc import Callable
@@ -18,13 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array, along_rows, in_double, in_precision_of, namespace, total
-from marmix.mechanism.charts import MechanismChart, climb
+from marmix.mechanism.charts import MechanismChart, maximise
 from marmix.mechanism.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.mechanism.measures import Measure, Posterior, as_measure, posterior
 
 
 class MissingnessTerms(NamedTuple):
-    """The mechanism's log-likelihood of every row, with its derivatives in the row's scores."""
+    """Log-likelihood of each row's missing indicator, with its derivatives in the row's scores."""
 
     loglik: Array  # (n,)
     gradient: Array  # (n, K)
@@ -32,7 +31,7 @@ class MissingnessTerms(NamedTuple):
 
 
 class MechanismSums(NamedTuple):
-    """What a block of rows says of the mechanism; the scores' gradient is per row, the rest is summed."""
+    """Log-likelihood and gradients of a block; the gradient in the scores is per row, the rest are sums."""
 
     loglik: float
     gradient: Array  # (K, n), with respect to the scores
@@ -43,13 +42,12 @@ class MechanismSums(NamedTuple):
 
 @dataclass(frozen=True)
 class Mechanism:
-    """P(label missing) as a link of the classifier's uncertainty.
+    """Probability of a missing label as a function of the classifier's uncertainty.
 
     Parameters
     ----------
     uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
-        The measure u of a row's posteriors. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
-        partial derivatives (n, K).
+        The measure u. A callable takes the log posteriors (n, K) and returns u (n,), or u and its partial derivatives (n, K).
     alpha : tuple of floats
         Intercept and slope of eta, then the slopes of covariates if there are any.
     shape : float
@@ -77,7 +75,7 @@ class Mechanism:
     free_share: bool = False
 
     def __post_init__(self) -> None:
-        as_measure(self.uncertainty)  # refuses unknown names
+        as_measure(self.uncertainty)  # raises for unknown names
         if self.shape < 0.0 or np.isinf(self.shape):
             raise ValueError(f"shape={self.shape!r}: the Aranda-Ordaz shape is a finite number >= 0.")
         if not 0.0 <= self.share < 1.0:
@@ -92,15 +90,14 @@ class Mechanism:
         mcar_share: bool = False,
         covariates: int = 0,
     ) -> "Mechanism":
-        """A mechanism to be fitted, from the options of the estimators; bad ones are named."""
+        """A mechanism to be fitted, from the options of the estimators."""
         if link not in LINKS:
             raise ValueError(f"link={link!r} is not one of {', '.join(map(repr, LINKS))} or None.")
         fixed = LINKS[link].shape
         if shape is not None:
             if fixed is not None and shape != fixed:
                 raise ValueError(
-                    f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link={FREE.name!r}, "
-                    "or leave shape=None."
+                    f"link={link!r} has shape {fixed:g}: for shape={shape:g} use link={FREE.name!r}, or leave shape=None."
                 )
             if not (np.isfinite(shape) and shape >= 0):
                 raise ValueError(f"shape={shape!r}: the Aranda-Ordaz shape is a finite number >= 0, or None.")
@@ -114,29 +111,29 @@ class Mechanism:
             free_share=bool(mcar_share),
         )
 
-    # What users of other classifiers call: scores are (n, K).
+    # For any classifier: scores have shape (n, K).
 
     def measure(self, scores: ArrayLike) -> Array:
         """The uncertainty u of every row."""
         return self.measured(_class_major_posterior(scores)).value
 
     def missing_proba(self, scores: ArrayLike, covariates: ArrayLike | None = None) -> Array:
-        """q, the probability that the label of a row is missing; `covariates` (n, L) where the mechanism has any."""
+        """The probability q that a row's label is missing; `covariates` (n, L) if the mechanism has any."""
         return self.missing_proba_of(self._drivers(self.measure(scores), covariates))
 
     def _drivers(self, u: Array, covariates: ArrayLike | None) -> Array:
         v = np.empty((len(u), 0)) if covariates is None else np.asarray(covariates, dtype=float)
-        wanted = (len(u), len(self.alpha) - 2)
-        if v.shape != wanted:
-            raise ValueError(f"covariates must have shape {wanted}, as alpha has slopes for them; got {v.shape}.")
+        shape = (len(u), len(self.alpha) - 2)
+        if v.shape != shape:
+            raise ValueError(f"covariates must have shape {shape}, as alpha has slopes for them; got {v.shape}.")
         return drivers_of(u, v.T)
 
     def terms(self, scores: ArrayLike, missing: ArrayLike, covariates: ArrayLike | None = None) -> MissingnessTerms:
         """Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores.
 
         The curvature is the expected one, ``E[g g'] = q'^2 / (q (1 - q)) d eta d eta'`` with ``g`` the gradient: positive
-        semi-definite, so Newton boosting and Fisher scoring may use it (or its diagonal) as it is. The observed
-        second derivative need not be of one sign.
+        semi-definite, so that Newton boosting and Fisher scoring can use it (or its diagonal). The observed second derivative
+        may be indefinite.
         """
         p = _class_major_posterior(scores)
         m = _indicator(missing, p.tau.shape[1])
@@ -160,7 +157,7 @@ class Mechanism:
         sample_weight: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> "Mechanism":
-        """The mechanism that maximises L_miss over alpha, and the shape and share if they are free, for given scores."""
+        """Maximise L_miss over alpha, and over the shape and share if they are free, for given scores."""
         drivers = self._drivers(self.measure(scores), covariates)
         m = _indicator(missing, drivers.shape[1])
         w = np.ones(len(m)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -171,19 +168,19 @@ class Mechanism:
         starts = [self.starting(rate)]
         if self.free_shape:  # the shape's profile may have several maxima
             starts = [replace(self, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
-        found = [start.profile_of(drivers[:, order], int(np.sum(~m)), w[order]) for start in starts]
-        return max(found, key=lambda mechanism: float(w @ mechanism.terms(scores, m, covariates).loglik))
+        fits = [start.profile_of(drivers[:, order], int(np.sum(~m)), w[order]) for start in starts]
+        return max(fits, key=lambda mechanism: float(w @ mechanism.terms(scores, m, covariates).loglik))
 
-    # What the engines call: class-major blocks whose labelled rows come first.
+    # For fits: class-major blocks with the labelled rows first.
 
     @property
     def measured(self) -> Measure:
-        """The measure, to be called with posteriors."""
+        """The measure of uncertainty, a function of a `Posterior`."""
         return as_measure(self.uncertainty)
 
     @property
     def extra(self) -> float:
-        """The hazard of the share that is missing completely at random."""
+        """Hazard of the share of labels missing completely at random."""
         return float(-np.log1p(-self.share)) if self.share else 0.0
 
     def eta(self, drivers: Array) -> Array:
@@ -195,16 +192,16 @@ class Mechanism:
         return eta
 
     def missing_proba_of(self, drivers: Array) -> Array:
-        """q of rows with these drivers."""
+        """q for rows with these drivers."""
         with np.errstate(all="ignore"):
             return -namespace(drivers).expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
 
     def block(
         self, p: Posterior, covariates: Array | None, labelled: int, weight: Array | None = None
     ) -> MechanismSums:
-        """Log-likelihood and gradients of a block whose first `labelled` rows have their label."""
+        """Log-likelihood and gradients of a block whose first `labelled` rows are labelled."""
         u, gradient = self.measured(p)
-        drivers = in_double(drivers_of(u, covariates))  # the link is exact in double precision only
+        drivers = in_double(drivers_of(u, covariates))  # the link is accurate in double precision only
         weight = None if weight is None else in_double(weight)
         loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
         gradient *= in_precision_of(gradient, self.alpha[1] * eta_slope)
@@ -237,39 +234,37 @@ class Mechanism:
         share = total(hazard_slope) / (1.0 - self.share) if self.free_share else 0.0
         return alpha, shape, share
 
-    # Fitting the mechanism to given uncertainties.
-
     def starting(self, rate: float) -> "Mechanism":
-        """The mechanism without slope that loses labels at this rate."""
+        """The mechanism with slope zero and this rate of missing labels."""
         rate = (rate - self.share) / (1.0 - self.share)
         level = eta_at(-np.log1p(-min(max(rate, 1e-3), 1.0 - 1e-9)), self.shape)
         return replace(self, alpha=(level, *[0.0] * (len(self.alpha) - 1)))
 
     def profile_of(self, drivers: Array, labelled: int, weight: Array | None = None) -> "Mechanism":
-        """Maximise L_miss from here for given drivers, the labelled rows first."""
+        """Maximise L_miss for given drivers, labelled rows first, starting from this mechanism."""
 
-        def evaluate(here: Mechanism) -> tuple[float, Array, float, float]:
+        def evaluate(mechanism: Mechanism) -> tuple[float, Array, float, float]:
             with np.errstate(all="ignore"):
-                loglik, hazard_slope, eta_slope, h = here._rows(drivers, labelled, weight)
-                return loglik, *here._score(drivers, hazard_slope, eta_slope, h)
+                loglik, hazard_slope, eta_slope, h = mechanism._rows(drivers, labelled, weight)
+                return loglik, *mechanism._score(drivers, hazard_slope, eta_slope, h)
 
         total = float(drivers.shape[1] if weight is None else weight.sum())
         with np.errstate(all="ignore"):
-            return climb(self, lambda here: MechanismChart(here, drivers, weight), evaluate, total)[0]
+            return maximise(self, lambda mechanism: MechanismChart(mechanism, drivers, weight), evaluate, total)[0]
 
     def moved(self, alpha: Array) -> "Mechanism":
         """The same mechanism with another alpha."""
         return replace(self, alpha=tuple(alpha.tolist()))
 
     def loglik_of(self, drivers: Array, labelled: int, weight: Array | None) -> float:
-        """L_miss of rows with these drivers, the labelled ones first."""
+        """L_miss of rows with these drivers, labelled rows first."""
         with np.errstate(all="ignore"):
             return self._rows(drivers, labelled, weight)[0]
 
     def information(self, drivers: Array, weight: Array) -> tuple[Array, Array]:
-        """Expected information of (alpha, shape, share), and the mean drivers of the rows that carry it.
+        """Expected information of (alpha, shape, share), and the mean drivers weighted by it.
 
-        The hazard ``n`` of a row carries ``1 / expm1(n)`` of it.
+        A row's information about its hazard ``n`` is ``1 / expm1(n)``.
         """
         with np.errstate(all="ignore"):
             h = hazard(self.eta(drivers), self.shape, True)
@@ -281,28 +276,28 @@ class Mechanism:
         return information, drivers @ weight / weight.sum()
 
     def _information(self, slopes: Array, n: Array, weight: Array) -> Array:
-        """The sum over rows of what hazards ``n`` with these slopes (p, n) tell of the parameters."""
+        """Information of hazards ``n`` with slopes (p, n) in the parameters, summed over rows."""
         weighted = slopes * np.sqrt(odds_against(n + self.extra) * weight)
         weighted[~np.isfinite(weighted)] = 0.0
         return weighted @ weighted.T
 
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
-        """One step of Fisher scoring in alpha, halved until it rises: a rough fit, moderate where there is no maximum."""
+        """One step of Fisher scoring in alpha, halved until L_miss increases; stays moderate if there is no maximum."""
         with np.errstate(all="ignore"):
             loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
             score = self._score(drivers, hazard_slope, eta_slope, h)[0]
             information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
         step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
         for _ in range(20):
-            other = self.moved(np.array(self.alpha) + step)
-            if other.loglik_of(drivers, labelled, weight) > loglik:
-                return other
+            moved = self.moved(np.array(self.alpha) + step)
+            if moved.loglik_of(drivers, labelled, weight) > loglik:
+                return moved
             step = 0.5 * step
         return self
 
 
 def drivers_of(u: Array, covariates: Array | None) -> Array:
-    """The uncertainty (n,) above the covariates (L, n)."""
+    """Stack the uncertainty (n,) and the covariates (L, n)."""
     if covariates is None or not covariates.shape[0]:
         return u[None, :]
     return namespace(u).concat([u[None, :], covariates])

@@ -1,4 +1,4 @@
-"""Where rows are, and how to map over them. The data decide: `rows_of` is the one place that looks at the kind of an array."""
+"""Rows in memory, in files, on devices and on clusters, and functions mapped over them in blocks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,13 +28,9 @@ __all__ = [
 
 
 def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
-    """The rows of X where they are: in memory, in a file, on a device or on a cluster.
+    """The `Rows` for an array-like or the path of a `.npy` file, chosen by where the data are.
 
-    Parameters
-    ----------
-    X : array-like, or the path of a `.npy` file
-    validate : callable
-        scikit-learn's `validate_data` for an estimator: checks the number and the names of the features.
+    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
     """
     X = detached(opened(X))
     refuse_sparse(X)

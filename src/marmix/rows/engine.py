@@ -1,11 +1,8 @@
-"""Rows where the user has them, and the rows of a fit in its axes.
-
-`Rows` answers everything that depends on where rows are; an `Engine` maps functions over blocks, and knows nothing of models.
-"""
+"""`Rows`, the user's rows wherever they are, and `Engine`, the rows of a fit in its axes, over which functions are mapped."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +11,33 @@ from marmix.arrays import Array, like, namespace, on_host
 from marmix.labels import encode_labels, number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
+from marmix.streams import opened
 
-# Enough rows that a call of NumPy takes longer than threads need to take turns, in arrays that a shared cache still holds
+# Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
 # (benchmarks/cores.py).
 _BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 
 def block_rows(width: int) -> int:
-    """Rows of a block on the host; `width` is how many values of a row are held together."""
+    """Rows of a block on the host, given the number of values per row in the largest array."""
     return int(min(max(_BLOCK_BYTES // (8 * width), _FEWEST_ROWS), _MOST_ROWS))
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Cut n rows into slices of `size`."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 class Frame:
     """The axes of the fit: centred and, as far as the covariance structure allows, whitened.
 
-    Quadratic features are formed in these axes only, so neither the units of the features nor their correlations cost
-    digits.
+    Quadratic features are formed in these axes only, so that units and correlations of the features cost no digits.
     """
 
     def __init__(self, centre: Array, whitener: Array):
         self.centre, self.whitener = centre, whitener
         scale = np.diag(whitener)
-        if (
-            np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale)
-        ):  # a regular diagonal matrix, which may be large
+        if np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale):  # a regular diagonal matrix
             self.unwhitener: Array = np.diag(1.0 / scale)
             self.log_det = float(np.log(np.abs(scale)).sum())
         else:
@@ -45,26 +45,26 @@ class Frame:
             self.log_det = float(np.linalg.slogdet(whitener)[1])
 
     def enter(self, X: NDArray[np.floating]) -> Array:
-        """Rows (n, d) of the user as columns (d, n) of the fit."""
+        """Rows (n, d) in the user's axes as columns (d, n) in the axes of the fit."""
         if on_host(X):
             return np.asarray(self.whitener @ (X - self.centre).T)
         return like(self.whitener, X) @ (X - like(self.centre, X)).T
 
 
 class Covariates(NamedTuple):
-    """The columns of X that drive the mechanism beside the uncertainty, and the axes in which they do; often none."""
+    """Columns of X that enter the mechanism in addition to the uncertainty (often none), and their axes."""
 
     columns: list[int]
     frame: Frame
 
     @classmethod
     def standardised(cls, columns: list[int], mean: Array, covariance: Array) -> "Covariates":
-        """These columns of rows with this mean and covariance, each with mean 0 and variance 1."""
+        """Columns scaled to mean 0 and variance 1, given mean and covariance of all features."""
         sd = np.sqrt(np.diag(covariance))[columns]
         return cls(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
 
     def enter(self, X: Any) -> Any:
-        """The covariates (L, n) of rows (n, d) of the user, None where there are none."""
+        """Covariates (L, n) of rows (n, d) in the user's axes; None if there are none."""
         if not self.columns:
             return None
         if on_host(X):
@@ -73,14 +73,14 @@ class Covariates(NamedTuple):
         return self.frame.enter(xp.take(X, xp.asarray(np.array(self.columns), device=X.device), axis=1))
 
     def alpha_to_user(self, alpha: Any) -> Array:
-        """alpha of the user's columns from that of the covariates."""
+        """alpha for the user's columns from alpha for the covariates."""
         alpha = np.array(alpha, dtype=float)
         alpha[2:] = alpha[2:] @ self.frame.whitener
         alpha[0] -= alpha[2:] @ self.frame.centre
         return alpha
 
     def alpha_from_user(self, alpha: Any) -> Array:
-        """alpha of the covariates from that of the user's columns."""
+        """alpha for the covariates from alpha for the user's columns."""
         alpha = np.array(alpha, dtype=float)
         alpha[0] += alpha[2:] @ self.frame.centre
         alpha[2:] = alpha[2:] @ self.frame.unwhitener
@@ -93,21 +93,21 @@ NO_COVARIATES = Covariates([], Frame(np.empty(0), np.empty((0, 0))))
 class Engine(ABC):
     """The rows of a fit, in its axes.
 
-    A function of blocks is called as ``function(block, *args)``; `width` says how many values of a row it holds together. Results
-    come in the order of the rows, whoever computed them, with NumPy arrays for arrays.
+    Functions are called as ``function(block, *args)``; `width` is the number of values per row in their largest array. Results
+    are NumPy arrays, in the order of the rows.
 
     Attributes
     ----------
     frame : Frame
     covariates : Covariates
     counts : array of shape (K + 1,)
-        Rows of each class, then rows without label.
+        Number of rows of each class, then of unlabelled rows.
     group_weight : array of shape (K + 1,)
-        Their weights.
+        Their total weights.
     place : array
-        An empty array of the kind that blocks hold, on the device that they are on.
+        An empty array of the type and on the device of the blocks.
     resolution : float
-        The smallest rise of the log-likelihood per row that rounding leaves visible, where that is not far below any tolerance.
+        Smallest change of the log-likelihood per row that rounding leaves visible; 0 in double precision.
     """
 
     counts: NDArray[np.integer]
@@ -120,51 +120,51 @@ class Engine(ABC):
 
     @property
     def n_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return int(self.counts.sum())
 
     @property
     def labelled(self) -> int:
-        """How many of them have a label."""
+        """Number of labelled rows."""
         return int(self.counts[:-1].sum())
 
     @property
     def total_weight(self) -> float:
-        """The weight of all rows."""
+        """Total weight of all rows."""
         return float(self.group_weight.sum())
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, width: int) -> list[Any]:
-        """The function of every block."""
+        """Results of the function for all blocks."""
 
     @abstractmethod
     def total(self, function: Callable[..., Any], *args: Any, width: int) -> Any:
-        """The sum of the function over all blocks."""
+        """Sum of the function over all blocks."""
 
     @abstractmethod
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
-        """Features (d, m), weights and covariates of some rows of every group, by their place in it, as NumPy arrays."""
+        """Features (d, m), weights and covariates of selected rows, given by their ascending positions in each group."""
 
     @abstractmethod
-    def holding(self, block: Block) -> "Engine":
-        """An engine of these few rows, NumPy arrays in the axes of this one."""
+    def engine_of(self, block: Block) -> "Engine":
+        """An engine for the rows of a block of NumPy arrays in the same axes."""
 
     def blocks(self, width: int) -> Iterator[Block]:
-        """The blocks as NumPy arrays, for what needs every row on the host."""
-        raise TypeError(f"{type(self).__name__} does not bring all rows to one place.")
+        """Iterate over blocks of NumPy arrays; for rows on the host only."""
+        raise TypeError(f"{type(self).__name__} does not copy all rows to the host.")
 
     def shared(self, value: Any) -> Any:
-        """What stands for a value among the arguments of many calls; a cluster sends such a value only once."""
+        """A stand-in for a value passed to many calls, which a cluster sends only once."""
         return value
 
     def thinned(self, rows: int) -> "Engine":
-        """An engine of about that many rows, which stand for all of them."""
-        return self.holding(self.sample(rows))
+        """An engine for a sample of about that many rows, weighted to represent all of them."""
+        return self.engine_of(self.sample(rows))
 
     def sample(self, rows: int) -> Block:
-        """About that many rows, evenly spread over every class and the unlabelled, weighted to stand for all of them.
+        """About that many rows, evenly spread over each class and the unlabelled rows, weighted to represent all of them.
 
-        A class keeps up to 50 of its labelled rows however few they are.
+        At least 50 rows of each group are kept, or all of them.
         """
         n, places = self.n_rows, []
         for count in self.counts.tolist():
@@ -179,53 +179,64 @@ class Engine(ABC):
         return Block(x, [0, *ends[:-1].tolist()], weight, covariates)
 
 
+def sorted_slice(x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, rows: slice) -> Block:
+    """A slice of sorted rows as a block."""
+    inside = np.clip(cuts - rows.start, 0, rows.stop - rows.start).tolist()
+    return Block(x[:, rows], inside, None if weight is None else weight[rows], None if v is None else v[:, rows])
+
+
 class Rows(ABC):
-    """Rows where the user has them; with labels and weights they are the rows of a fit.
+    """The user's rows, with labels and weights if they are to be fitted.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Checked, but for its values.
+        Shape and dtype are checked, values are not.
 
     Attributes
     ----------
     classes : array
-        Known after `with_labels`.
+        Available after `with_labels`.
     codes : array
-        Numbers of the classes beside the rows, -1 where a label is missing, as `map` takes them.
+        Indices of the classes, -1 where a label is missing, in the form that `map` takes.
     labels_in_file : bool
-        Whether the labels came from a file: those imputed then go to a file too, when the user asks for them.
+        Whether the labels are in a file; imputed labels are then not kept in memory.
     """
 
     classes: NDArray[Any]
     codes: Any
-    moments: GroupMoments  # of each class, and of the unlabelled
+    moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
+    takes_out = False  # whether `map` can write to `out`
 
     def __init__(self, X: Any):
         self.X = X
 
-    @abstractmethod
     def with_labels(
         self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
-    ) -> "Rows":
-        """The same rows with labels and weights, checked.
+    ) -> Self:
+        """Add labels and weights, and return self.
 
         Parameters
         ----------
         named : array-like or None
             The classes that the user has named; None to find them among the labels.
         classes : array or None
-            The classes of a fit, where there is one already: labels are then only numbered.
+            The classes of an existing fit.
         single : bool
-            Whether to compute in single precision, where rows are on a device.
+            Whether rows on a device are computed in single precision.
         """
+        self._add_labels(opened(y, "y"), opened(sample_weight, "sample_weight"), named, classes, single)
+        return self
+
+    @abstractmethod
+    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+        pass
 
     @abstractmethod
     def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
-        """The numbers of these classes beside the rows, -1 where a label is missing, as `map` takes them."""
+        """Labels as `codes` of the given classes."""
 
-    @abstractmethod
     def map(
         self,
         function: Callable[..., Any],
@@ -236,25 +247,37 @@ class Rows(ABC):
         dtype: Any = float,
         out: Any = None,
     ) -> Any:
-        """``function(x, *parts)`` of runs x (m, d) of all rows, as one array (n, *shape) where the rows are.
+        """Results of ``function(x, *parts)`` for slices x (m, d) of all rows, as one array (n, *shape) where the rows are.
 
         Parameters
         ----------
         function : callable
             Rows on a cluster send it to the workers.
         beside : arrays
-            Values of all rows, of which the function gets those of the run.
+            Values of all rows; `parts` are their slices.
         names : list of str
-            Names of the features, for messages.
+            Names of the features, for error messages.
         width : int
-            How many values of a row the function holds together.
+            Number of values per row in the function's largest array.
         out : array or path or None
-            Where to write, for rows on the host.
+            Where to write the results, for rows on the host.
         """
+        if out is not None and not self.takes_out:
+            raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")
+        return self._map(function, beside, names, width, shape, dtype, out)
 
     @abstractmethod
+    def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
+        pass
+
     def check_finite(self, names: list[str]) -> None:
-        """Say by name which feature is not finite; called where the moments are not."""
+        """Raise an error that names the feature that is not finite; to be called if the moments are not finite."""
+        self._check_values(names)
+        raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
+
+    @abstractmethod
+    def _check_values(self, names: list[str]) -> None:
+        pass
 
     @abstractmethod
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
@@ -266,18 +289,12 @@ class Rows(ABC):
         return bool(self.moments.weight[-1] > 0.0)
 
     def release(self) -> None:
-        """Let go of what a fit has put beside the rows, when it is over."""
+        """Free what a fit has stored with the rows, once it is finished."""
         return
 
 
 def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any]]:
-    """The numbers of the classes, and the classes: those of a fit, or those that are found among the labels."""
+    """Codes of the labels, and the classes: those given, or those found among the labels."""
     if classes is None:
         return encode_labels(y, named)
     return number_labels(y, classes), classes
-
-
-def refuse_out(out: Any) -> None:
-    """Refuse to write to the host what is computed elsewhere."""
-    if out is not None:
-        raise ValueError("out= is for rows on the host: what is computed on a device or a cluster stays there.")

@@ -1,9 +1,9 @@
-"""Rows on the host: in memory, or left in the file that they are in."""
+"""Rows on the host, in memory or in a file."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import add
 from typing import Any
 
@@ -15,47 +15,51 @@ from marmix.labels import number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
 from marmix.rows.checks import check_finite, check_lengths, file_weights, weighted_rows
-from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows, encoded
-from marmix.streams import in_file, opened, output, release, result
+from marmix.rows.engine import (
+    NO_COVARIATES,
+    Covariates,
+    Engine,
+    Frame,
+    Rows,
+    block_rows,
+    encoded,
+    slices,
+    sorted_slice,
+)
+from marmix.streams import in_file, opened, release, write_array
 from marmix.workers import available, ordered
 
-# Rows from which more than one core is asked for.
+# Number of rows from which several threads are used.
 MANY_ROWS = 2**16
-# Rows that are brought into the axes of the fit together, whose moments are taken together, and that are only counted.
+# Rows transformed together, summed to moments together, and counted together.
 _SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
-# Blocks whose results are held together.
+# Blocks whose results are in memory at the same time.
 _BATCH = 256
-# Threads that still gain from each other (benchmarks/cores.py), and the features from which more do.
+# Most threads: more only wait for the interpreter lock (benchmarks/cores.py), but with many features matrix products release it.
 _MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
 
-def slices(n: int, size: int) -> list[slice]:
-    """Runs of `size` of n rows."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
 class HostEngine(Engine):
-    """Rows whose blocks are shared by as many threads as there are workers."""
+    """Rows whose blocks are distributed over `workers` threads."""
 
     def __init__(self, frame: Frame, covariates: Covariates, workers: int):
         super().__init__(frame, covariates)
-        # beyond so many, threads wait for each other to take turns in Python; matrix products of wide rows let more of them work
         self.workers = min(workers, _MOST_THREADS_WIDE if len(frame.centre) >= _WIDE else _MOST_THREADS)
-        self.spaces: list[list[Any]] = []  # of workers that have none to do
-        self.own_spaces = True  # whether no other engine uses them
+        self.spaces: list[list[Any]] = []  # working memory of idle workers
+        self.shares_spaces = False  # whether other engines use the same memory
 
     @property
     @abstractmethod
     def _extent(self) -> int:
-        """Rows to be walked over."""
+        """Number of rows to iterate over."""
 
     @abstractmethod
     def _block(self, rows: slice) -> Block:
-        """A run of rows in the axes of the fit, sorted."""
+        """Rows sorted by class, in the axes of the fit."""
 
     def _mapped(self, function: Callable[..., Any], args: tuple[Any, ...], blocks: list[slice]) -> list[Any]:
         used: list[list[Any]] = []
-        only = self.own_spaces and len(blocks) == 1 and blocks[0] == slice(0, self._extent)
+        only = not self.shares_spaces and len(blocks) == 1 and blocks[0] == slice(0, self._extent)
 
         def start() -> Callable[[slice], Any]:
             try:
@@ -82,24 +86,24 @@ class HostEngine(Engine):
     def blocks(self, width: int) -> Iterator[Block]:
         return map(self._block, slices(self._extent, block_rows(width)))
 
-    def holding(self, block: Block) -> "NumpyEngine":
+    def engine_of(self, block: Block) -> "NumpyEngine":
         return NumpyEngine.of_block(block, self.frame, self.covariates, self.workers)
 
 
 class NumpyEngine(HostEngine):
-    """Rows of a NumPy array, as one sorted, feature-major copy in the axes of the fit.
+    """Rows of a NumPy array: one sorted, feature-major copy in the axes of the fit.
 
     Parameters
     ----------
     X : array of shape (n, d)
     z : integer array of shape (n,)
-        Class of each row, -1 where missing.
+        Class of each row, -1 if missing.
     weight : array of shape (n,) or None
     n_classes : int
     frame : Frame
     covariates : Covariates
     workers : int
-        Threads that share the blocks.
+        Number of threads.
     """
 
     x: Array
@@ -128,7 +132,7 @@ class NumpyEngine(HostEngine):
 
     @classmethod
     def of_block(cls, block: Block, frame: Frame, covariates: Covariates, workers: int = 1) -> "NumpyEngine":
-        """Rows that are sorted already, and in the axes of the fit."""
+        """An engine for rows that are already sorted and in the axes of the fit."""
         self = cls.__new__(cls)
         HostEngine.__init__(self, frame, covariates, workers)
         self.x, self.cuts, self.weight, self.v = block.x, np.array(block.cuts), block.weight, block.covariates
@@ -148,7 +152,7 @@ class NumpyEngine(HostEngine):
         return self.x.shape[1]
 
     def _fill(self, X: NDArray[np.floating], z: NDArray[np.integer], weight: Array | None) -> None:
-        """Sort the rows by class, the unlabelled last, without an index of all of them."""
+        """Copy the rows sorted by class, unlabelled rows last, without an index array of all rows."""
         place, chunks, n_classes = self.cuts.copy(), slices(len(z), _SORTED_ROWS), len(self.cuts) - 1
 
         def enter(rows: slice) -> Block:
@@ -168,9 +172,7 @@ class NumpyEngine(HostEngine):
                     place[k] += b - a
 
     def _block(self, rows: slice) -> Block:
-        cuts = np.clip(self.cuts - rows.start, 0, rows.stop - rows.start).tolist()
-        weight = None if self.weight is None else self.weight[rows]
-        return Block(self.x[:, rows], cuts, weight, None if self.v is None else self.v[:, rows])
+        return sorted_slice(self.x, self.cuts, self.weight, self.v, rows)
 
     def select(self, places: list[NDArray[np.integer]]) -> tuple[Array, Array | None, Array | None]:
         columns = np.concatenate([a + group for a, group in zip(self.cuts, places, strict=True)])
@@ -186,7 +188,7 @@ def sorted_block(
     frame: Frame,
     covariates: Covariates,
 ) -> Block:
-    """Rows (n, d) of the user, sorted by class, the unlabelled last, in the axes of the fit."""
+    """Rows (n, d) of the user as a block: sorted by class, unlabelled rows last, in the axes of the fit."""
     order = np.argsort(z, kind="stable")
     unlabelled = int(np.sum(z < 0))
     order = np.concatenate([order[unlabelled:], order[:unlabelled]])
@@ -196,16 +198,16 @@ def sorted_block(
 
 
 class FileEngine(HostEngine):
-    """Rows of a memory-mapped array: read, sorted and brought into the axes of the fit block by block, in every pass.
+    """Rows of a memory-mapped array: each pass reads, sorts and transforms them block by block.
 
     Parameters
     ----------
     X : array of shape (n, d)
-        Of any numeric type; usually a `numpy.memmap`.
+        Of any numeric dtype; usually a `numpy.memmap`.
     z : integer array of shape (n,)
-        Class of each row, -1 where missing.
+        Class of each row, -1 if missing.
     weight : array of shape (n,) or None
-        Rows of weight zero do not count.
+        Rows of weight zero are ignored.
     n_classes, frame, covariates, workers
         As in `NumpyEngine`.
     """
@@ -256,7 +258,7 @@ class FileEngine(HostEngine):
             chunk = np.searchsorted(first[:, k] + self._counts[:, k], group, side="right")
             for c in np.unique(chunk).tolist():
                 rows = slice(c * _COUNTED_ROWS, (c + 1) * _COUNTED_ROWS)
-                X, w = self._chosen(rows, k, group[chunk == c] - first[c, k])
+                X, w = self._read(rows, k, group[chunk == c] - first[c, k])
                 x.append(self.frame.enter(X))
                 if w is not None:
                     weight.append(w)
@@ -268,17 +270,17 @@ class FileEngine(HostEngine):
             np.concatenate(covariates, axis=1) if covariates else None,
         )
 
-    def _chosen(self, rows: slice, group: int, places: NDArray[np.integer]) -> tuple[Array, Array | None]:
-        """Rows of one group in a chunk, by their places among those of the group there."""
+    def _read(self, rows: slice, group: int, places: NDArray[np.integer]) -> tuple[Array, Array | None]:
+        """Rows and weights of one group in a chunk, by their positions in the group."""
         wanted, w = self.z[rows] == (group if group < self.n_classes else -1), None
         if self.weight is not None:
             w = np.array(self.weight[rows], dtype=float)
             release(self.weight[rows])
             wanted = wanted & (w > 0)
-        chosen = np.flatnonzero(wanted)[places]
-        X = np.array(self.X[rows][chosen], dtype=float)
+        selected = np.flatnonzero(wanted)[places]
+        X = np.array(self.X[rows][selected], dtype=float)
         release(self.X[rows])
-        return X, None if w is None else w[chosen]
+        return X, None if w is None else w[selected]
 
 
 class HostRows(Rows):
@@ -287,9 +289,11 @@ class HostRows(Rows):
     Attributes
     ----------
     counted, labels, weight, kept : arrays
-        The rows of positive weight with their codes and weights, and their places; None for weights of one, and where they are
-        all rows. Rows in a file are all counted, whatever their weight.
+        The rows of positive weight, their codes, their weights (None if unweighted) and their positions (None if these are all
+        rows). For rows in a file, all rows, whatever their weight.
     """
+
+    takes_out = True
 
     counted: NDArray[Any]
     labels: NDArray[np.integer]
@@ -303,13 +307,11 @@ class HostRows(Rows):
 
     @cached_property
     def workers(self) -> int:
-        """Threads that share the work on these rows."""
+        """Number of threads."""
         return available() if len(self.X) >= MANY_ROWS else 1
 
-    def with_labels(
-        self, y: Any, sample_weight: Any = None, *, named: Any = None, classes: Any = None, single: bool = False
-    ) -> "HostRows":
-        y, sample_weight = brought_here("the fit", opened(y, "y"), opened(sample_weight, "sample_weight"))
+    def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+        y, sample_weight = brought_here("the fit", y, sample_weight)
         self.codes, self.classes = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
         to_check = self.classes if classes is None else self.classes[:0]
@@ -321,39 +323,30 @@ class HostRows(Rows):
             self.counted, self.labels, self.weight = weighted_rows(self.X, self.codes, sample_weight, to_check)
             all_count = len(self.counted) == len(self.X)
             self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
-        return self
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
         codes = number_labels(brought_here("impute", opened(y, "y"))[0], classes)
         check_lengths(self.X, codes)
         return codes
 
-    def map(
-        self,
-        function: Callable[..., Any],
-        *beside: Any,
-        names: list[str],
-        width: int,
-        shape: tuple[int, ...] = (),
-        dtype: Any = float,
-        out: Any = None,
-    ) -> Any:
+    def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         X = self.X
-        with output(out, (len(X), *shape), dtype) as written:
 
-            def one(rows: slice) -> None:
+        def fill(results: NDArray[Any]) -> None:
+            def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
                 check_finite(x, names, rows.start)
-                written[rows] = function(x, *(values[rows] for values in beside))
+                results[rows] = function(x, *(values[rows] for values in beside))
                 release(X[rows])
-                release(written[rows])
+                release(results[rows])
 
-            ordered(lambda: one, slices(len(X), block_rows(width)), self.workers)
-        return result(out, written)
+            ordered(lambda: fill_slice, slices(len(X), block_rows(width)), self.workers)
+
+        return write_array(fill, out, (len(X), *shape), dtype)
 
     @cached_property
     def moments(self) -> GroupMoments:  # type: ignore[override]
-        def look(rows: slice) -> GroupMoments:
+        def part(rows: slice) -> GroupMoments:
             weight = None if self.weight is None else self.weight[rows]
             moments = group_moments(self.counted[rows], self.labels[rows], weight, len(self.classes))
             release(self.counted[rows])
@@ -362,12 +355,11 @@ class HostRows(Rows):
             return moments
 
         chunks = slices(len(self.labels), _MOMENT_ROWS)
-        batches = (ordered(lambda: look, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
-        return merged(part for batch in batches for part in batch)
+        batches = (ordered(lambda: part, chunks[a : a + _BATCH], self.workers) for a in range(0, len(chunks), _BATCH))
+        return merged(chain.from_iterable(batches))
 
-    def check_finite(self, names: list[str]) -> None:
+    def _check_values(self, names: list[str]) -> None:
         check_finite(self.counted, names)
-        raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
         kind = FileEngine if self.in_file else NumpyEngine

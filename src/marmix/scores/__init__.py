@@ -1,1 +1,1 @@
-"""Score models: what a class looks like, as the score of each class at a row."""
+"""Score models: class scores of rows, and parameters from moments of their gradient."""

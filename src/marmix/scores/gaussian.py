@@ -1,8 +1,7 @@
-"""Score models: from a row to its scores ``s_jk``, and from moments of ``G = d loglik / d s`` back to the parameters.
+"""The Gaussian mixture as a score model: ``s_jk = log sum_{c in k} pi_c N(x_j; mu_c, Sigma_c)``.
 
-The Gaussian mixture's score of class k is ``s_jk = log sum_{c in k} pi_c N(x_j; mu_c, Sigma_c)``: a class may own several
-components, its score is the logsumexp of theirs, and ``G`` reaches a component in proportion to its responsibility
-within the class. Its scores are log densities, so the likelihood is *joint*: it has the features in it.
+A class may have several components; its score is the logsumexp of theirs, and its ``G`` is divided among them by their
+responsibilities within the class. Scores are log densities, so the likelihood is *joint* in features and labels.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from marmix.scores.covariance import Moments, Structure
 
 
 class Gaussians(NamedTuple):
-    """Parameters of the mixture, in the axes of the fit; `chol` is in the shape of its covariance structure."""
+    """Parameters of the mixture in the axes of the fit; the shape of `chol` depends on the covariance structure."""
 
     log_pi: Array
     mu: Array
@@ -31,7 +30,7 @@ class GaussianScores:
     structure : Structure
         The covariance structure.
     counts : sequence of int
-        Components of each class; components are ordered by class.
+        Number of components of each class; components are ordered by class.
     floor : float
         Smallest residual variance of a component, in the axes of the fit.
     """
@@ -50,14 +49,13 @@ class GaussianScores:
 
     @property
     def words(self) -> str:
-        """The model in words."""
         components = "one Gaussian a class"
         if not self.single:
             components = f"{len(self.owner)} Gaussians for {self.n_classes} classes"
         return f"Gaussian mixture, {self.structure.name} covariance, {components}"
 
     def user_values(self, theta: Gaussians, frame: Any) -> dict[str, Any]:
-        """Weights, means and covariances of the components, and class probabilities, in the user's axes."""
+        """Weights, means and covariances of the components, and class priors, in the user's axes."""
         weights = np.exp(theta.log_pi)
         return {
             "weights": weights,
@@ -71,75 +69,62 @@ class GaussianScores:
         return frame.unwhitener @ self.structure.spread(theta.chol, len(theta.mu))
 
     def n_features(self) -> int:
-        """Rows of phi."""
         return self.structure.n_features()
 
     def values_per_row(self) -> int:
-        """Values of the largest array that a row needs in a pass."""
         return self.structure.values_per_row(len(self.owner))
 
     def fill(self, phi: Array) -> None:
-        """Complete phi, whose first 1 + d rows are [1, x]."""
         self.structure.fill_quadratic(phi)
 
     def prepare(self, theta: Gaussians) -> Array:
-        """What `block_scores` wants of the parameters, once a pass."""
         return self.structure.prepare(*theta)
 
     def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Array | None]:
-        """Class scores (K, n) of a block, and each component's share of its class where there are several."""
         scores = self.structure.scores(prepared, phi)
         if self.single:
             return scores, None
         xp = namespace(scores)
         by_class, share = [], []
-        for own in self._slices:
-            top = xp.max(scores[own, :], axis=0)
-            part = xp.exp(scores[own, :] - top)
+        for members in self._slices:
+            top = xp.max(scores[members, :], axis=0)
+            part = xp.exp(scores[members, :] - top)
             total = xp.sum(part, axis=0)
             share.append(part / total)
             by_class.append(top + xp.log(total))
         return xp.stack(by_class), xp.concat(share)
 
     def block_moments(self, g: Array, share: Array | None, phi: Array) -> Array:
-        """Moments of ``G`` of a block; the classes' G reaches the components by their shares."""
         if share is not None:
-            g = namespace(g).concat([g[k : k + 1, :] * share[own, :] for k, own in enumerate(self._slices)])
+            g = namespace(g).concat([g[k : k + 1, :] * share[members, :] for k, members in enumerate(self._slices)])
         return self.structure.moments(g, phi)
 
     def gathered(self, moments: Array) -> Array:
-        """Moments (C, p) from the sum over blocks of what `block_moments` gave."""
         return self.structure.gathered(moments)
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
-        """Moments of the quadratic term that all components share, if they share one."""
         if not self.structure.shared_quadratic:
             return None
         return along_rows(x if weight is None else x * weight, x)
 
     def shared_term(self, theta: Gaussians, second: Array) -> float:
-        """The sum over rows of that term."""
         return self.structure.shared_term(theta.chol, second)
 
     def scores(self, theta: Gaussians, x: Array) -> Array:
-        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
         phi = self.structure.features(x)
         return self.block_scores(like(self.prepare(theta), phi), phi)[0]
 
     def detailed_features(self, x: Array) -> Array:
-        """Features (p, n) in which the score of each component is linear; they begin with those of phi."""
         return self.structure.detailed().features(x)
 
     def pooled(self, by_component: Array) -> Moments:
-        """Moments (C, p) of these features, as the chart's gradient takes them."""
         return self.structure.pooled(by_component)
 
     def penalty(self, theta: Gaussians) -> float:
-        """What is subtracted from the log-likelihood: nothing."""
         return 0.0
 
     def complete_loglik(self, theta: Gaussians, moments: Moments) -> float:
-        """``sum_j sum_c G_jc log{pi_c N(x_j; c)}`` from the moments of G: linear in them."""
+        """``sum_j sum_c G_jc log{pi_c N(x_j; c)}``, which is linear in the moments of G."""
         value = float(np.sum(self.structure.coefficients(*theta) * moments.by_component))
         if moments.second is not None:
             value += self.shared_term(theta, moments.second)
@@ -152,17 +137,16 @@ class GaussianScores:
         return Gaussians(np.log(g0) - np.log(g0.sum()), mu, chol)
 
     def chart(self, theta: Gaussians) -> "GaussianChart":
-        """Free coordinates around these parameters."""
         return GaussianChart(self, theta)
 
 
 class GaussianChart:
-    """Free coordinates of the mixture around a reference, in which a row of complete data carries unit information.
+    """Free coordinates of the mixture around a reference, in which a labelled row has unit information.
 
-    Means move in units of the reference's standard deviations and factors relative to the reference's, both
-    divided by the root of the component's weight. A quasi-Newton method started at the reference (coordinates 0) sees a
-    Hessian near the identity, and the path it takes does not depend on the units or axes of the features. Only the
-    log pivots are bounded, by the floor on residual variances.
+    Steps of means are in standard deviations of the reference and steps of factors relative to the reference, both divided by
+    the root of the component's weight. The Hessian at the reference (coordinates 0) is then near the identity, and the path
+    of a quasi-Newton method does not depend on units or axes of the features. Only the log pivots are bounded, by the floor on
+    residual variances.
     """
 
     def __init__(self, model: GaussianScores, reference: Gaussians):
@@ -178,20 +162,20 @@ class GaussianChart:
 
     @property
     def directions(self) -> Array:
-        """Orthonormal directions (size, free) that change the model: weights are free up to a common factor."""
+        """Orthonormal directions (size, free) that change the model; a common factor of the weights does not."""
         across = np.linalg.svd(np.sqrt(self._pi)[None, :])[2][1:].T
         return block_diag(across, np.eye(self.size - self._components))
 
     @property
     def upper(self) -> Array:
-        """Upper bounds of the coordinates (there are no lower ones)."""
+        """Upper bounds of the coordinates; there are no lower bounds."""
         upper = np.full(self.size, np.inf)
         limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.model.floor)
         upper[self._cuts[1] :] = limits.ravel()
         return upper
 
     def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Coordinates at a limit, and those that lose their meaning with them."""
+        """Coordinates at a limit, and those that have no meaning because of them."""
         out, b = at_limit.copy(), self._cuts[1]
         out[b:] = self.model.structure.limited_steps(at_limit[b:].reshape(self._step_shape)).ravel()
         return out

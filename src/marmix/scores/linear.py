@@ -1,8 +1,8 @@
-"""The logistic score model: ``s_jk = b_k + w_k . phi(x_j)``, scores that are linear in features, without a density.
+"""Logistic regression as a score model: ``s_jk = b_k + w_k . phi(x_j)``.
 
-Its likelihood is *conditional* on the features: a labelled row counts ``s_jz - logsumexp(s_j)``, an unlabelled one only by
-its missingness. Two classes need one vector (``s_j1 = 0``); more have one each, as in scikit-learn's multinomial model, and
-the penalty ``|w|^2 / (2 C)`` is scikit-learn's too: on the coefficients of the user's features, not on intercepts.
+The likelihood is *conditional* on the features: a labelled row contributes ``s_jz - logsumexp(s_j)``, an unlabelled one only its
+missingness. Two classes have one coefficient vector (``s_j1 = 0``), more have one each, and the penalty ``|w|^2 / (2 C)`` is on
+the coefficients of the user's features, without intercepts; both as in scikit-learn.
 """
 
 from typing import Any
@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_beside
+from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_like_columns
 from marmix.mechanism.measures import posterior
 from marmix.scores.covariance import Moments
 
-# Features from which the information is factored by Cholesky, at a tenth of the cost of its eigenvectors.
+# Number of features from which Cholesky replaces eigenvectors, at a tenth of the cost.
 _MANY = 500
 
 
 class LinearScores:
-    """Logistic regression as a score model; its parameters are coefficients (V, p) of phi, V = 1 for two classes.
+    """Logistic regression as a score model; parameters are coefficients (V, p) of phi, with V = 1 for two classes.
 
     Parameters
     ----------
     d : int
-        Features of the user.
+        Number of features.
     n_classes : int
     degree : {1, 2}
         2 adds squares and products.
@@ -44,12 +44,11 @@ class LinearScores:
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d)
         self._from_user = self._features_of_user(centre, scale)
-        self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # its inverse
+        self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # the inverse
         self.penalty_matrix = self._penalty_matrix()
 
     @property
     def words(self) -> str:
-        """The model in words."""
         terms = "linear" if self.degree == 1 else "with squares and products"
         return f"logistic regression, {terms}, {'no penalty' if np.isinf(self.C) else f'C = {self.C:g}'}"
 
@@ -59,7 +58,7 @@ class LinearScores:
         return {"intercept": coefficients[:, 0], "coef": coefficients[:, 1:]}
 
     def terms(self, features: list[str]) -> list[str]:
-        """Names of the coefficients: features, then their squares and products."""
+        """Names of the coefficients: features, then squares and products."""
         if self.degree == 1:
             return features
         return features + [
@@ -69,15 +68,12 @@ class LinearScores:
         ]
 
     def n_features(self) -> int:
-        """Rows of phi."""
         return 1 + self.d + (len(self._rows) if self.degree == 2 else 0)
 
     def values_per_row(self) -> int:
-        """Values of the largest array that a row needs in a pass: phi."""
         return self.n_features()
 
     def fill(self, phi: Array) -> None:
-        """Complete phi, whose first 1 + d rows are [1, x], with squares and products."""
         if self.degree == 2:
             d, row = self.d, 1 + self.d
             for i in range(d):
@@ -86,13 +82,13 @@ class LinearScores:
 
     def features(self, x: Array) -> Array:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
-        phi = ones_beside(x, self.n_features())
+        phi = ones_like_columns(x, self.n_features())
         phi[1 : 1 + self.d, :] = x
         self.fill(phi)
         return phi
 
     def _features_of_user(self, centre: Array, scale: Array) -> Array:
-        """R with ``phi(user's x) = R phi(x of the fit)``: both are polynomials of the same degree."""
+        """R with ``phi(user's x) = R phi(x of the fit)``."""
         p, d = self.n_features(), self.d
         R = np.zeros((p, p))
         R[0, 0] = 1.0
@@ -115,41 +111,32 @@ class LinearScores:
         return coefficients @ self._from_user
 
     def prepare(self, theta: Array) -> Array:
-        """What `block_scores` wants of the parameters: themselves."""
         return theta
 
     def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, None]:
-        """Class scores (K, n) of a block."""
         scores, xp = prepared @ phi, namespace(phi)
         return (xp.concat([xp.zeros_like(scores), scores]) if self.vectors == 1 else scores), None
 
     def block_moments(self, g: Array, share: None, phi: Array) -> Array:
-        """Moments (V, p) of ``G`` of a block."""
         return along_rows(g[-self.vectors :, :], phi)
 
     def gathered(self, moments: Array) -> Array:
-        """Moments (V, p): the sums over blocks as they are."""
         return moments
 
     def second_moment(self, x: Array, weight: Array | None) -> None:
-        """No term is shared by the classes."""
-        return
+        return None
 
     def shared_term(self, theta: Array, second: Array) -> float:
-        """No term is shared by the classes."""
         return 0.0
 
     def scores(self, theta: Array, x: Array) -> Array:
-        """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
         phi = self.features(x)
         return self.block_scores(like(theta, phi), phi)[0]
 
     def detailed_features(self, x: Array) -> Array:
-        """The features phi: each score is linear in them."""
         return self.features(x)
 
     def pooled(self, by_component: Array) -> Moments:
-        """Moments (V, p) of these features, as the chart's gradient takes them."""
         return Moments(by_component)
 
     def penalty(self, theta: Array) -> float:
@@ -158,7 +145,7 @@ class LinearScores:
         return float(0.5 / self.C * np.sum(slopes**2))
 
     def penalty_slope(self, theta: Array) -> Array:
-        """The derivative of the penalty, (V, p)."""
+        """Derivative of the penalty, (V, p)."""
         if self.degree == 2:
             return theta @ self.penalty_matrix
         slope = np.zeros_like(theta)
@@ -177,19 +164,19 @@ class LinearScores:
         return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
     def _penalty_matrix(self) -> Array:
-        """P with ``penalty = sum of w P w' / 2`` over the vectors w (p,) of the fit."""
+        """P with ``penalty = sum of w P w' / 2`` over the coefficient vectors w (p,) in the axes of the fit."""
         if self.degree == 1:
             return np.diag(np.concatenate([[0.0], 1.0 / (self.C * self.scale**2)]))
         penalised = self._to_user[:, 1:]
         return penalised @ penalised.T / self.C
 
     def calibrate(self, products: Array, total: float) -> None:
-        """Scale the coordinates by the information in rows of weight `total`, of which `products` is the mean of ``phi phi'``."""
+        """Scale the coordinates by the information of rows with total weight `total` and mean `products` of ``phi phi'``."""
         self.information = 0.25 * products + self.penalty_matrix / total
 
     @property
     def information(self) -> Array:
-        """The information of a row about one vector, (p, p), which scales the coordinates."""
+        """Information of a row about one vector, (p, p), which scales the coordinates."""
         return self._information
 
     @information.setter
@@ -197,12 +184,12 @@ class LinearScores:
         self._information, self._root = information, _inverse_root(information)
 
     def chart(self, theta: Array) -> "LinearChart":
-        """Free coordinates around these parameters; `calibrate` comes first."""
+        """Free coordinates around these parameters; `calibrate` must be called first."""
         return LinearChart(self, theta, self._root)
 
 
 def _inverse_root(information: Array) -> Array:
-    """R with ``R R'`` the inverse of the information, whose smallest eigenvalues are raised where it is nearly singular."""
+    """R with ``R R'`` the inverse of the information; its smallest eigenvalues are raised if it is nearly singular."""
     if len(information) > _MANY:
         try:
             return np.asarray(solve_triangular(np.linalg.cholesky(information), np.eye(len(information)), lower=True).T)
@@ -221,7 +208,7 @@ class LinearChart:
 
     @property
     def directions(self) -> Array:
-        """Orthonormal directions (size, free) that change the model: one vector may be added to all if there are several."""
+        """Orthonormal directions (size, free) that change the model; a vector added to all coefficient vectors does not."""
         vectors, p = self.reference.shape
         across = np.linalg.svd(np.ones((1, vectors)))[2][1:].T if vectors > 1 else np.eye(1)
         return np.kron(across, np.eye(p))
@@ -232,7 +219,7 @@ class LinearChart:
         return np.full(self.size, np.inf)
 
     def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Coordinates at a limit: none."""
+        """Coordinates without meaning at a limit: none."""
         return at_limit
 
     def theta(self, vector: Array) -> Array:
