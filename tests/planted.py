@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from marmix.displays.drawing import styled
-from marmix.study.blocks import Paragraph, Sheet
-from marmix.study.plan import Plan
+from marmix.study.pages import Paragraph, Sheet
+from marmix.study.pieces import Plan
 from marmix.study.running import ITEMS
 from marmix.study.summaries import FAILS, HOLDS, UNDECIDED
 

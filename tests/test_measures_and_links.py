@@ -17,7 +17,7 @@ from marmix.displays import MissingnessDisplay, UncertaintyDisplay
 from marmix.mechanism.links import FREE, LINKS, Link, link_of_shape
 from marmix.mechanism.measures import MEASURES, Measure, Measured, measure_curvature, posterior
 from marmix.study import measures as study_measures
-from marmix.study import plan, run
+from marmix.study import pieces, run
 
 CLASSIFIERS = [MARGaussianMixture(covariance_type="tied", link="logit"), MARLogisticRegression(link="logit")]
 CLASSIFIER = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda classifier: type(classifier).__name__)
@@ -199,7 +199,7 @@ def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys):
 
 
 def test_the_study_compares_a_new_measure_with_the_others(cubic, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "REPLICATES", {what: {"small": 1} for what in plan.REPLICATES})
+    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
     monkeypatch.setattr(study_measures, "ROUNDS", 2)
     monkeypatch.setattr(study_measures, "TIMED_ROWS", 200)
     run(["measures", "four-classes"], tmp_path, quiet=True)  # one replicate of each kind

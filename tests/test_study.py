@@ -10,8 +10,8 @@ from marmix import MARLogisticRegression, cli
 from marmix.datasets import make_mar_mixture
 from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
-from marmix.study import ITEMS, methods, pieces, plan, run, running
-from marmix.study.blocks import Claim, Item, Page, Picture, Sheet
+from marmix.study import ITEMS, methods, pieces, run, running
+from marmix.study.pages import Claim, Item, Page, Picture, Sheet
 from marmix.study.pieces import Piece, Store
 
 
@@ -38,7 +38,7 @@ def toy_page(name):
 @pytest.fixture
 def toys(monkeypatch):
     """Two items whose pieces cost nothing; the list of pieces computed so far."""
-    monkeypatch.setitem(plan.REPLICATES, "toy", {"small": 3, "full": 5})
+    monkeypatch.setitem(pieces.REPLICATES, "toy", {"small": 3, "full": 5})
     computed = []
 
     def toy_pieces(name):
@@ -104,16 +104,16 @@ def test_values_come_back_from_the_store_as_they_went_in(tmp_path):
 
 def test_the_small_plan_is_the_beginning_of_the_full_one():
     for item in ITEMS.values():
-        small = {piece.key: piece for piece in item.pieces(plan.Plan("small"))}
-        full = {piece.key: piece for piece in item.pieces(plan.Plan("full"))}
+        small = {piece.key: piece for piece in item.pieces(pieces.Plan("small"))}
+        full = {piece.key: piece for piece in item.pieces(pieces.Plan("full"))}
         assert small.items() <= full.items()
     with pytest.raises(ValueError, match="'huge' is not one of small, full"):
-        plan.Plan("huge")
+        pieces.Plan("huge")
 
 
 @pytest.mark.long
 def test_every_file_is_the_same_for_one_job_and_for_two(tmp_path, monkeypatch):
-    monkeypatch.setitem(plan.REPLICATES, "four-classes", {"small": 2, "full": 2})
+    monkeypatch.setitem(pieces.REPLICATES, "four-classes", {"small": 2, "full": 2})
     written = []
     for jobs in (1, 2):
         folder = tmp_path / str(jobs)

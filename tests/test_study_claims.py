@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from planted import GAIN, LEVEL, OUTCOMES, SMALL, SMALLER, Place, better, claim_on, half, made, planted, sheet, text_of
 
-from marmix.study import comparison, methods, metrics, table_1
+from marmix.study import comparison, methods, metrics, tables
 from marmix.study.methods import AVERAGE, ECM_AO, ECM_LOGIT, IGNORED, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, QDA
-from marmix.study.pieces import Piece
-from marmix.study.plan import Plan
-from marmix.study.published import TABLE_1, TABLE_2
+from marmix.study.pages import as_markdown
+from marmix.study.paper import TABLE_1, TABLE_2
+from marmix.study.pieces import Piece, Plan
 from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED
-from marmix.study.writing import as_markdown
 
 # Tables I and II.
 
@@ -38,7 +37,7 @@ def compared(gains, failed=()):
 
 @pytest.fixture(scope="module")
 def on_the_rows():
-    return {table_1.DATA_SET: Piece(table_1.DATA_SET, table_1.on_the_data_set).compute(0)}
+    return {tables.DATA_SET: Piece(tables.DATA_SET, tables.on_the_data_set).compute(0)}
 
 
 def test_what_the_papers_solver_changes_is_counted(on_the_rows):
@@ -126,7 +125,7 @@ def test_the_roc_curves_on_fresh_rows_are_differences_to_the_bayes_rule(on_the_r
 def test_a_claim_on_log_loss_and_brier_score_is_mixed_where_the_brier_score_is_worse(name, on_the_rows):
     def value(place):
         out = compared({ECM_AO: GAIN, ECM_LOGIT: GAIN})(place)
-        for ecm in table_1.ECM:
+        for ecm in tables.ECM:
             out["scores"][ecm]["brier"] += 2 * GAIN
         return out
 
@@ -139,7 +138,7 @@ def youden(on_the_rows, f1, precision, recall):
 
     def value(place):
         out = compared({})(place)
-        for name in table_1.ECM:
+        for name in tables.ECM:
             out["published"][name] |= {"f1": f1 + place.noise, "precision": 0.6, "recall": 0.8}
         out["published"][ECM_AO]["precision"] += precision + place.noise
         out["published"][ECM_LOGIT]["recall"] += recall + place.noise

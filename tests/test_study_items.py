@@ -9,14 +9,12 @@ from test_study_magic import magical, pairs
 from test_study_measures import EVEN, clock, measured, shaped
 from test_study_proportion import proportions
 
-from marmix.study import approximation, measures, plan, table_1
-from marmix.study.blocks import Picture, Sheet
+from marmix.study import figures, measures, pieces, tables
 from marmix.study.methods import ECM_AO
-from marmix.study.pieces import Piece
-from marmix.study.plan import Plan
+from marmix.study.pages import Picture, Sheet, as_csv, write_item
+from marmix.study.pieces import Piece, Plan
 from marmix.study.running import ITEMS
 from marmix.study.summaries import UNDECIDED
-from marmix.study.writing import as_csv, write_item
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -24,9 +22,9 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 @pytest.fixture(scope="module")
 def anything():
     """Made-up values for the pieces of any item."""
-    shares = {approximation.BELOW: dict.fromkeys(approximation.DISTRIBUTIONS, 0.6)}
+    shares = {figures.BELOW: dict.fromkeys(figures.DISTRIBUTIONS, 0.6)}
     alone = shares | clock(noise=0.1) | pairs()
-    alone |= {table_1.DATA_SET: Piece(table_1.DATA_SET, table_1.on_the_data_set).compute(0)}
+    alone |= {tables.DATA_SET: Piece(tables.DATA_SET, tables.on_the_data_set).compute(0)}
     values = {
         "comparison": compared({ECM_AO: GAIN}), "shape": shaped(), "magic": magical(0.0), "proportion": proportions(),
     } | dict.fromkeys(measures.KINDS, measured(EVEN))  # fmt: skip
@@ -71,7 +69,7 @@ def test_the_full_size_shows_the_average_of_candidates_too(name, anything):
 
 @pytest.mark.parametrize("name", [name for name in ITEMS if ITEMS[name].pieces(SMALL)])
 def test_with_one_replicate_a_page_is_made_and_no_difference_is_clear(name, anything, monkeypatch, tmp_path):
-    monkeypatch.setattr(plan, "REPLICATES", {what: {"small": 1, "full": 1} for what in plan.REPLICATES})
+    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1, "full": 1} for what in pieces.REPLICATES})
     page = made(name, anything(name))
     write_item(page, "marmix study", tmp_path)
     if name in ("table-1", "table-2", "fig-roc", "magic-thresholds"):

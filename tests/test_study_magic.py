@@ -7,11 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
 
-from marmix.study import magic, magic_pairs, methods, metrics, plan
+from marmix.study import magic, methods, metrics, pieces
 from marmix.study.magic import DEFINED, NOT_REPRODUCED, SCRIPT
 from marmix.study.methods import AVERAGE, LOGISTIC, SWAPPED
-from marmix.study.pieces import Piece
-from marmix.study.plan import Plan
+from marmix.study.pieces import Piece, Plan
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED
 
 FULL = Plan("full")
@@ -196,11 +195,11 @@ def test_a_method_that_is_absent_from_a_piece_is_an_error():
 def pairs(linear=0.80, free=0.85):
     """What the scatterplot matrix needs, made up."""
     rng = np.random.default_rng(0)
-    density = [[rng.uniform(size=magic_pairs.BINS).tolist() for _ in range(2)] for _ in magic.COLUMNS]
-    edges = [np.linspace(-3, 3, magic_pairs.BINS + 1).tolist() for _ in magic.COLUMNS]
+    density = [[rng.uniform(size=magic.BINS).tolist() for _ in range(2)] for _ in magic.COLUMNS]
+    edges = [np.linspace(-3, 3, magic.BINS + 1).tolist() for _ in magic.COLUMNS]
     drawn = {"X": rng.normal(size=(60, 4)).tolist(), "y": [0, 1] * 30, "edges": edges, "density": density, "n": 19020}
     auc = {"logistic regression": linear, "one Gaussian a class": 0.81, "gradient boosting": free}
-    return {magic_pairs.POINTS: drawn, magic_pairs.AUC: auc}
+    return {magic.POINTS: drawn, magic.AUC: auc}
 
 
 @pytest.mark.parametrize(
@@ -291,9 +290,9 @@ def test_as_published_every_row_is_fitted_and_scored(made_up):
 
 
 def test_what_is_drawn_is_in_the_store_and_not_in_the_data(made_up, monkeypatch):
-    monkeypatch.setattr(magic_pairs, "load_magic", lambda **_: Bunch(data=made_up[0], target=made_up[1]))
-    monkeypatch.setattr(magic_pairs, "SHOWN", 50)
-    points = Piece(magic_pairs.POINTS, magic_pairs.points).compute(0)
+    monkeypatch.setattr(magic, "load_magic", lambda **_: Bunch(data=made_up[0], target=made_up[1]))
+    monkeypatch.setattr(magic, "SHOWN", 50)
+    points = Piece(magic.POINTS, magic.points).compute(0)
     assert (len(points["X"]), points["n"]) == (50, 600)
     for edges, by_class in zip(points["edges"], points["density"], strict=True):
         for density in by_class:
@@ -302,16 +301,15 @@ def test_what_is_drawn_is_in_the_store_and_not_in_the_data(made_up, monkeypatch)
     def refused(**_):
         raise OSError("no file here")
 
-    monkeypatch.setattr(magic_pairs, "load_magic", refused)
     monkeypatch.setattr(magic, "load_magic", refused)
     monkeypatch.setattr(magic, "rows", refused)
-    made(PAIRS, pairs() | {magic_pairs.POINTS: points})
+    made(PAIRS, pairs() | {magic.POINTS: points})
     for item in (THRESHOLDS, PROPORTIONS):
         made(item, planted(item, magical(0.0)))
 
 
 def test_one_run_decides_nothing_on_magic(monkeypatch):
-    monkeypatch.setattr(plan, "REPLICATES", {what: {"small": 1} for what in plan.REPLICATES})
+    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
     for item in (THRESHOLDS, PROPORTIONS):
         claims = made(item, planted(item, magical(GAIN))).claims
         assert {claim.verdict for claim in claims} <= {UNDECIDED, "see right"}

@@ -5,7 +5,7 @@ import pytest
 from planted import GAIN, NOISE, SMALL, better, claim_on, half, made, planted, sheet
 from scipy import stats
 
-from marmix.study import measures, plan, shape, two_classes
+from marmix.study import measures, pieces, shape
 from marmix.study.pieces import Piece
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED
 
@@ -31,11 +31,11 @@ def measured(gains, loglik=0.0):
 
 def clock(margin=1.0, entropy=1.0, log_entropy=1.0, noise=0.0):
     """Seconds round by round; the ratio of the margin to the others is noisy."""
-    drift = np.linspace(1, 2, two_classes.ROUNDS)  # of the machine: the same for all
-    own = 1 + np.linspace(-noise, noise, two_classes.ROUNDS)
+    drift = np.linspace(1, 2, measures.ROUNDS)  # of the machine: the same for all
+    own = 1 + np.linspace(-noise, noise, measures.ROUNDS)
     seconds = {"margin": margin * own, "entropy": entropy, "log-entropy": log_entropy, "gini": 1.0}
     timed = {name: (1e-3 * value * drift).tolist() for name, value in seconds.items()}
-    return {two_classes.TIMES: {"fit": timed, "measure": timed}}
+    return {measures.TIMES: {"fit": timed, "measure": timed}}
 
 
 def two(gains, loglik=0.0, **seconds):
@@ -63,7 +63,7 @@ def test_the_margin_is_as_good_in_places_where_it_loses_to_one_rival_alone():
 
 
 def test_one_replicate_does_not_show_that_the_margin_is_as_good(monkeypatch):
-    monkeypatch.setattr(plan, "REPLICATES", {what: {"small": 1} for what in plan.REPLICATES})
+    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
     assert made("measures", two(EVEN | {"margin": 0.0})).claims[0].verdict == UNDECIDED
 
 
@@ -91,7 +91,7 @@ def test_the_likelihood_tells_measures_apart_where_it_is_larger_at_home(loglik, 
     ],
 )
 def test_the_verdict_on_computing_time_follows_the_clock_round_by_round(seconds, word, ratios):
-    n = two_classes.ROUNDS
+    n = measures.ROUNDS
     wide = stats.t.ppf(0.975, n - 1) * stats.sem(np.linspace(-0.3, 0.3, n))
     claim = made("measures", two(EVEN, noise=0.3, **seconds)).claims[2]
     assert claim.verdict == word

@@ -7,11 +7,21 @@ from importlib.resources import files
 from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import run
-from marmix.study.blocks import Claim, Heading, Page, Paragraph, Picture, Sheet
 from marmix.study.magic import NOT_REPRODUCED
-from marmix.study.page import CLASSES, index_html
+from marmix.study.pages import (
+    READING,
+    VERDICT_CLASSES,
+    Claim,
+    Heading,
+    Page,
+    Paragraph,
+    Picture,
+    Sheet,
+    as_markdown,
+    claims_table,
+    index_html,
+)
 from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED
-from marmix.study.writing import READING, as_markdown, claims_table
 
 
 class Reader(HTMLParser):
@@ -63,13 +73,13 @@ def test_the_page_needs_nothing_but_itself(tmp_path):
 
 def test_every_word_of_a_verdict_has_a_colour_and_is_told_in_how_to_read_it():
     words = {HOLDS, PARTLY, MIXED, MOSTLY_NOT, FAILS, UNDECIDED}
-    assert words | {NOT_REPRODUCED} == set(CLASSES)
+    assert words | {NOT_REPRODUCED} == set(VERDICT_CLASSES)
     for word in words:
         html = index_html([Page("name", "t", [Claim("s", word, "e")])], {}, "c", "f")
-        assert f"<td class='verdict {CLASSES[word]}'>{word}</td>" in html
+        assert f"<td class='verdict {VERDICT_CLASSES[word]}'>{word}</td>" in html
         assert {"holds": "differences holds where", "in part": "holds in part where"}.get(word, word) in READING
     css = files("marmix.study").joinpath("page.css").read_text()
-    assert all(f".{name}" in css for name in CLASSES.values())
+    assert all(f".{name}" in css for name in VERDICT_CLASSES.values())
 
 
 def test_text_is_escaped_wherever_it_stands():

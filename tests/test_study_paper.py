@@ -12,11 +12,10 @@ from scipy import stats
 from marmix.displays.drawing import styled
 from marmix.inference.tables import Table
 from marmix.mechanism.measures import entropy, log_entropy, posterior
-from marmix.study import approximation, table_1
+from marmix.study import figures, tables
 from marmix.study.methods import ECM_AO, ECM_LOGIT, LOGISTIC, SWAPPED
-from marmix.study.pieces import Piece
-from marmix.study.plan import Plan
-from marmix.study.published import TABLE_1, table_1_data
+from marmix.study.paper import TABLE_1, table_1_data
+from marmix.study.pieces import Piece, Plan
 from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY
 
 SHARED = os.environ.get("MARMIX_SHARED")
@@ -30,27 +29,27 @@ def test_entropy_from_the_squared_margin_is_the_library_s():
     squared = np.linspace(0.0, 0.999, 50)
     m = np.sqrt(squared)
     p = posterior(np.log(np.array([(1 + m) / 2, (1 - m) / 2])))
-    np.testing.assert_allclose(approximation.entropy_of(squared), entropy(p).value, rtol=1e-10)
-    np.testing.assert_allclose(approximation.curves(squared)["log-entropy"][0], log_entropy(p).value, rtol=1e-9)
-    assert approximation.entropy_of(np.array([1.0])) == 0.0
+    np.testing.assert_allclose(figures.entropy_of(squared), entropy(p).value, rtol=1e-10)
+    np.testing.assert_allclose(figures.curves(squared)["log-entropy"][0], log_entropy(p).value, rtol=1e-9)
+    assert figures.entropy_of(np.array([1.0])) == 0.0
 
 
 def test_errors_of_the_approximation_are_those_at_posteriors_of_a_fifth_and_four_fifths():
     squared = np.linspace(0.0, 0.999, 1000)
-    found = approximation.largest_errors(squared, below=True)
+    found = figures.largest_errors(squared, below=True)
     h = -0.8 * np.log(0.8) - 0.2 * np.log(0.2)  # m² = 0.36
     assert found["entropy"][:2] == pytest.approx((np.log(2) - 0.18 - h, 0.36), rel=1e-9)
     assert found["entropy"][2] == pytest.approx((np.log(2) - 0.18 - h) / (np.log(2) - h), rel=1e-9)
     line = np.log(np.log(2)) - 0.36 / (2 * np.log(2))
     assert found["log-entropy"][:2] == pytest.approx((line - np.log(h), 0.36), rel=1e-9)
     assert found["log-entropy"][2] == pytest.approx((line - np.log(h)) / (np.log(np.log(2)) - np.log(h)), rel=1e-9)
-    beyond = approximation.largest_errors(squared, below=False)
+    beyond = figures.largest_errors(squared, below=False)
     assert all(beyond[name][0] > found[name][0] and beyond[name][1] > 0.36 for name in found)
 
 
 def test_both_approximations_are_of_second_order_in_the_margin():
     m = np.array([0.02, 0.04])
-    for exact, taylor in approximation.curves(m**2).values():
+    for exact, taylor in figures.curves(m**2).values():
         error = np.abs(exact - taylor)
         assert error[1] / error[0] == pytest.approx(16.0, rel=0.01)  # what is left out is of order m⁴
 
@@ -59,9 +58,9 @@ def test_both_approximations_are_of_second_order_in_the_margin():
     ("shares", "word"), [((0.6, 0.9, 0.51, 0.7), HOLDS), ((0.6, 0.4, 0.7, 0.7), MIXED), ((0.2, 0.3, 0.5, 0.1), FAILS)]
 )
 def test_the_line_covers_most_rows_where_every_share_is_above_one_half(shares, word):
-    counted = dict(zip(approximation.DISTRIBUTIONS, shares, strict=True))
+    counted = dict(zip(figures.DISTRIBUTIONS, shares, strict=True))
     with styled():
-        page = approximation.page(Plan(), {approximation.BELOW: counted})
+        page = figures.approximation_page(Plan(), {figures.BELOW: counted})
     closely, majority = page.claims
     assert majority.verdict == word
     assert f"{100 * shares[0]:.0f} % (Gaussian), {100 * shares[1]:.0f} % (Gamma)" in majority.evidence
@@ -70,11 +69,11 @@ def test_the_line_covers_most_rows_where_every_share_is_above_one_half(shares, w
 
 
 def test_shares_below_the_line_are_those_of_the_true_margins():
-    found = approximation.below_the_line(np.random.default_rng(0))
+    found = figures.below_the_line(np.random.default_rng(0))
     # Gaussian classes two apart: m = |tanh(x)| for x from N(1, 1) or N(-1, 1), and m² = .36 at x = log 2
     share = stats.norm.cdf(np.log(2) - 1) - stats.norm.cdf(-np.log(2) - 1)
-    assert found["gaussian"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / approximation.COUNTED))
-    assert set(found) == set(approximation.DISTRIBUTIONS)
+    assert found["gaussian"] == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / figures.COUNTED))
+    assert set(found) == set(figures.DISTRIBUTIONS)
 
 
 # Table I on the paper's own rows.
@@ -82,7 +81,7 @@ def test_shares_below_the_line_are_those_of_the_true_margins():
 
 @pytest.fixture(scope="module")
 def on_the_rows():
-    return Piece(table_1.DATA_SET, table_1.on_the_data_set).compute(0)
+    return Piece(tables.DATA_SET, tables.on_the_data_set).compute(0)
 
 
 @pytest.mark.parametrize("method", [ECM_AO, ECM_LOGIT])

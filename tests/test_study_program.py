@@ -14,7 +14,7 @@ from planted import planted
 from test_study_magic import magical, pairs
 
 from marmix import cli
-from marmix.study import ITEMS, plan, run
+from marmix.study import ITEMS, pieces, run
 from marmix.study.pieces import Store
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -155,7 +155,7 @@ def test_an_item_with_some_of_its_pieces_kept_still_needs_its_data(no_magic, tmp
 @pytest.mark.long
 def test_the_items_of_magic_give_plausible_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("MARMIX_DATA", str(Path(SHARED) / "data"))
-    monkeypatch.setitem(plan.REPLICATES["magic"], "small", 2)  # they take long
+    monkeypatch.setitem(pieces.REPLICATES["magic"], "small", 2)  # they take long
     run(MAGIC, tmp_path, size="small", seed=0, jobs=1, quiet=True)
     auc = {row["boundary"]: float(row["auc"]) for row in read(tmp_path / "magic-pairs.csv")}
     assert 0.80 < auc["logistic regression"] < auc["one Gaussian a class"] < auc["gradient boosting"] < 0.92

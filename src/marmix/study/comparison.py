@@ -1,4 +1,4 @@
-"""The simulations of Tables I and II: pieces, the scores that come back, and tables that both need."""
+"""The simulations of Tables I and II: their pieces, the scores, and the tables and figure that both pages show."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,13 +12,22 @@ from marmix.displays.drawing import canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
 from marmix.study import methods
-from marmix.study.blocks import Picture, Sheet
 from marmix.study.drawing import differences
-from marmix.study.methods import BAYES, ECM_AO, ECM_LOGIT, EVERY_LABEL, LOGISTIC, LOGISTIC_CV, REFERENCES, SWAPPED
+from marmix.study.methods import (
+    BAYES,
+    ECM_AO,
+    ECM_LOGIT,
+    EVERY_LABEL,
+    LOGISTIC,
+    LOGISTIC_CV,
+    PAPER,
+    REFERENCES,
+    SWAPPED,
+)
 from marmix.study.metrics import METRICS, PUBLISHED, SMALLEST, published_scores, roc, scores
-from marmix.study.pieces import Found, Piece
-from marmix.study.plan import Plan
-from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, PAPER, RATE, ROWS, SHAPE, SLOPE
+from marmix.study.pages import Picture, Sheet
+from marmix.study.paper import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, ROWS, SHAPE, SLOPE
+from marmix.study.pieces import Piece, Plan, Values
 from marmix.study.summaries import Mean, difference, mean_of, percent
 
 DISTRIBUTIONS = ("gaussian", "gamma", "beta", "laplace")
@@ -36,13 +45,13 @@ COMPARED = (
     methods.MAR_LOGISTIC,
     methods.AVERAGE,
 )
-APART = 0.01  # of log-likelihood: two fits are at different maxima
+APART = 0.01  # difference in log-likelihood beyond which two fits are at different maxima
 ON_TRAINING_ROWS = (ECM_AO, ECM_LOGIT, LOGISTIC)
 WITH_ROC = (BAYES, ECM_AO, ECM_LOGIT, LOGISTIC, LOGISTIC_CV, methods.MAR_LOGISTIC)
 
 
 def pieces(plan: Plan, distributions: Sequence[str]) -> list[Piece]:
-    """Every replicate of these distributions, truncated and not."""
+    """All replicates of these distributions, truncated and not."""
     return [
         Piece(_key(name, cut, i), replicate, {"distribution": name, "truncated": cut})
         for i in range(plan.replicates("comparison"))
@@ -58,9 +67,9 @@ def _key(distribution: str, truncated: bool, i: int) -> str:
 def draw(
     seeds: NDArray[np.int64], distribution: str, truncated: bool, rows: int, rate: float, shape: float
 ) -> tuple[Any, Any]:
-    """A sample whose labels are hidden by the paper's mechanism, and fresh rows from the same distribution.
+    """A sample with labels hidden by the paper's mechanism, and fresh rows from the same distribution.
 
-    The same two seeds give the same rows at every rate, and at a higher rate the same labels are missing and more.
+    The same two seeds give the same rows at every rate; a higher rate hides the same labels and more.
     """
     common: dict[str, Any] = {"distribution": distribution, "max_margin": MAX_MARGIN if truncated else None}
     hiding: dict[str, Any] = {"link": "aranda-ordaz", "shape": shape, "slope": SLOPE, "rate": rate, "at_least": LEFT}
@@ -69,21 +78,21 @@ def draw(
 
 
 def replicate(rng: np.random.Generator, distribution: str, truncated: bool) -> dict[str, Any]:
-    """Every method on one sample: scores on fresh rows, and the paper's scores on the training rows."""
+    """Scores of every method on fresh rows, and the paper's scores on the training rows, for one sample."""
     train, fresh = draw(rng.integers(2**31, size=2), distribution, truncated, ROWS, RATE, SHAPE)
     seed = int(rng.integers(2**31))
     estimators, failed, unfinished = methods.fitted(COMPARED, train.data, train.target, train.target_true, seed)
-    first, seen = fresh.target_true == 0, train.target_true == 0
+    positive = train.target_true == 0
     published = {
-        name: published_scores(seen, estimators[name].predict_proba(train.data)[:, 0]) for name in ON_TRAINING_ROWS
+        name: published_scores(positive, estimators[name].predict_proba(train.data)[:, 0]) for name in ON_TRAINING_ROWS
     }
-    published[SWAPPED] = published_scores(seen, estimators[LOGISTIC].predict_proba(train.data)[:, 1])
+    published[SWAPPED] = published_scores(positive, estimators[LOGISTIC].predict_proba(train.data)[:, 1])
     rankings = {name: methods.ranking(estimators[name], fresh.data) for name in WITH_ROC if name != BAYES}
     rankings[BAYES] = fresh.posterior[:, 1]
-    found = {BAYES: scores(fresh.target_true, fresh.posterior)}
+    bayes = {BAYES: scores(fresh.target_true, fresh.posterior)}
     return {
-        "scores": found | {n: methods.assessed(e, fresh.data, fresh.target_true) for n, e in estimators.items()},
-        "roc": {name: roc(first, -ranked) for name, ranked in rankings.items()},
+        "scores": bayes | {n: methods.assessed(e, fresh.data, fresh.target_true) for n, e in estimators.items()},
+        "roc": {name: roc(fresh.target_true == 0, -ranking) for name, ranking in rankings.items()},
         "published": published,
         "failed": failed,
         "unfinished": unfinished,
@@ -91,7 +100,7 @@ def replicate(rng: np.random.Generator, distribution: str, truncated: bool) -> d
 
 
 def solver_pieces(plan: Plan, distributions: Sequence[str]) -> list[Piece]:
-    """The paper's algorithm on some of the truncated samples, beside the solver that all of them are fitted with."""
+    """The paper's algorithm, and the solver used for all samples, on some of the truncated samples."""
     return [
         Piece(_solver_key(name, i), both_solvers, {"distribution": name}, _key(name, True, i))
         for i in range(plan.replicates("solvers"))
@@ -107,24 +116,22 @@ def both_solvers(rng: np.random.Generator, distribution: str) -> dict[str, dict[
     """Log-likelihood, and log-loss on fresh rows, of ECM-AO by ECM and by L-BFGS from the same k-means start."""
     train, fresh = draw(rng.integers(2**31, size=2), distribution, True, ROWS, RATE, SHAPE)
     seed = int(rng.integers(2**31))
-    out = {}
+    results = {}
     for solver in ("ecm", "lbfgs"):
         fit = MARGaussianMixture(**PAPER, init="kmeans", solver=solver, random_state=seed).fit(train.data, train.target)
-        out[solver] = {
-            "loglik": fit.loglik_,
-            "log_loss": methods.assessed(fit, fresh.data, fresh.target_true)["log_loss"],
-        }
-    return out
+        log_loss = methods.assessed(fit, fresh.data, fresh.target_true)["log_loss"]
+        results[solver] = {"loglik": fit.loglik_, "log_loss": log_loss}
+    return results
 
 
-def solvers_compared(plan: Plan, found: Found, distributions: Sequence[str]) -> str:
+def solvers_compared(plan: Plan, values: Values, distributions: Sequence[str]) -> str:
     """How often the two solvers reach different maxima, in words."""
-    values = [found[_solver_key(name, i)] for name in distributions for i in range(plan.replicates("solvers"))]
-    rise = np.array([value["ecm"]["loglik"] - value["lbfgs"]["loglik"] for value in values])
-    loss = mean_of([value["ecm"]["log_loss"] - value["lbfgs"]["log_loss"] for value in values])
+    fits = [values[_solver_key(name, i)] for name in distributions for i in range(plan.replicates("solvers"))]
+    rise = np.array([fit["ecm"]["loglik"] - fit["lbfgs"]["loglik"] for fit in fits])
+    loss = mean_of([fit["ecm"]["log_loss"] - fit["lbfgs"]["log_loss"] for fit in fits])
     return (
         "Samples of ours are fitted by L-BFGS from the k-means start. Both it and ECM were run on "
-        f"{len(values)} of them: ECM ended at a log-likelihood higher by more than {APART} in "
+        f"{len(fits)} of them: ECM ended at a log-likelihood higher by more than {APART} in "
         f"{np.sum(rise > APART)}, lower in {np.sum(rise < -APART)}, and changed the LogLoss on fresh rows by "
         f"{loss.sentence()} on average."
     )
@@ -135,37 +142,35 @@ class ComparisonRuns:
 
     methods = (BAYES, *COMPARED)
 
-    def __init__(self, plan: Plan, found: Found, distribution: str, truncated: bool):
+    def __init__(self, plan: Plan, values: Values, distribution: str, truncated: bool):
         self.distribution, self.truncated = distribution, truncated
-        self.values = [found[_key(distribution, truncated, i)] for i in range(plan.replicates("comparison"))]
+        self.values = [values[_key(distribution, truncated, i)] for i in range(plan.replicates("comparison"))]
 
     @property
     def name(self) -> str:
-        """As it is called in tables."""
+        """Name of the setting in tables."""
         return f"{self.distribution.capitalize()}, {CUTS[self.truncated]}"
 
     def of(self, method: str, metric: str, part: str = "scores") -> Array:
-        """A score of every replicate; NaN where the method could not be fitted."""
+        """A score of every replicate; NaN if the method could not be fitted."""
         return np.array([np.nan if method in value["failed"] else value[part][method][metric] for value in self.values])
 
     def mean(self, method: str, metric: str, part: str = "scores") -> Mean:
-        """Its mean."""
+        """Mean of a score."""
         return mean_of(self.of(method, metric, part))
 
     def versus(self, method: str, other: str, metric: str, part: str = "scores") -> Mean:
-        """The paired difference of two methods."""
+        """Paired difference of two methods."""
         return difference(self.of(method, metric, part), self.of(other, metric, part))
 
     def best(self) -> str:
-        """The fair method with the smallest mean log-loss."""
-        fair = [m for m in self.methods if m not in REFERENCES]
-        return min(fair, key=lambda m: np.nan_to_num(self.mean(m, "log_loss").mean, nan=np.inf))
+        """The method with the smallest mean log-loss among those that see only what was left."""
+        candidates = [m for m in self.methods if m not in REFERENCES]
+        return min(candidates, key=lambda m: np.nan_to_num(self.mean(m, "log_loss").mean, nan=np.inf))
 
     def troubles(self) -> list[str]:
-        """How often methods failed or did not converge, in words."""
-        return methods.troubles(
-            [value["failed"] for value in self.values], [value["unfinished"] for value in self.values]
-        )
+        """Notes on how often methods failed or did not converge."""
+        return methods.troubles([v["failed"] for v in self.values], [v["unfinished"] for v in self.values])
 
 
 def honest_sheet(setting: ComparisonRuns, stem: str) -> Sheet:
@@ -201,7 +206,7 @@ def honest_sheet(setting: ComparisonRuns, stem: str) -> Sheet:
 def published_sheet(
     stem: str, title: str, figures: dict[tuple[ComparisonRuns, str], dict[str, float]], metrics: Sequence[str]
 ) -> Sheet:
-    """Published figures beside the mean and the spread of single samples under the same settings."""
+    """Published figures beside the mean and the spread over samples of the same settings."""
     rows: list[list[Any]] = []
     index: list[str] = []
     records: list[dict[str, Any]] = []
@@ -227,7 +232,7 @@ def published_sheet(
 
 
 def outside(sheet: Sheet) -> str:
-    """How many published figures lie outside the spread of our samples; nothing where these are too few to tell."""
+    """How many published figures lie outside the spread of our samples; empty with fewer than 40 samples."""
     if sheet.records[0]["samples"] < 40:
         return ""
     apart = [r for r in sheet.records if not r["low"] <= r["published"] <= r["high"]]
@@ -242,7 +247,7 @@ def outside(sheet: Sheet) -> str:
 def corrected_sheet(
     stem: str, title: str, settings: Sequence[ComparisonRuns], shown: Iterable[str], metrics: Sequence[str]
 ) -> Sheet:
-    """The paper's scores on training rows with the classes of logistic regression the right way round."""
+    """The paper's scores on training rows with the classes of logistic regression not swapped."""
     rows, index, records = [], [], []
     for setting in settings:
         for name in shown:
@@ -262,31 +267,32 @@ def corrected_sheet(
 def differences_sheet(
     stem: str, title: str, settings: Sequence[ComparisonRuns], pairs: dict[str, tuple[str, str, str]]
 ) -> Sheet:
-    """Paired differences on fresh rows that claims rest on: a row a setting, a column a pair (method, other, metric)."""
-    found = {(s.name, column): s.versus(*pair) for s in settings for column, pair in pairs.items()}
+    """Paired differences on fresh rows behind the claims: settings by pairs (method, other, metric)."""
+    means = {(s.name, column): s.versus(*pair) for s in settings for column, pair in pairs.items()}
     table = Table(
         title,
         list(pairs),
         [s.name for s in settings],
-        [[found[s.name, column].sentence() for column in pairs] for s in settings],
+        [[means[s.name, column].sentence() for column in pairs] for s in settings],
         notes=[f"On fresh rows, paired, over {len(settings[0].values)} samples ± half the 95 % interval."],
     )
     records = [
         {"setting": name, "method": pairs[column][0], "minus": pairs[column][1], "metric": pairs[column][2]}
         | mean._asdict()
-        for (name, column), mean in found.items()
+        for (name, column), mean in means.items()
     ]
     return Sheet(stem, table, records)
 
 
 def difference_figure(settings: list[ComparisonRuns], stem: str) -> Picture:
-    """Differences in log-loss of every method to cross-validated logistic regression."""
+    """Difference in log-loss between every method and cross-validated logistic regression."""
     names = [name for name in COMPARED if name != LOGISTIC_CV]
     figure, axes = canvas(3.5, 0.26 * len(names) + 1.5)
     groups = {s.name: [s.versus(name, LOGISTIC_CV, "log_loss") for name in names] for s in settings}
     differences(axes, names, groups)
-    bent = max(abs(mean.mean) for means in groups.values() for mean in means) > 0.15  # a few would squeeze all others
-    if bent:
+    # a few large differences would squeeze all others
+    symlog = max(abs(mean.mean) for means in groups.values() for mean in means) > 0.15
+    if symlog:
         axes.set_xscale("symlog", linthresh=0.05, linscale=1.5)
         axes.set_xticks([-0.05, 0.0, 0.05, 0.5], ["-.05", "0", ".05", ".5"])
         axes.minorticks_off()
@@ -297,6 +303,6 @@ def difference_figure(settings: list[ComparisonRuns], stem: str) -> Picture:
         f"{len(settings[0].values)} samples. "
         + "; ".join(f"{s.name}: {s.best()} has the smallest" for s in settings)
         + f". '{EVERY_LABEL}' knows what was hidden."
-        + " The scale is linear up to ±0.05 and logarithmic beyond." * bent
+        + " The scale is linear up to ±0.05 and logarithmic beyond." * symlog
     )
     return Picture(stem, caption, figure)

@@ -1,4 +1,4 @@
-"""How figures of the study look: a line style for every method that survives grey printing, means with their intervals."""
+"""Styles of the study's figures: a line style for each method, distinct in grey too, and means with their intervals."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,12 +29,12 @@ LINES: dict[str, dict[str, Any]] = {
     methods.BOOSTING: {"color": BLACK, "linestyle": ":", "marker": "*"},
     methods.AVERAGE: {"color": BLACK, "linestyle": "-", "marker": "h"},
 }
-# colours and markers of things that are compared, in their order
+# colours and markers of groups, in their order
 STYLES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PINK, "D"), (RED, "v"), (BLACK, "P"))
 
 
 def curve(axes: "Axes", x: Sequence[float], means: Sequence[Mean], name: str, style: dict[str, Any]) -> None:
-    """A line of means with its band of 95 % intervals."""
+    """Draw a line of means with a band of 95 % intervals."""
     axes.plot(x, [m.mean for m in means], **style, markersize=3, label=name)
     axes.fill_between(
         x, [m.low for m in means], [m.high for m in means], color=style["color"], alpha=0.15, linewidth=0, zorder=0
@@ -42,28 +42,25 @@ def curve(axes: "Axes", x: Sequence[float], means: Sequence[Mean], name: str, st
 
 
 def fit_to_lines(axes: "Axes", lines: Sequence[Sequence[Mean]]) -> None:
-    """Limits of y by the means alone: a wide band may leave the frame."""
+    """Set the y limits by the means only: a wide band may leave the frame."""
     means = [mean.mean for line in lines for mean in line if np.isfinite(mean.mean)]
     room = 0.08 * (max(means) - min(means)) + 1e-3
     axes.set_ylim(min(means) - room, max(means) + room)
 
 
+def error_lengths(means: Sequence[Mean]) -> list[list[float]]:
+    """Distances from each mean to both ends of its interval, as matplotlib's error bars take them."""
+    return [[m.mean - m.low for m in means], [m.high - m.mean for m in means]]
+
+
 def differences(axes: "Axes", names: Sequence[str], groups: dict[str, list[Mean]]) -> None:
-    """Differences with their intervals: a line of points for every name, a marker for every group."""
+    """Draw differences with their intervals: a row for each name, a marker for each group."""
     shift = 0.7 / max(1, len(groups))
     for j, (group, means) in enumerate(groups.items()):
         colour, marker = STYLES[j]
         y = [i + (j - (len(groups) - 1) / 2) * shift for i in range(len(names))]
-        axes.errorbar(
-            [m.mean for m in means],
-            y,
-            xerr=[[m.mean - m.low for m in means], [m.high - m.mean for m in means]],
-            fmt=marker,
-            color=colour,
-            markersize=3.5,
-            elinewidth=0.9,
-            label=group,
-        )
+        x, errors = [m.mean for m in means], error_lengths(means)
+        axes.errorbar(x, y, xerr=errors, fmt=marker, color=colour, elinewidth=0.9, markersize=3.5, label=group)
     axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()

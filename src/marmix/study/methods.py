@@ -1,4 +1,4 @@
-"""The classifiers that are compared: the paper's, its baseline, stronger baselines, and ours."""
+"""The classifiers compared: the paper's, its baseline, stronger baselines, and ours."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -19,9 +19,11 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from marmix.arrays import Array
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.study.metrics import scores
-from marmix.study.settings import PAPER
 
 Labels = NDArray[np.int64]
+
+# the model of the paper
+PAPER: dict[str, Any] = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
 
 BAYES, EVERY_LABEL = "Bayes rule", "logistic, every label"
 REFERENCES = (BAYES, EVERY_LABEL)
@@ -39,7 +41,7 @@ AVERAGE = "MARClassifierCV"
 
 @dataclass(frozen=True)
 class Method:
-    """How a classifier is made, and which rows it sees: every row with the labels left, the labelled rows, or all labels."""
+    """A classifier, and its rows: "partial" (all rows, some without label), "labelled", or "complete" (all labels)."""
 
     make: Callable[[Labels, int], Any]
     rows: str = "partial"
@@ -86,14 +88,14 @@ METHODS: dict[str, Method] = {
 
 
 def ranking(estimator: Any, X: Array) -> Array:
-    """Log-odds of the second of two classes, or the probability where an estimator has no log-odds."""
+    """Log-odds of the second class, or its probability if the estimator has no `decision_function`."""
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X))
     return np.asarray(estimator.predict_proba(X)[:, 1])
 
 
 def assessed(estimator: Any, X: Array, truth: Labels) -> dict[str, float]:
-    """Scores of an estimator of two classes on these rows."""
+    """Scores of a two-class estimator on these rows."""
     return scores(truth, estimator.predict_proba(X), ranking(estimator, X))
 
 
@@ -106,12 +108,12 @@ def fitted(
     -------
     estimators : dict
     failed : list of str
-        Methods that could not be fitted, QDA with too few rows of a class for instance.
+        Methods that could not be fitted, for instance QDA with too few rows of a class.
     unfinished : list of str
         Methods whose solver did not converge.
     """
-    known = partial >= 0
-    rows = {"partial": (X, partial), "labelled": (X[known], partial[known]), "complete": (X, truth)}
+    labelled = partial >= 0
+    rows = {"partial": (X, partial), "labelled": (X[labelled], partial[labelled]), "complete": (X, truth)}
     estimators, failed, unfinished = {}, [], []
     for name in names:
         method = METHODS[name]
@@ -119,7 +121,7 @@ def fitted(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                estimators[name] = method.make(partial[known], seed).fit(features, labels)
+                estimators[name] = method.make(partial[labelled], seed).fit(features, labels)
             except np.linalg.LinAlgError:
                 failed.append(name)
         if any(issubclass(warning.category, ConvergenceWarning) for warning in caught):
@@ -128,11 +130,11 @@ def fitted(
 
 
 def troubles(failed: list[list[str]], unfinished: list[list[str]]) -> list[str]:
-    """How often methods failed or did not converge, in words; lists of names, one a sample."""
-    out = []
+    """Notes on how often methods failed or did not converge, from one list of names for each sample."""
+    notes = []
     for lists, words in ((failed, "could not be fitted"), (unfinished, "did not converge")):
         for name in METHODS:
             count = sum(name in names for names in lists)
             if count:
-                out.append(f"{name} {words} in {count} of {len(lists)} fits.")
-    return out
+                notes.append(f"{name} {words} in {count} of {len(lists)} fits.")
+    return notes

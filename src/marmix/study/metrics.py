@@ -1,4 +1,4 @@
-"""Scores of class probabilities: as the paper computed them, and as they are computed here."""
+"""Scores of class probabilities: as the paper computes them, and as they should be computed."""
 
 from typing import Any
 
@@ -36,15 +36,15 @@ PUBLISHED = {
     "f1": "F1",
 }
 FALSE_POSITIVES = np.linspace(0.0, 1.0, 51)
-SMALLEST = 1e-6  # of a probability in a log-loss: one row of probability 0 would make it infinite
+SMALLEST = 1e-6  # probability in a log-loss: a single 0 would make it infinite
 
 
 def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[str, float]:
     """Scores of probabilities (n, K) for labels 0, ..., K - 1.
 
-    With two classes the AUC is that of `ranking`, log-odds say, which tells rows apart whose probabilities are 1 to all
-    digits. Probabilities are at least `SMALLEST` in the log-loss alone. The calibration error is the mean distance, over ten
-    groups of rows by their largest probability, of the share of right labels from the mean probability.
+    With two classes the AUC is that of `ranking` if given, for instance log-odds, which still order rows whose probabilities
+    round to 1. Probabilities are clipped at `SMALLEST` in the log-loss only. The calibration error is the mean absolute
+    difference between accuracy and mean confidence over ten groups of rows by their largest probability.
     """
     p = np.minimum(proba, 1.0)  # a weighted mean of ones may be above one by rounding
     bounded = np.maximum(p, SMALLEST)
@@ -65,43 +65,43 @@ def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[st
 
 
 def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
-    """The scores of the paper's tables, computed as its scripts do.
+    """Scores of the paper's tables, computed as its scripts do.
 
-    The ROC routine takes whichever direction gives an AUC above one half, and a threshold by Youden's index in that
-    direction; a row then counts as positive where p is *above* the threshold, whatever the direction was. With classes swapped
-    the AUC therefore looks right, and precision, recall, log-loss and Brier score do not. `turned` is 1 where the routine
-    turned the direction.
+    The ROC routine chooses the direction that gives an AUC above one half, and the threshold with the largest Youden index in
+    that direction; a row then counts as positive if p is *above* the threshold, whatever the direction. With classes swapped
+    the AUC therefore looks right, but precision, recall, log-loss and Brier score do not. `turned` is 1 if the routine
+    reversed the direction.
     """
     turned = roc_auc_score(positive, p) < 0.5
     ranked = -p if turned else p
     false, true, thresholds = roc_curve(positive, ranked, drop_intermediate=False)
-    found = ranked >= thresholds[np.argmax(true - false)]
-    said = ~found if turned else found
+    above = ranked >= thresholds[np.argmax(true - false)]
+    predicted = ~above if turned else above
     return {
         "turned": float(turned),
         "auc": float(roc_auc_score(positive, ranked)),
         "log_loss": float(log_loss(positive, p)),
         "brier": float(brier_score_loss(positive, p)),
-        "precision": float(precision_score(positive, said, zero_division=0.0)),
-        "recall": float(recall_score(positive, said)),
-        "f1": float(f1_score(positive, said)),
+        "precision": float(precision_score(positive, predicted, zero_division=0.0)),
+        "recall": float(recall_score(positive, predicted)),
+        "f1": float(f1_score(positive, predicted)),
     }
 
 
 def roc(positive: NDArray[np.bool_], p: Array) -> list[float]:
-    """Rates of true positives at `FALSE_POSITIVES`."""
+    """True positive rates at `FALSE_POSITIVES`."""
     false, true, _ = roc_curve(positive, p)
     return [float(rate) for rate in np.interp(FALSE_POSITIVES, false, true)]
 
 
 def at_thresholds(positive: NDArray[np.bool_], p: Array, thresholds: Array) -> dict[str, list[float]]:
-    """Precision, recall and accuracy where rows with p of at least each threshold count as positive."""
-    said = p[None, :] >= thresholds[:, None]
-    hits = (said & positive).sum(axis=1)
+    """Precision, recall and accuracy if rows with p of at least the threshold count as positive, by threshold."""
+    predicted = p[None, :] >= thresholds[:, None]
+    hits = (predicted & positive).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        precision = hits / said.sum(axis=1)
+        precision = hits / predicted.sum(axis=1)
     return {
         "precision": [float(v) for v in precision],
         "recall": [float(v) for v in hits / positive.sum()],
-        "accuracy": [float(v) for v in (said == positive).mean(axis=1)],
+        "accuracy": [float(v) for v in (predicted == positive).mean(axis=1)],
     }

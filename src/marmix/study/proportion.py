@@ -1,4 +1,4 @@
-"""The missing-proportion figure: AUC as more and more labels are missing."""
+"""The missing-proportion figure: AUC against the proportion of missing labels."""
 
 from typing import Any
 
@@ -8,13 +8,12 @@ from marmix.arrays import Array
 from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
 from marmix.study import comparison, methods
-from marmix.study.blocks import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.drawing import LINES, curve, fit_to_lines
 from marmix.study.methods import ECM_AO, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, MAR_TIED
 from marmix.study.metrics import published_scores
-from marmix.study.pieces import Found, Piece
-from marmix.study.plan import Plan
-from marmix.study.settings import CUTS, RATE
+from marmix.study.pages import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
+from marmix.study.paper import CUTS, RATE
+from marmix.study.pieces import Piece, Plan, Values
 from marmix.study.summaries import FAILS, HOLDS, UNDECIDED, Mean, difference, mean_of, percent, verdict, within
 
 RATES = tuple(round(r, 2) for r in np.arange(0.50, 0.951, 0.05))
@@ -22,15 +21,18 @@ ROWS, SHAPE = 500, 0.5
 SHOWN = (methods.EVERY_LABEL, ECM_AO, methods.IGNORED, LOGISTIC, LOGISTIC_CV, MAR_TIED, MAR_LOGISTIC)
 PERCENT = [100 * rate for rate in RATES]
 LARGE, LARGE_SAMPLES, TRUE_COEFFICIENTS = 50_000, 20, (0.0, 2.0, 0.0)
-SLIGHT = 0.05  # of a coefficient: a bias that does not count
+SLIGHT = 0.05  # bias of a coefficient that does not count
 MARGIN = 0.01  # of AUC or LogLoss: what 'keeps' and 'preserves' may lose
 
 
 def pieces(plan: Plan) -> list[Piece]:
-    """Every rate of every replicate; and large samples, for what logistic regression tends to."""
-    many = range(plan.replicates("proportion"))
+    """The replicates, each at every rate, and large samples for the bias of logistic regression."""
     return [
-        *(Piece(_key(cut, i), replicate, {"truncated": cut}) for i in many for cut in CUTS),
+        *(
+            Piece(_key(cut, i), replicate, {"truncated": cut})
+            for i in range(plan.replicates("proportion"))
+            for cut in CUTS
+        ),
         *(Piece(_large_key(i), large_sample) for i in range(LARGE_SAMPLES)),
     ]
 
@@ -44,70 +46,69 @@ def _large_key(i: int) -> str:
 
 
 def large_sample(rng: np.random.Generator) -> dict[str, list[float]]:
-    """Coefficients of logistic regression from every label and from those that are left; the true ones are (0, 2, 0)."""
+    """Coefficients of logistic regression from every label and from those left; the true ones are (0, 2, 0)."""
     train, _ = comparison.draw(rng.integers(2**31, size=2), "gaussian", False, LARGE, RATE, SHAPE)
-    known = train.target >= 0
-    model = methods.METHODS[LOGISTIC].make(train.target[known], 0)
-    fits = {"every label": train.target_true, "labels left": train.target}
-    out = {}
-    for name, y in fits.items():
+    coefficients = {}
+    for name, y in {"every label": train.target_true, "labels left": train.target}.items():
         rows = y >= 0
-        fit = model.fit(train.data[rows], y[rows])
-        out[name] = [float(fit.intercept_[0]), *(float(c) for c in fit.coef_[0])]
-    return out
+        fit = methods.METHODS[LOGISTIC].make(y[rows], 0).fit(train.data[rows], y[rows])
+        coefficients[name] = [float(fit.intercept_[0]), *(float(c) for c in fit.coef_[0])]
+    return coefficients
 
 
 def replicate(rng: np.random.Generator, truncated: bool) -> dict[str, Any]:
-    """Scores of the methods on training rows and on fresh rows: the same rows at every rate, ever fewer labels."""
+    """Scores on training rows and on fresh rows, the same at every rate, with ever fewer labels."""
     seeds, seed = rng.integers(2**31, size=2), int(rng.integers(2**31))
-    out: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for rate in RATES:
         train, fresh = comparison.draw(seeds, "gaussian", truncated, ROWS, rate, SHAPE)
         estimators, failed, unfinished = methods.fitted(SHOWN, train.data, train.target, train.target_true, seed)
-        seen = train.target_true == 0
-        out[f"{rate:.2f}"] = {
+        positive = train.target_true == 0
+        results[f"{rate:.2f}"] = {
             "fresh": {n: methods.assessed(e, fresh.data, fresh.target_true) for n, e in estimators.items()},
-            "training": {n: published_scores(seen, e.predict_proba(train.data)[:, 0]) for n, e in estimators.items()},
+            "training": {
+                n: published_scores(positive, e.predict_proba(train.data)[:, 0]) for n, e in estimators.items()
+            },
             "failed": failed,
             "unfinished": unfinished,
         }
-    return out
+    return results
 
 
 class ProportionRuns:
     """The replicates by truncation and rate."""
 
-    def __init__(self, plan: Plan, found: Found):
+    def __init__(self, plan: Plan, values: Values):
         self.n = plan.replicates("proportion")
-        self._values = {cut: [found[_key(cut, i)] for i in range(self.n)] for cut in CUTS}
-        self.large = [found[_large_key(i)] for i in range(LARGE_SAMPLES)]
+        self._values = {cut: [values[_key(cut, i)] for i in range(self.n)] for cut in CUTS}
+        self.large = [values[_large_key(i)] for i in range(LARGE_SAMPLES)]
 
     def of(self, cut: bool, rate: float, method: str, metric: str, rows: str = "fresh") -> Array:
-        """A score of every replicate; NaN where the method could not be fitted."""
-        every = [value[f"{rate:.2f}"] for value in self._values[cut]]
-        return np.array([np.nan if method in value["failed"] else value[rows][method][metric] for value in every])
+        """A score of every replicate; NaN if the method could not be fitted."""
+        at_rate = [value[f"{rate:.2f}"] for value in self._values[cut]]
+        return np.array([np.nan if method in value["failed"] else value[rows][method][metric] for value in at_rate])
 
     def curve(self, cut: bool, method: str, metric: str, rows: str = "fresh") -> list[Mean]:
-        """Its mean at every rate."""
+        """Mean of a score at every rate."""
         return [mean_of(self.of(cut, rate, method, metric, rows)) for rate in RATES]
 
     def rise(self, cut: bool, method: str, metric: str, rows: str = "fresh") -> Mean:
-        """What a score gains between the first and the last rate, on the same rows."""
+        """Change of a score from the first rate to the last, on the same rows."""
         return difference(self.of(cut, RATES[-1], method, metric, rows), self.of(cut, RATES[0], method, metric, rows))
 
     def turned(self, method: str) -> float:
-        """How often the ROC routine turns the direction on truncated training rows at the last rate."""
+        """How often the ROC routine reverses the direction on truncated training rows at the last rate."""
         return float(np.nanmean(self.of(True, RATES[-1], method, "turned", "training")))
 
     def troubles(self) -> list[str]:
-        """How often fits failed or did not converge."""
-        every = [at for cut in CUTS for value in self._values[cut] for at in value.values()]
-        return methods.troubles([at["failed"] for at in every], [at["unfinished"] for at in every])
+        """Notes on how often fits failed or did not converge."""
+        fits = [at_rate for cut in CUTS for value in self._values[cut] for at_rate in value.values()]
+        return methods.troubles([fit["failed"] for fit in fits], [fit["unfinished"] for fit in fits])
 
 
-def page(plan: Plan, found: Found) -> Page:
+def page(plan: Plan, values: Values) -> Page:
     """AUC and log-loss against the rate."""
-    runs = ProportionRuns(plan, found)
+    runs = ProportionRuns(plan, values)
     blocks: list[Block] = [
         Heading("As published"),
         Paragraph(
@@ -131,14 +132,14 @@ def _claims(runs: ProportionRuns) -> list[Claim]:
     def cuts(method: str, metric: str, rows: str = "fresh") -> str:
         return ", ".join(f"{runs.rise(cut, method, metric, rows).sentence()} ({words})" for cut, words in CUTS.items())
 
-    lost = [-runs.rise(cut, ECM_AO, "auc") for cut in CUTS]
-    bias = _bias(runs)
+    coefficients = np.array([value["labels left"] for value in runs.large])
+    bias = [mean_of(column - truth) for column, truth in zip(coefficients.T, TRUE_COEFFICIENTS, strict=True)]
     biased = any(abs(d.mean) - d.half > SLIGHT for d in bias)
     unbiased = all(abs(d.mean) + d.half < SLIGHT for d in bias)
     return [
         Claim(
             "ECM-AO keeps its AUC as labels get fewer (missing-proportion figure).",
-            within(lost, MARGIN),
+            within([-runs.rise(cut, ECM_AO, "auc") for cut in CUTS], MARGIN),
             f"AUC on fresh rows at 95 % missing minus that at 50 %: {cuts(ECM_AO, 'auc')}. 'Keeps' is taken as "
             f"losing less than {MARGIN}.",
             f"As published, on training rows: {cuts(ECM_AO, 'auc', 'training')}.",
@@ -167,11 +168,6 @@ def _claims(runs: ProportionRuns) -> list[Claim]:
             else "",
         ),
     ]
-
-
-def _bias(runs: ProportionRuns) -> list[Mean]:
-    coefficients = np.array([value["labels left"] for value in runs.large])
-    return [mean_of(column - truth) for column, truth in zip(coefficients.T, TRUE_COEFFICIENTS, strict=True)]
 
 
 def _published_picture(runs: ProportionRuns) -> Picture:

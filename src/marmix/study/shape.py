@@ -7,35 +7,35 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
 from marmix.arrays import Array
-from marmix.datasets import make_mar_mixture
 from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
 from marmix.mechanism.charts import SHAPE_MAX
 from marmix.mechanism.links import link_of_shape
-from marmix.study.blocks import Block, Claim, Item, Page, Paragraph, Picture, Sheet
+from marmix.study.comparison import draw
 from marmix.study.metrics import scores
-from marmix.study.pieces import Found, Piece
-from marmix.study.plan import Plan
-from marmix.study.settings import CUTS, FRESH, LEFT, MAX_MARGIN, RATE, SLOPE
+from marmix.study.pages import Block, Claim, Item, Page, Paragraph, Picture, Sheet
+from marmix.study.paper import CUTS, RATE, SLOPE
+from marmix.study.pieces import Piece, Plan, Values
 from marmix.study.summaries import FAILS, HOLDS, PARTLY, UNDECIDED, Mean, difference, percent, tally
 
 SIZES = (200, 1000, 10_000)
 SHAPES = (0.0, 1.0, 2.0)
 Setting = tuple[bool, float, int]  # truncated, true shape, rows
 SETTINGS: list[Setting] = [(cut, shape, rows) for cut in CUTS for shape in SHAPES for rows in SIZES]
-HELD: dict[str, dict[str, Any]] = {
+FITS: dict[str, dict[str, Any]] = {
+    "free": {"link": "aranda-ordaz"},
     "logit": {"link": "logit"},
     "lower": {"link": "aranda-ordaz", "shape": 0.0},
     "upper": {"link": "aranda-ordaz", "shape": SHAPE_MAX},
 }
-AT_LIMIT = 0.01  # an estimate below this, or above SHAPE_MAX by this share, has run to the limit
+AT_LIMIT = 0.01  # an estimate below this, or this share below SHAPE_MAX, is at the limit
 MARKED = 0.005  # of LogLoss: what 'markedly' is taken to mean
 DROP = chi2.ppf(0.95, 1) / 2  # of the log-likelihood, at the end of a 95 % profile interval
 
 
 def pieces(plan: Plan) -> list[Piece]:
-    """Every size, shape and truncation."""
+    """Replicates of every size, shape and truncation."""
     return [
         Piece(_key(*setting, i), replicate, dict(zip(("truncated", "shape", "rows"), setting, strict=True)))
         for i in range(plan.replicates("shape"))
@@ -48,35 +48,20 @@ def _key(cut: bool, shape: float, n: int, i: int) -> str:
 
 
 def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int) -> dict[str, Any]:
-    """The shape free, and held at logit, at 0 and at its upper limit."""
-    train_seed, fresh_seed = (int(v) for v in rng.integers(2**31, size=2))
-    limit = MAX_MARGIN if truncated else None
-    train = make_mar_mixture(
-        rows,
-        max_margin=limit,
-        link="aranda-ordaz",
-        shape=shape,
-        slope=SLOPE,
-        rate=RATE,
-        at_least=LEFT,
-        random_state=train_seed,
-    )
-    fresh = make_mar_mixture(FRESH, max_margin=limit, rate=None, random_state=fresh_seed)
-    free = MARGaussianMixture(covariance_type="tied", link="aranda-ordaz", uncertainty="margin").fit(
-        train.data, train.target
-    )
-    held = {
+    """Fits with the shape free, and held at logit, at 0 and at its upper limit."""
+    train, fresh = draw(rng.integers(2**31, size=2), "gaussian", truncated, rows, RATE, shape)
+    fits = {
         name: MARGaussianMixture(covariance_type="tied", uncertainty="margin", **options).fit(train.data, train.target)
-        for name, options in HELD.items()
+        for name, options in FITS.items()
     }
-    top = max(free.loglik_, *(fit.loglik_ for fit in held.values()))
+    free, largest = fits["free"], max(fit.loglik_ for fit in fits.values())
     return {
         "shape": free.shape_,
-        "gain": 2 * (top - held["logit"].loglik_),
-        "below": top - held["lower"].loglik_,
-        "above": top - held["upper"].loglik_,
+        "gain": 2 * (largest - fits["logit"].loglik_),
+        "below": largest - fits["lower"].loglik_,
+        "above": largest - fits["upper"].loglik_,
         "free": scores(fresh.target_true, free.predict_proba(fresh.data)),
-        "logit": scores(fresh.target_true, held["logit"].predict_proba(fresh.data)),
+        "logit": scores(fresh.target_true, fits["logit"].predict_proba(fresh.data)),
         "converged": free.converged_,
     }
 
@@ -84,27 +69,27 @@ def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int
 class ShapeRuns:
     """The replicates by truncation, true shape and size."""
 
-    def __init__(self, plan: Plan, found: Found):
+    def __init__(self, plan: Plan, values: Values):
         self.n = plan.replicates("shape")
-        self._found = found
+        self._values = values
 
     def of(self, setting: Setting, *names: str) -> Array:
         """A value of every replicate."""
-        values = [self._found[_key(*setting, i)] for i in range(self.n)]
+        values = [self._values[_key(*setting, i)] for i in range(self.n)]
         for name in names:
             values = [value[name] for value in values]
         return np.array(values, dtype=float)
 
     def excludes(self, setting: Setting) -> dict[str, NDArray[np.bool_]]:
-        """Whether the 95 % interval of the shape leaves out 0, its upper limit, and both."""
+        """Whether the 95 % interval of the shape excludes 0, its upper limit, and both, for every replicate."""
         zero, limit = self.of(setting, "below") > DROP, self.of(setting, "above") > DROP
         return {"excludes_zero": zero, "excludes_limit": limit, "excludes_both": zero & limit}
 
     def determined(self, setting: Setting) -> Mean:
-        """How often it leaves out both, with Wilson's interval."""
-        found = self.excludes(setting)["excludes_both"]
-        interval = binomtest(int(found.sum()), self.n).proportion_ci(method="wilson")
-        return Mean(float(found.mean()), float(interval.low), float(interval.high), self.n)
+        """How often the interval excludes both, with Wilson's interval."""
+        both = self.excludes(setting)["excludes_both"]
+        interval = binomtest(int(both.sum()), self.n).proportion_ci(method="wilson")
+        return Mean(float(both.mean()), float(interval.low), float(interval.high), self.n)
 
     def at_limit(self, setting: Setting) -> float:
         """How often the estimate is at a limit."""
@@ -120,9 +105,9 @@ class ShapeRuns:
         return difference(self.of(setting, "free", "log_loss"), self.of(setting, "logit", "log_loss"))
 
 
-def page(plan: Plan, found: Found) -> Page:
-    """How often the shape is determined, how often logit is rejected, and what it changes."""
-    runs = ShapeRuns(plan, found)
+def page(plan: Plan, values: Values) -> Page:
+    """How often the shape is identified, how often logit is rejected, and what estimating it gains."""
+    runs = ShapeRuns(plan, values)
     blocks: list[Block] = [
         Paragraph(
             f"Two Gaussian classes; labels hidden with lambda = 0 ({link_of_shape(0.0).words}), 1 "
@@ -193,7 +178,7 @@ def _sheet(runs: ShapeRuns) -> Sheet:
         cut, shape, size = setting
         gain, estimate = runs.gain(setting), float(np.median(runs.of(setting, "shape")))
         shares = {"at_limit": runs.at_limit(setting)}
-        shares |= {name: float(found.mean()) for name, found in runs.excludes(setting).items()}
+        shares |= {name: float(excluded.mean()) for name, excluded in runs.excludes(setting).items()}
         shares["logit_rejected"] = runs.rejected(setting)
         index.append(f"{CUTS[cut]}, lambda = {shape:g}, n = {size:,}")
         rows.append([f"{estimate:.2f}", *(percent(share) for share in shares.values()), gain.text(4, True)])
@@ -204,8 +189,13 @@ def _sheet(runs: ShapeRuns) -> Sheet:
             | {"mean_likelihood_ratio": float(runs.of(setting, "gain").mean())}
             | {"not_converged": int(np.sum(runs.of(setting, "converged") == 0)), "replicates": runs.n}
         )
-    columns = ["median estimate", "estimate at a limit"]
-    columns += [f"interval leaves out {end}" for end in ("0", f"{SHAPE_MAX:g}", "both")]
+    columns = [
+        "median estimate",
+        "estimate at a limit",
+        *(f"interval leaves out {end}" for end in ("0", f"{SHAPE_MAX:g}", "both")),
+        "logit rejected at 5 %",
+        "LogLoss, shape estimated minus logit",
+    ]
     notes = [
         f"{runs.n} samples each; tied mixture, {percent(RATE)} missing, alpha_1 = {SLOPE:g}. At a limit: below "
         f"{AT_LIMIT} or at the upper end {SHAPE_MAX:g}. lambda = 1 is the logit link itself: its rejections are "
@@ -213,14 +203,7 @@ def _sheet(runs: ShapeRuns) -> Sheet:
         f"The 95 % interval leaves an end out where the log-likelihood is lower there by more than {DROP:.2f}, a "
         "little conservative at 0, which is a boundary.",
     ]
-    title = "The Aranda-Ordaz shape by sample size"
-    return Sheet(
-        "shape",
-        Table(
-            title, [*columns, "logit rejected at 5 %", "LogLoss, shape estimated minus logit"], index, rows, notes=notes
-        ),
-        records,
-    )
+    return Sheet("shape", Table("The Aranda-Ordaz shape by sample size", columns, index, rows, notes=notes), records)
 
 
 ITEM = Item("shape", "Beyond the paper: is the Aranda-Ordaz shape identified, and does it pay?", pieces, page)

@@ -1,4 +1,4 @@
-"""Means over replicates with their intervals, paired differences, and the words for them."""
+"""Means over replicates with their intervals, paired differences, and verdicts in words."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
-HOLDS, FAILS, MIXED, PARTLY, UNDECIDED = "holds", "does not hold", "mixed", "in part", "undecided"
-MOSTLY_NOT = "mostly not"
+HOLDS, PARTLY, MIXED, MOSTLY_NOT = "holds", "in part", "mixed", "mostly not"
+FAILS, UNDECIDED = "does not hold", "undecided"
 
 
 class Mean(NamedTuple):
-    """A mean over replicates and its 95 % interval by Student's t; NaN where there are fewer than two."""
+    """A mean over replicates with its 95 % interval by Student's t, which is NaN for fewer than two replicates."""
 
     mean: float
     low: float
@@ -29,7 +29,7 @@ class Mean(NamedTuple):
 
     @property
     def p(self) -> float:
-        """p-value of the hypothesis that the mean is zero; 1 where there is no interval."""
+        """p-value of the t test that the mean is zero; 1 if there is no interval."""
         if not np.isfinite(self.half):
             return 1.0
         if self.half == 0.0:
@@ -45,15 +45,15 @@ class Mean(NamedTuple):
         return mean if not np.isfinite(self.half) else f"{mean} ± {self.half:.{decimals}f}"
 
     def sentence(self, decimals: int = 3) -> str:
-        """The same with its sign."""
+        """Signed mean ± half the interval."""
         return self.text(decimals, signed=True)
 
 
 def mean_of(values: ArrayLike, overlap: float = 0.0) -> Mean:
-    """Mean and interval of the values of replicates, those that are not finite left out.
+    """Mean and interval of one value a replicate, leaving out values that are not finite.
 
-    `overlap` is for replicates that are random splits of the same rows: the number of test rows over that of training
-    rows. The variance of the mean is then ``s^2 (1 / n + overlap)`` (Nadeau and Bengio) instead of ``s^2 / n``.
+    For random splits of the same rows, `overlap` is the number of test rows divided by that of training rows: the variance
+    of the mean is then ``s^2 (1 / n + overlap)`` (Nadeau and Bengio) instead of ``s^2 / n``.
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 1:
@@ -69,12 +69,12 @@ def mean_of(values: ArrayLike, overlap: float = 0.0) -> Mean:
 
 
 def difference(values: ArrayLike, others: ArrayLike) -> Mean:
-    """Mean of the differences on the same replicates."""
+    """Mean of the paired differences."""
     return mean_of(np.asarray(values, dtype=float) - np.asarray(others, dtype=float))
 
 
 def clear(differences: Sequence[Mean]) -> list[int]:
-    """The signs of differences that are clear together, by Holm's method at 5 %; 0 for the others."""
+    """Signs of the differences that are significant at 5 % by Holm's method; 0 for the others."""
     signs = [0] * len(differences)
     order = sorted(range(len(differences)), key=lambda i: differences[i].p)
     for rank, i in enumerate(order):
@@ -85,7 +85,7 @@ def clear(differences: Sequence[Mean]) -> list[int]:
 
 
 def verdict(differences: Sequence[Mean], wanted: int) -> str:
-    """Of a claim that all differences have the sign `wanted`, 1 or -1."""
+    """Verdict on a claim that all differences have the sign `wanted`, 1 or -1."""
     signs = clear(differences)
     right, wrong = signs.count(wanted), signs.count(-wanted)
     if right == len(signs):
@@ -96,14 +96,14 @@ def verdict(differences: Sequence[Mean], wanted: int) -> str:
 
 
 def tally(differences: Sequence[Mean], wanted: int) -> str:
-    """How many differences are clear on either side."""
+    """Number of clear differences in either direction, in words."""
     signs = clear(differences)
     right, wrong = signs.count(wanted), signs.count(-wanted)
     return f"clearly better in {right}, clearly worse in {wrong} of {len(signs)}"
 
 
 def within(values: Sequence[Mean], margin: float) -> str:
-    """Of a claim that all these are at most `margin`: their intervals must end below it."""
+    """Verdict on a claim that all values are at most `margin`: their intervals must end below it."""
     inside = [value.high < margin for value in values]
     outside = [value.low > margin for value in values]
     if all(inside):
@@ -114,5 +114,5 @@ def within(values: Sequence[Mean], margin: float) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share as it is printed."""
+    """A share in percent, as text."""
     return f"{100.0 * share:.{decimals}f} %"

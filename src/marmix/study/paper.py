@@ -1,4 +1,4 @@
-"""What the paper printed, and the data set of its Table I.
+"""The paper: the settings of its simulations, which its text does not give in full, its printed figures, and its data.
 
 J. Liao and Z. Lyu, *Semi-Supervised Mixture Models under the Concept of Missing at Random with Margin Confidence and
 Aranda-Ordaz Function*. The rows of `table_1.csv` are those that its published script draws for Table I.
@@ -13,6 +13,14 @@ from sklearn.utils import Bunch
 
 from marmix.study.methods import ECM_AO, ECM_LOGIT, SWAPPED
 from marmix.study.metrics import PUBLISHED
+
+MAX_MARGIN = 0.6  # rows with a larger true margin are dropped
+SLOPE = -6.0  # alpha_1 of the mechanism that hides labels
+RATE = 0.7  # share of labels missing
+ROWS, SHAPE = 200, 2.0  # Tables I and II: sample size, and lambda of the mechanism
+FRESH = 5000  # rows for scoring that no model was fitted to
+LEFT = 3  # labels kept in each class, so that every method can be fitted
+CUTS = {True: "truncated", False: "not truncated"}
 
 
 def _row(*values: float) -> dict[str, float]:
@@ -35,7 +43,7 @@ TABLE_2 = {
 
 
 def table_1_data() -> Bunch:
-    """The 200 rows behind Table I: data, target (-1 where the label was hidden), target_true; class 0 is the paper's class 1."""
+    """The 200 rows behind Table I: data, target (-1 where hidden), target_true; class 0 is the paper's class 1."""
     with files("marmix.study").joinpath("table_1.csv").open() as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     target = [int(row["label"]) - 1 if row["label"] else -1 for row in rows]
