@@ -164,7 +164,7 @@ def check_table(opened, columns=None):
             _check_order(page, table, column, way)
     page.locator("#search").fill("no such words \u2603")
     assert _all_shown(page) == []
-    assert page.locator("#shown").text_content() == "No row fits."
+    assert page.locator("#shown").text_content() == "No row matches."
     words = next(
         (cell for row in rows for cell in row if isinstance(cell, str) and cell.strip()), str(rows[0][-1])
     ).strip()
@@ -365,5 +365,5 @@ def check_keyboard(opened):
         if tag in ("A", "BUTTON", "INPUT", "SELECT", "SUMMARY"):
             reached.append(page.evaluate("document.activeElement.textContent.trim() || document.activeElement.id"))
             assert seen
-    assert reached[0] == "To the findings"
+    assert "Skip" in reached[0]
     assert len(reached) == wanted

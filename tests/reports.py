@@ -211,7 +211,7 @@ def two_classes():
             ScoreFacts("accuracy", 0.9512, 0.0103, 0.9783, "higher"),
             ScoreFacts("AUC", 0.9861, 0.0042, 0.9958, "higher"),
         ],
-        scored_on="Each of the 357 labelled rows was scored by a model that had not seen its label (5 folds).",
+        scored_on="357 labelled rows, each predicted by a model fitted without it",
         estimates=weights + means + covariances + alpha,
         warnings=[
             "In 12 rows a feature was missing; it was replaced by the median of its column.",

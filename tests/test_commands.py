@@ -23,9 +23,8 @@ import marmix
 from marmix import MARLogisticRegression
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
-from marmix.journey import progress
+from marmix.journey import FILES, progress
 from marmix.journey.fit import candidates_of
-from marmix.journey.options import FILES
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 LONG = pytest.mark.long  # another case of the same property in another process
@@ -247,8 +246,8 @@ def test_the_report_of_other_rows_says_that_they_are_others(here, fitted, frame,
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["estimates"] == []
-    assert "not the rows of the fit" in told["comparison"]["sentence"]
-    assert "not those of the fit" in told["scored_on"]
+    assert told["comparison"]["helped"] is None
+    assert "not fitted to" in told["scored_on"]
 
 
 def test_info_tells_what_a_model_is(here, fitted):

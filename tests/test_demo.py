@@ -5,8 +5,7 @@ import shlex
 import pytest
 
 from marmix.demo.walk import DATA, TRUTH, walk
-from marmix.journey import Progress
-from marmix.journey.options import FILES
+from marmix.journey import FILES, Progress
 
 pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")]
 

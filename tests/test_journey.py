@@ -1,4 +1,4 @@
-"""The way from a file to a decision: what it chooses, what it warns of, and in which words."""
+"""From a file to results: the choice of a model, warnings and refusals."""
 
 import json
 import sys
@@ -34,51 +34,41 @@ def rows(n=200, **options):
 
 @pytest.fixture
 def fit(tmp_path, capsys):
-    """Fit a frame by the program: the exit code, the summary, and what was said of an error."""
+    """Fit a frame with the program: exit code, summary, and standard error."""
 
     def run(frame, *options):
         frame.to_csv(tmp_path / "trees.csv", index=False)
         out = tmp_path / "out"
         code = main(["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(out), "--quiet", *options])
-        told = capsys.readouterr().err
         summary = json.loads((out / "summary.json").read_text()) if code != 1 else {}
-        return code, summary, told
+        return code, summary, capsys.readouterr().err
 
     return run
 
 
-def said(summary):
+def warned(summary):
     return " ".join(summary["warnings"])
 
 
-def test_labels_lost_on_one_side_are_warned_of(fit):
-    frame, _ = rows(600, rate=0.4, side=1)
-    _, summary, _ = fit(frame)
-    assert "on one side of the boundary" in said(summary)
-    assert "corrected scores" in said(summary)
-
-
-def test_labels_lost_as_the_model_says_are_not_warned_of(fit):
-    frame, _ = rows(600)
-    _, summary, _ = fit(frame)
-    assert summary["warnings"] == []
+@pytest.mark.parametrize(("options", "warnings"), [({}, 0), ({"rate": 0.4, "side": 1}, 1)])
+def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, warnings):
+    _, summary, _ = fit(rows(600, **options)[0])
+    assert warned(summary).count("on one side of the boundary") == len(summary["warnings"]) == warnings
 
 
 def test_missingness_is_ignored_only_where_that_is_clearly_better(monkeypatch):
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
     grid = default_candidates(2, 200, 2, kind="logistic", categories=True, brief=True)
-    taken = {}
+    names = {}
     for gain in (-3.0, -1.0, 1.0):
         monkeypatch.setattr(Gain, "of", classmethod(lambda cls, *given, gain=gain: cls(0.5, 0.5, gain, 1.0)))
         choice = choosing.choose(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
-        taken[gain] = choice.name
+        names[gain] = choice.name
         own = choice.cv._known(choice.name, choice.cv.held_out_proba_, drawn.data, drawn.target)
-        lost = drawn.target < 0  # of the labelled rows nobody else knows what was said
-        np.testing.assert_array_equal(choice.cv.held_out_proba_[lost], own[lost])
+        missing = drawn.target < 0
+        np.testing.assert_array_equal(choice.cv.held_out_proba_[missing], own[missing])
         assert choice.cv.weights_[choice.name] == 1.0
-    assert "ignored" in taken[-3.0]
-    assert "mechanism" in taken[-1.0]
-    assert "mechanism" in taken[1.0]
+    assert [name.rsplit(", ")[-1] for name in names.values()] == ["ignored", "mechanism", "mechanism"]
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
@@ -97,11 +87,11 @@ def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
     frame, truth = rows()
     _, summary, _ = fit(frame.assign(kind=truth))
     assert summary["comparison"]["helped"] is None
-    assert summary["comparison"]["sentence"] == "Nothing to compare: no label is missing."
+    assert "no label is missing" in summary["comparison"]["sentence"]
     assert "missingness" not in summary["model"]["name"]
 
 
-def test_a_class_with_a_single_label_is_told_of_once_and_in_plain_words(fit):
+def test_a_class_with_a_single_label_is_reported_once_and_not_scored(fit):
     frame, truth = rows()
     first = np.flatnonzero(truth == "oak")[0]
     frame.loc[(frame["kind"] == "oak") & (frame.index != first), "kind"] = ""
@@ -109,8 +99,7 @@ def test_a_class_with_a_single_label_is_told_of_once_and_in_plain_words(fit):
     _, summary, _ = fit(frame)
     assert summary["comparison"]["helped"] is None
     assert summary["scores"] == []
-    assert "could not be compared" not in said(summary)
-    assert "single labelled row" in said(summary)
+    assert warned(summary).count("only one labelled row") == 1
 
 
 def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
@@ -119,9 +108,9 @@ def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
         {"name": range(200), "height": frame["x0"], "width": frame["x1"], "twice": 2 * frame["x0"]}
     ).join(frame["kind"])
     _, summary, _ = fit(frame, "--model", "mixture", "--id", "name")
-    assert "'height', 'twice'" in said(summary)
-    assert "--exclude" in said(summary)
-    assert "sklearn" not in said(summary)
+    assert "'height', 'twice'" in warned(summary)
+    assert "--exclude" in warned(summary)
+    assert "sklearn" not in warned(summary)
     collapsed = Note("collapsed", {"classes": [1], "floor": 1e-6})
     assert "'oak'" in plain_notes([collapsed], ["x"], np.array(["elm", "oak"]))[0]
 
@@ -131,40 +120,39 @@ def test_rows_that_all_have_a_gap_are_refused_in_words_of_the_file(fit, impute):
     frame, _ = rows()
     for j in range(2):
         frame.loc[j::2, f"x{j}"] = np.nan
-    code, summary, told = fit(frame, "--impute-features", impute)
+    code, summary, error = fit(frame, "--impute-features", impute)
     if impute == "median":
         assert code == 0
         assert summary["data"]["incomplete_rows"] == 200
     else:
         assert code == 1
-        assert "every row has a missing feature" in told
-        assert "--impute-features median" in told
+        assert "--impute-features median" in error
 
 
 def test_a_class_whose_rows_all_have_a_gap_is_refused_by_name(fit):
     frame, _ = rows()
     frame.loc[frame["kind"] == "oak", "x0"] = np.nan
-    code, _, told = fit(frame, "--impute-features", "drop")
+    code, _, error = fit(frame, "--impute-features", "drop")
     assert code == 1
-    assert "every labelled row of class 'oak' has a missing feature" in told
+    assert "class 'oak'" in error
 
 
-def test_columns_that_the_file_has_already_are_refused_before_the_work(fit, monkeypatch):
+def test_columns_that_the_file_has_already_are_refused_before_the_fit(fit, monkeypatch):
     frame, _ = rows()
     monkeypatch.setattr("marmix.journey.fit.choose", None)  # is not reached
-    code, _, told = fit(frame.assign(marmix_p_oak=1))
+    code, _, error = fit(frame.assign(marmix_p_oak=1))
     assert code == 1
-    assert "marmix_p_oak" in told
-    assert "--prefix" in told
+    assert "marmix_p_oak" in error
+    assert "--prefix" in error
 
 
 def test_a_column_is_not_both_an_id_and_a_feature(fit):
-    code, _, told = fit(rows()[0], "--id", "x0", "--features", "x0", "x1")
+    code, _, error = fit(rows()[0], "--id", "x0", "--features", "x0", "x1")
     assert code == 1
-    assert "--id" in told
+    assert "--id" in error
 
 
-def test_a_class_that_was_thought_impossible_costs_much_but_no_score_is_lost():
+def test_an_impossible_class_has_a_large_finite_loss_and_all_scores():
     z = np.array([0, 1, 1, -1])
     proba = np.array([[1.0, 0.0], [1.0, 0.0], [0.2, 0.8], [1.0, 0.0]])
     with warnings.catch_warnings():
@@ -198,22 +186,22 @@ def test_estimated_losses_below_zero_are_shown_as_zero():
             "accuracy": np.array([1.01]),
         }
 
-    found = comparison(Compared, np.array([0, -1]))
-    assert (found.with_it, found.without, found.gain) == (0.0, 0.0, -0.01)
-    assert "-0.02" not in found.sentence
+    facts = comparison(Compared, np.array([0, -1]))
+    assert (facts.with_it, facts.without, facts.gain) == (0.0, 0.0, -0.01)
+    assert "-0.02" not in facts.sentence
     (row,) = candidate_rows(Compared)
     assert (row["log_loss"], row["accuracy"]) == (0.0, 1.0)
     Compared.comparison_ = Gain(0.8, 0.5, -0.3, 12.0)
     assert comparison(Compared, np.array([0, -1])).helped is None
-    assert "cannot be told" in comparison(Compared, np.array([0, -1])).sentence
 
 
-def test_a_model_worse_than_guessing_is_warned_of(fit):
+def test_a_model_worse_than_guessing_has_a_warning(fit):
     frame, _ = rows(300)
     third = np.select([frame["x0"] > 0, frame["x0"] > -1], ["u", "v"], "w")
     _, summary, _ = fit(frame.assign(x0=third, x1=np.where(frame["x1"] > 0, "p", "q")), "--model", "mixture")
-    assert next(score["value"] for score in summary["scores"] if score["name"] == "log-loss") > np.log(2)
-    assert "worse than that of a guess" in said(summary)
+    loss = next(score["value"] for score in summary["scores"] if score["name"] == "log-loss")
+    assert loss > np.log(2)
+    assert f"{loss:.3f}, is worse" in warned(summary)
 
 
 @pytest.mark.parametrize(
@@ -224,20 +212,20 @@ def test_a_model_worse_than_guessing_is_warned_of(fit):
         (1e-200 * np.arange(200), "other units"),
     ],
 )
-def test_numbers_that_arithmetic_cannot_tell_apart_are_refused_by_name(fit, numbers, advice):
-    code, _, told = fit(rows()[0].assign(code=[f"{number:.17g}" for number in numbers]))
+def test_numbers_beyond_floating_point_are_refused_by_name(fit, numbers, advice):
+    code, _, error = fit(rows()[0].assign(code=[f"{number:.17g}" for number in numbers]))
     assert code == 1
-    assert "'code'" in told
-    assert advice in told
+    assert "'code'" in error
+    assert advice in error
 
 
-def test_labels_that_may_be_meant_otherwise_are_told_of(fit):
+def test_labels_that_may_mean_something_else_have_warnings(fit):
     frame, _ = rows()
     kinds = frame["kind"].replace({"oak": "Unknown"})
     kinds[kinds == ""] = np.where(np.arange((kinds == "").sum()) % 2, "", "-1")
     _, summary, _ = fit(frame.assign(kind=kinds))
-    assert "The label 'Unknown' counts as a class" in said(summary)
-    assert "written in several ways: empty (" in said(summary)
+    assert "'Unknown'" in warned(summary)
+    assert "-1" in warned(summary)
 
 
 @pytest.fixture
@@ -245,14 +233,14 @@ def from_python(tmp_path):
     """A folder with rows, and a model of them that was saved from Python."""
     frame, _ = rows()
     frame.to_csv(tmp_path / "trees.csv", index=False)
-    given = frame[["x0", "x1"]], frame["kind"].replace("", None)
-    marmix.save(MARGaussianMixture(link="logit").fit(*given), tmp_path / "m")
-    marmix.save(make_pipeline(StandardScaler(), MARGaussianMixture(link="logit")).fit(*given), tmp_path / "p")
+    data = frame[["x0", "x1"]], frame["kind"].replace("", None)
+    marmix.save(MARGaussianMixture(link="logit").fit(*data), tmp_path / "m")
+    marmix.save(make_pipeline(StandardScaler(), MARGaussianMixture(link="logit")).fit(*data), tmp_path / "p")
     return tmp_path, frame
 
 
 @pytest.mark.parametrize("name", ["m", "p"])
-def test_a_model_saved_from_python_serves_without_a_word(from_python, name, capsys):
+def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, capsys):
     folder, frame = from_python
     out = folder / "predicted.csv"
     assert main(["predict", str(folder / name), str(folder / "trees.csv"), "--out", str(out), "--quiet"]) == 0
@@ -265,18 +253,20 @@ def test_a_model_saved_from_python_serves_without_a_word(from_python, name, caps
 def test_a_feature_is_no_label(from_python, command, capsys):
     folder, _ = from_python
     assert main([*command, str(folder / "m"), str(folder / "trees.csv"), "--label", "x0"]) == 1
-    assert "--label names 'x0'" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "--label" in error
+    assert "'x0'" in error
 
 
-def test_too_few_rows_to_simulate_are_told_of_in_words_of_the_program(tmp_path, capsys):
+def test_too_few_rows_to_simulate_are_refused_with_advice(tmp_path, capsys):
     assert main(["simulate", "--rows", "3", "--classes", "5", "--out", str(tmp_path / "rows.csv")]) == 1
-    assert "more --rows" in capsys.readouterr().err
+    assert "--rows" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_library_for_the_figures_is_told_of_before_the_work(fit, monkeypatch):
+def test_a_missing_package_is_reported_before_the_fit(fit, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("marmix.journey.fit.open_table", None)  # is not reached
-    code, _, told = fit(rows()[0])
+    code, _, error = fit(rows()[0])
     assert code == 1
-    assert "pip install 'marmix[" in told
+    assert "pip install 'marmix[" in error

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 
 from marmix.demo.comparison import COLUMNS, load
-from marmix.journey import FitOptions, Progress, fit_file
-from marmix.journey.options import FILES
+from marmix.journey import FILES, FitOptions, Progress, fit_file
 from marmix.outputs import Output
 from marmix.report.contents import Findings
 from marmix.tables.reading import open_table

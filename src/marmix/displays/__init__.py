@@ -1,7 +1,7 @@
-"""Displays of fits and predictions in matplotlib, in the manner of scikit-learn's.
+"""Displays of fits and predictions in matplotlib, modelled on those of scikit-learn.
 
-Each has `from_estimator`, some have `from_predictions`; what they draw is in their attributes. With `ax` they draw there, without
-they open a figure of their own.
+Each has `from_estimator`, some have `from_predictions`; the numbers drawn are attributes. They draw in `ax` if it is given,
+otherwise in a new figure.
 """
 
 from marmix.displays.calibration import CalibrationDisplay

@@ -1,10 +1,10 @@
-"""What every display does: draw in the axes that it is given, or open a figure of its own."""
+"""The base class of the displays: where they draw."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from marmix.displays.drawing import require_matplotlib, styled
+from marmix.displays.drawing import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,9 +16,8 @@ class Display:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
     note_ : str
-        What a reader should know of it, empty where there is nothing.
+        A remark for readers of the figure; usually empty.
     """
 
     ax_: "Axes"
@@ -32,7 +31,7 @@ class Display:
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw. None opens a figure by pyplot, in the style of the library.
+            Axes to draw in. By default a new pyplot figure in the style of the library.
 
         Returns
         -------
@@ -42,7 +41,7 @@ class Display:
 
     def _plotted(self, ax: "Axes | None", draw: Callable[["Axes"], None]) -> Self:
         with styled() if ax is None else nullcontext():
-            axes = _own_axes(*self._size) if ax is None else ax
+            axes = _new_axes(*self._size) if ax is None else ax
             draw(axes)
         self.ax_, self.figure_ = axes, axes.figure
         return self
@@ -51,11 +50,10 @@ class Display:
         raise NotImplementedError
 
 
-def _own_axes(width: float, height: float) -> "Axes":
-    require_matplotlib()
+def _new_axes(width: float, height: float) -> "Axes":
     from matplotlib import pyplot as plt
     from matplotlib import rcParams
 
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    ax.tick_params(labelsize=rcParams["xtick.labelsize"])  # ticks are made late, in the user's style
+    ax.tick_params(labelsize=rcParams["xtick.labelsize"])  # ticks are created later, outside this style
     return ax

@@ -1,4 +1,4 @@
-"""How figures look: sizes, colours that everybody can tell apart, words as they were given."""
+"""The look of figures: style, colour-blind safe colours, names and legends."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ LONGEST_NAME = 32
 
 
 def require_matplotlib() -> None:
-    """Say how to get matplotlib where it is not installed."""
+    """Raise an ImportError that says how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -59,7 +59,7 @@ def require_matplotlib() -> None:
 
 
 def styled(dark: bool = False) -> Any:
-    """The context in which figures are drawn and saved: dark on light, or (`dark`) light on dark."""
+    """A context manager that sets the style of figures, for light or dark pages."""
     require_matplotlib()
     from matplotlib import rc_context
 
@@ -67,7 +67,7 @@ def styled(dark: bool = False) -> Any:
 
 
 def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple["Figure", Any]:
-    """A figure (inches) and its axes; no window is opened."""
+    """A figure (size in inches) and its axes, without opening a window."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -76,14 +76,14 @@ def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **optio
 
 
 def ink() -> Any:
-    """The colour of text in the style of the moment: what black is on white paper."""
+    """The text colour of the current style."""
     from matplotlib import rcParams
 
     return rcParams["text.color"]
 
 
-def seen(colour: str) -> str:
-    """A colour of the palette as the style of the moment needs it: lighter on dark paper."""
+def paper_colour(colour: str) -> str:
+    """A colour of the palette for the current style: lighter on dark paper."""
     from matplotlib.colors import to_hex, to_rgb
 
     if sum(to_rgb(ink())) < 1.5:
@@ -93,34 +93,31 @@ def seen(colour: str) -> str:
 
 
 def class_colours(n: int) -> list[str]:
-    """A colour for each of n classes: the palette's while it lasts, else from a map of many."""
+    """A colour for each of n classes, from the palette or, if there are more, a colour map."""
     palette = [BLUE, RED, GREEN, PINK, ORANGE, SKY]
     if n <= len(palette):
-        return [seen(colour) for colour in palette[:n]]
+        return [paper_colour(colour) for colour in palette[:n]]
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     return [to_hex(colour) for colour in colormaps["turbo"](np.linspace(0.05, 0.95, n))]
 
 
-def plain(text: object) -> str:
-    """Words of the user's as they are, not as a formula between dollar signs; long ones cut.
-
-    Signs that cannot be seen are left out: some of them turn round what is written after them.
-    """
+def figure_text(text: object) -> str:
+    """Text from the data as matplotlib shows it: no mathtext, no invisible characters, at most 32 characters."""
     words = " ".join("".join(sign if sign.isprintable() else " " * sign.isspace() for sign in str(text)).split())
     if len(words) > LONGEST_NAME:
         words = words[: LONGEST_NAME - 1] + "…"
     return words.replace("$", r"\$")
 
 
-def class_words(name: object) -> str:
-    """A class in a legend."""
-    return f"class {plain(name)}"
+def class_label(name: object) -> str:
+    """The legend entry of a class."""
+    return f"class {figure_text(name)}"
 
 
 def legend_below(ax: "Axes", columns: int = 2, further: float = 0.0, **options: Any) -> None:
-    """A legend under the words of the x axis, where it covers nothing; `further` points lower where these are several lines."""
+    """Draw a legend below the label of the x axis, `further` points lower if the label has several lines."""
     from matplotlib.transforms import ScaledTranslation
 
     under = ax.transAxes + ScaledTranslation(0.0, -(30.0 + further) / 72.0, ax.figure.dpi_scale_trans)

@@ -1,4 +1,4 @@
-"""Fitted estimators as displays take them: alone, or as the last step of a pipeline."""
+"""Access to fitted estimators, alone or as the last step of a pipeline."""
 
 from typing import Any
 
@@ -14,23 +14,23 @@ from marmix.estimators.base import MARClassifier
 from marmix.labels import number_labels
 from marmix.streams import opened
 
-MOST_MISSING = 1.0 - 1e-9  # a probability of a missing label that leaves a label its weight
+MOST_MISSING = 1.0 - 1e-9  # keeps the weight 1 / (1 - q) finite
 
 
 def last_step(estimator: Any) -> Any:
-    """The classifier itself."""
+    """The classifier, or the last step of a pipeline."""
     check_is_fitted(estimator)
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator
 
 
 def transformed(estimator: Any, X: Any) -> Any:
-    """Rows as the last step takes them."""
+    """Rows after all steps but the last."""
     (X,) = brought_here("a display", opened(X))
     return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
 
 
-def own_model(estimator: Any, display: str) -> Any:
-    """The fitted mixture or logistic regression; `display` is of these alone."""
+def single_model(estimator: Any, display: str) -> Any:
+    """The fitted mixture or logistic regression; other estimators are refused in the name of `display`."""
     model = last_step(estimator)
     if isinstance(model, MARClassifierCV):
         raise ValueError(
@@ -46,24 +46,24 @@ def own_model(estimator: Any, display: str) -> Any:
 
 
 def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
-    """The numbers of the labels, -1 where one is missing."""
+    """Labels as class numbers, -1 where missing."""
     (y,) = brought_here("a display", opened(y, "y"))
     return np.asarray(number_labels(y, classes))
 
 
 def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
-    """Some of the rows, in a table of the same kind."""
+    """Selected rows, in a table of the same kind."""
     (X,) = brought_here("a display", opened(X))
     return _safe_indexing(X, places)
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the columns that the last step was fitted to."""
+    """Names of the columns seen by the last step."""
     model = last_step(estimator)
     if isinstance(estimator, Pipeline) and len(estimator) > 1:
         try:
             return [str(name) for name in estimator[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step that does not say
+        except (AttributeError, ValueError):  # a step without feature names
             pass
     if hasattr(model, "model_"):
         return list(model.model_.column_names)
@@ -72,14 +72,14 @@ def feature_names(estimator: Any) -> list[str]:
 
 
 def missing_proba(estimator: Any, X: Any) -> Array | None:
-    """q of each row; None where the estimator has no mechanism."""
+    """Probability q of a missing label for each row; None if the estimator has no mechanism."""
     model = last_step(estimator)
     if not hasattr(model, "missing_proba"):
         return None
     try:
         q = model.missing_proba(transformed(estimator, X))
     except ValueError:
-        if isinstance(model, MARClassifierCV):  # no candidate of positive weight models the missingness
+        if isinstance(model, MARClassifierCV):  # no candidate with positive weight models the missingness
             return None
         raise
     return np.minimum(np.asarray(q), MOST_MISSING)

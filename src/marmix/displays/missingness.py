@@ -1,4 +1,4 @@
-"""`MissingnessDisplay`: how the chance of a missing label depends on the uncertainty, fitted and observed."""
+"""`MissingnessDisplay`: the probability of a missing label by uncertainty, fitted and observed."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import BLUE, ink, legend_below, seen
-from marmix.displays.fits import numbered, own_model, transformed
+from marmix.displays.drawing import BLUE, ink, legend_below, paper_colour
+from marmix.displays.fits import numbered, single_model, transformed
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.uncertainty import MeasureLike, measure_words
 from marmix.inference import Inference
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 POINTS = 100  # of the curve
-MANY_ROWS = 200_000  # from which on a band takes long, and is hardly wider than the line
+MANY_ROWS = 200_000  # beyond which the band takes long to compute and is hardly wider than the line
 
 
 class MissingnessDisplay(Display):
-    """P(label missing) against the uncertainty: the fitted curve with its band, over the rates observed in bins of rows.
+    """P(label missing) against the uncertainty: the fitted curve with its band, and rates observed in bins of rows.
 
     Parameters
     ----------
     u, q : arrays of shape (p,)
-        The fitted curve; features that enter the mechanism beside the uncertainty are at their means.
+        The fitted curve, with the features of the mechanism at their means.
     lower, upper : arrays of shape (p,) or None
-        Its pointwise band; None where there is none, `note_` says why.
+        Its pointwise band; if None, `note_` says why.
     at : array of shape (b,)
-        Mean uncertainty of the rows in each bin. Bins hold about equally many rows.
+        Mean uncertainty in each bin. Bins hold about equally many rows.
     observed, observed_lower, observed_upper : arrays of shape (b,)
-        Share of the rows in the bin whose label is missing, and Wilson's interval of it.
+        Share of missing labels in each bin, and its Wilson interval.
     n : array of shape (b,)
-        Rows in the bin.
+        Number of rows in each bin.
     level : float
-        Of band and intervals.
+        Confidence level of the band and the intervals.
     measure : str or callable
     classes : array of shape (K,)
     note : str
@@ -85,27 +85,27 @@ class MissingnessDisplay(Display):
         inference: Inference | None = None,
         ax: "Axes | None" = None,
     ) -> "MissingnessDisplay":
-        """Compute curve, band and observed rates, and draw.
+        """Compute the curve, its band and the observed rates, and draw.
 
         Parameters
         ----------
         estimator : fitted MARGaussianMixture or MARLogisticRegression
             Or a pipeline that ends in one.
         X, y
-            Rows and labels, missing where -1, NaN, None or pandas.NA. The band needs the rows of the fit.
+            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA. The band needs the rows of the fit.
         n_bins : int, default=10
-            Bins of the observed rates.
+            Number of bins for the observed rates.
         alpha : float, default=0.05
-            Band and intervals are of level 1 - alpha.
+            The confidence level is 1 - alpha.
         inference : Inference or None
-            That of the fit, where it is at hand. By default it is computed from X and y if these are at most 200,000 rows.
+            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows.
         ax : matplotlib Axes or None
         """
-        model = own_model(estimator, cls.__name__)
+        model = single_model(estimator, cls.__name__)
         if model.mechanism_ is None:
             raise ValueError(
-                f"{cls.__name__} draws why labels are missing, and this estimator was fitted with link=None, which ignores it: "
-                "fit it with a link."
+                f"{cls.__name__} needs a model of the missingness, but this estimator was fitted with link=None: fit it with a "
+                "link."
             )
         rows, z = transformed(estimator, X), numbered(y, model.classes_)
         u = np.asarray(model.uncertainty(rows))
@@ -136,9 +136,9 @@ class MissingnessDisplay(Display):
     def _draw(self, ax: "Axes") -> None:
         percent = f"{100.0 * self.level:g} %"
         if self.lower is not None and self.upper is not None:
-            band = f"{percent} band of the curve"
-            ax.fill_between(self.u, self.lower, self.upper, color=seen(BLUE), alpha=0.25, linewidth=0, label=band)
-        ax.plot(self.u, self.q, color=seen(BLUE), label="fitted")
+            look: dict[str, Any] = {"color": paper_colour(BLUE), "alpha": 0.25, "linewidth": 0}
+            ax.fill_between(self.u, self.lower, self.upper, label=f"{percent} band of the fitted curve", **look)
+        ax.plot(self.u, self.q, color=paper_colour(BLUE), label="fitted")
         spread = [self.observed - self.observed_lower, self.observed_upper - self.observed]
         ax.errorbar(
             self.at,
@@ -157,15 +157,14 @@ class MissingnessDisplay(Display):
 def _curve(
     model: Any, X: Any, y: Any, grid: Array, alpha: float, inference: Inference | None
 ) -> tuple[Array, tuple[Array, Array] | None, str]:
-    """q along the grid, and its band; where there is none, why."""
+    """q along the grid, and its band or the reason why there is none."""
     if not np.isfinite(model.alpha_[0]):
-        return np.zeros_like(grid), None, "Every row of the fit was labelled: there is no missingness to fit."
+        return np.zeros_like(grid), None, "Every row of the fit has a label: there is no missingness to fit."
     means = [float(np.asarray(X)[:, i].mean()) for i in model.model_.columns]
     covariates = np.repeat(np.array(means)[:, None], len(grid), axis=1) if means else None
     q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates)))
     if inference is None and len(X) > MANY_ROWS:
-        why = f"with more than {MANY_ROWS:,} rows it is drawn only where inference= is given."
-        return q, None, f"The curve has no band: {why}"
+        return q, None, f"The curve has no band: with more than {MANY_ROWS:,} rows, it needs inference=."
     try:
         result = model.inference(X, y) if inference is None else inference
         curve = result.missingness_curve(grid, alpha)

@@ -1,4 +1,4 @@
-"""`MixtureDisplay`: the classes as the fit sees them, with the rows and where the decision changes."""
+"""`MixtureDisplay`: the fitted classes, the rows and the decision boundary."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,59 +10,58 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import GREY, MARKERS, class_colours, class_words, ink, legend_below
-from marmix.displays.fits import feature_names, numbered, own_model, rows_at, transformed
+from marmix.displays.drawing import GREY, MARKERS, class_colours, class_label, ink, legend_below
+from marmix.displays.fits import feature_names, numbered, rows_at, single_model, transformed
 from marmix.displays.planes import Components, Scores, chosen_plane, scores_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 Codes = NDArray[np.integer[Any]]
 
-ACROSS = 240  # points of the grid along an axis
+ACROSS = 240  # grid points along an axis
 LEVEL = 0.95  # share of a component's rows within its ellipse
 
 
 class Ellipse(NamedTuple):
-    """The outline of a component: the class that it belongs to, and points (n, 2) on it."""
+    """The outline of a component: its class, and points (n, 2) on the ellipse."""
 
     label: Any
     points: Array
 
 
 class MixtureDisplay(Display):
-    """Classes, rows and the decision boundary, in two coordinates or in one.
+    """Classes, rows and the decision boundary, in one or two coordinates.
 
-    The coordinates are features, or for a fit to more than two the first two discriminant directions: those along which the
-    fitted classes are furthest apart. Rows with a label are filled; hollow ones have the label that the fit imputes.
-    In two coordinates an ellipse holds 95 % of a component's rows; in one there are the classes' densities, times their
-    share of all rows. The boundary is where the two likeliest classes are equally likely, given these coordinates. A logistic
-    regression has no ellipses, and in one coordinate probabilities instead of densities; what is not drawn is at its mean
-    given what is.
+    The coordinates are features or, if there are more than two, the two discriminant directions along which the fitted classes
+    are furthest apart. Labelled rows are filled; the others are hollow and have the label that the fit imputes. Ellipses hold
+    95 % of a component's rows; in one coordinate, class densities times class shares are drawn instead. At the boundary the
+    two most probable classes are equally probable given the coordinates. For a logistic regression there are no ellipses, and
+    in one coordinate class probabilities; the other coordinates are at their means given those drawn.
 
     Parameters
     ----------
     points : array of shape (m, 1) or (m, 2)
-        Coordinates of the rows that are drawn.
+        Coordinates of the drawn rows.
     codes : integer array of shape (m,)
-        The number of their class, given or imputed.
+        Their class numbers, given or imputed.
     given : boolean array of shape (m,)
         Whether the label was given.
     weights : array of shape (m,)
-        How many rows each stands for.
+        How many rows each drawn row stands for.
     classes : array of shape (K,)
     names : list of str
-        Of the coordinates.
+        Names of the coordinates.
     matrix, origin : arrays of shape (1 or 2, d) and (d,)
-        Coordinates of a row x are ``matrix @ (x - origin)``.
+        The coordinates of a row x are ``matrix @ (x - origin)``.
     grid : list of arrays
         Values along each coordinate.
     scores : array of shape (K, ...)
-        At the points of the grid: log of prior times density (mixture), or log posteriors up to a constant.
+        At the grid points: log of prior times density (mixture), or log posteriors up to a constant.
     boundary : list of arrays
         Lines (n, 2) between the classes; in one coordinate, points (1,).
     ellipses : list of Ellipse
     densities : bool
-        Whether the scores are of densities.
+        Whether the scores are those of densities.
     note : str
 
     Attributes
@@ -111,30 +110,30 @@ class MixtureDisplay(Display):
         random_state: Any = 0,
         ax: "Axes | None" = None,
     ) -> "MixtureDisplay":
-        """Find the coordinates, compute, and draw.
+        """Choose the coordinates, and draw.
 
         Parameters
         ----------
         estimator : fitted MARGaussianMixture or MARLogisticRegression
-            Or a pipeline that ends in one; coordinates are then those of its transformed rows.
+            Or a pipeline that ends in one; the coordinates are then those of the transformed rows.
         X, y
-            Rows and labels, missing where -1, NaN, None or pandas.NA.
-        features : list of one or two column names or places, or None
-            None takes all of one or two features, and discriminant directions of more.
+            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
+        features : list of one or two column names or positions, or None
+            By default all features if there are at most two, otherwise two discriminant directions.
         max_points : int, default=2000
-            Most rows that are drawn. Of more, half are labelled ones and half are not, as far as there are so many.
+            Most rows to draw; of a larger table, half labelled and half unlabelled rows where possible.
         random_state : int, RandomState instance or None, default=0
-            For the choice of these.
+            For sampling these rows.
         ax : matplotlib Axes or None
         """
-        model = own_model(estimator, cls.__name__)
+        model = single_model(estimator, cls.__name__)
         z = numbered(y, model.classes_)
         places, weights = _sample(z, max_points, random_state)
         rows = transformed(estimator, rows_at(X, places))
         imputed = np.asarray(model.predict_log_proba(rows)).argmax(axis=1)
         rows, given = np.asarray(rows, dtype=float), z[places] >= 0
         plane = chosen_plane(model.model_, feature_names(estimator), features, rows)
-        scores_at, seen = scores_on(model.model_, plane, rows)
+        scores_at, components = scores_on(model.model_, plane, rows)
         points = plane.points(rows)
         grid = [_axis(points[:, i]) for i in range(points.shape[1])]
         nodes = np.column_stack([axis.ravel() for axis in np.meshgrid(*grid)])
@@ -142,8 +141,8 @@ class MixtureDisplay(Display):
         flat = len(grid) == 1
         note = ""
         if len(places) < len(z):
-            labelled, others = (f"{(given == own).sum():,} of {((z >= 0) == own).sum():,}" for own in (True, False))
-            note = f"Drawn are {labelled} labelled rows and {others} rows without a label."
+            labelled, others = (f"{(given == g).sum():,} of {((z >= 0) == g).sum():,}" for g in (True, False))
+            note = f"The figure shows {labelled} labelled rows and {others} rows without a label."
         return cls(
             points=points,
             codes=np.where(given, z[places], imputed),
@@ -156,8 +155,8 @@ class MixtureDisplay(Display):
             grid=grid,
             scores=scores,
             boundary=_crossings(grid[0], scores, scores_at) if flat else _lines(grid, scores),
-            ellipses=[] if seen is None or flat else _ellipses(seen, model.classes_),
-            densities=seen is not None,
+            ellipses=[] if components is None or flat else _ellipses(components, model.classes_),
+            densities=components is not None,
             note=note,
         ).plot(ax)
 
@@ -202,18 +201,18 @@ class MixtureDisplay(Display):
         jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.points))
         self._draw_points(ax, self.points[:, 0], -strip * (0.7 + self.codes + jitter), colours)
         ax.set(xlim=(x[0], x[-1]), ylim=(-strip * (len(colours) + 0.4), 1.06 * top), xlabel=self.names[0])
-        ax.set_ylabel("density of the class, by its share of all rows" if self.densities else "P(class)")
+        ax.set_ylabel("density of the class, times its share of all rows" if self.densities else "P(class)")
         ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= 1.06 * top])
 
     def _draw_points(self, ax: "Axes", x: Array, y: Array, colours: list[str]) -> None:
         size = 12.0 if len(x) <= 500 else 7.0
         for k, colour in enumerate(colours):
             for given in (False, True):
-                own = (self.codes == k) & (self.given == given)
+                members = (self.codes == k) & (self.given == given)
                 look: dict[str, Any] = {"linewidths": 0} if given else {"facecolors": "none", "linewidths": 0.6}
                 look |= {"c": colour} if given else {"edgecolors": colour}
                 marker = MARKERS[k % len(MARKERS)]
-                ax.scatter(x[own], y[own], s=size, marker=marker, alpha=0.8, zorder=1.5 + given / 10, **look)
+                ax.scatter(x[members], y[members], s=size, marker=marker, alpha=0.8, zorder=1.5 + given / 10, **look)
 
     def _legend(self, ax: "Axes", colours: list[str]) -> None:
         from matplotlib.lines import Line2D
@@ -223,7 +222,7 @@ class MixtureDisplay(Display):
             return Line2D([], [], linestyle="", markersize=4.5, **look)
 
         entries: list[tuple[Any, str]] = [
-            (spot(color=colour, marker=MARKERS[k % len(MARKERS)]), class_words(name))
+            (spot(color=colour, marker=MARKERS[k % len(MARKERS)]), class_label(name))
             for k, (colour, name) in enumerate(zip(colours, self.classes.tolist(), strict=True))
         ]
         if self.given.any():
@@ -231,25 +230,19 @@ class MixtureDisplay(Display):
         if not self.given.all():
             entries.append((spot(color=ink(), marker="o", markerfacecolor="none"), "hollow: label imputed"))
         if self.boundary:
-            words = "where the decision changes"
-            entries.append((Line2D([], [], color=ink(), linewidth=1.1), words))
+            entries.append((Line2D([], [], color=ink(), linewidth=1.1), "decision boundary"))
         if self.ellipses:
-            words = (
-                f"{100 * LEVEL:.0f} % of a component's rows" if self._several() else f"{100 * LEVEL:.0f} % of the class"
-            )
+            group = "a component's rows" if len(self.ellipses) > len(self.classes) else "the class"
+            words = f"{100 * LEVEL:.0f} % of {group}"
             entries.append((Line2D([], [], color=GREY, linewidth=1.5), words))
         if self.densities and len(self.grid) == 1:
             entries.append((Patch(color=GREY, alpha=0.3, linewidth=0), "all rows"))
         drop = 12.0 * self.names[0].count("\n")
         legend_below(ax, 2, drop, handles=[e[0] for e in entries], labels=[e[1] for e in entries])
 
-    def _several(self) -> bool:
-        """Whether a class has several components."""
-        return len(self.ellipses) > len(self.classes)
-
 
 def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], Array]:
-    """Places of at most so many rows, labelled and not, and how many rows each stands for."""
+    """Positions of at most `most` rows, labelled and unlabelled, and how many rows each stands for."""
     if most < 2:
         raise ValueError(f"max_points={most!r} must be at least 2.")
     labelled, others = np.flatnonzero(z >= 0), np.flatnonzero(z < 0)
@@ -265,50 +258,44 @@ def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], A
 
 
 def _axis(values: Array) -> Array:
-    """Values along a coordinate: all but the furthest rows, and some room."""
+    """Grid values along a coordinate, covering all but the most extreme rows."""
     low, high = np.quantile(values, [0.002, 0.998])
     room = 0.12 * (high - low) or 0.5
     return np.linspace(low - room, high + room, ACROSS)
 
 
-def _leads(scores: Array, k: int) -> Array:
-    """By how much class k leads the best of the others."""
-    return scores[k] - np.delete(scores, k, axis=0).max(axis=0)
-
-
 def _lines(grid: list[Array], scores: Array) -> list[Array]:
-    """Where one class takes over from another, as lines."""
+    """The decision boundary in two coordinates, as lines."""
     from contourpy import contour_generator
 
-    classes = range(1, 2) if len(scores) == 2 else range(len(scores))
-    return [
-        np.asarray(line, dtype=float)
-        for k in classes
-        for line in contour_generator(x=grid[0], y=grid[1], z=_leads(scores, k)).lines(0.0)
-    ]
+    lines: list[Array] = []
+    for k in range(1, 2) if len(scores) == 2 else range(len(scores)):
+        lead = scores[k] - np.delete(scores, k, axis=0).max(axis=0)
+        lines += [np.asarray(line, dtype=float) for line in contour_generator(x=grid[0], y=grid[1], z=lead).lines(0.0)]
+    return lines
 
 
 def _crossings(x: Array, scores: Array, scores_at: Scores) -> list[Array]:
-    """Where one class takes over from another, along one coordinate."""
+    """The decision boundary in one coordinate, as points."""
     best = scores.argmax(axis=0)
-    found = []
+    crossings = []
     for i in np.flatnonzero(np.diff(best)):
         a, b = best[i], best[i + 1]
 
         def lead(at: float, a: int = a, b: int = b) -> float:
-            own = scores_at(np.array([[at]]))[:, 0]
-            return float(own[a] - own[b])
+            values = scores_at(np.array([[at]]))[:, 0]
+            return float(values[a] - values[b])
 
-        found.append(np.array([brentq(lead, x[i], x[i + 1])]))
-    return found
+        crossings.append(np.array([brentq(lead, x[i], x[i + 1])]))
+    return crossings
 
 
-def _ellipses(seen: Components, classes: NDArray[Any]) -> list[Ellipse]:
-    """``(x - mean)' covariance^-1 (x - mean)`` is the chi-square quantile on each."""
+def _ellipses(components: Components, classes: NDArray[Any]) -> list[Ellipse]:
+    """Ellipses on which ``(x - mean)' covariance^-1 (x - mean)`` is the chi-square quantile."""
     turn = np.linspace(0.0, 2.0 * np.pi, 181)
     circle = np.sqrt(chi2.ppf(LEVEL, 2)) * np.array([np.cos(turn), np.sin(turn)])
     names = classes.tolist()
     return [
         Ellipse(names[k], mean + (np.linalg.cholesky(covariance) @ circle).T)
-        for k, mean, covariance in zip(seen.owner, seen.means, seen.covariances, strict=True)
+        for k, mean, covariance in zip(components.owner, components.means, components.covariances, strict=True)
     ]

@@ -1,9 +1,9 @@
-"""One or two coordinates of rows with many features, and what a fit says there.
+"""One or two coordinates of rows with many features, and the class scores there.
 
-Features by name, or the discriminant directions of the fit. Those of a mixture are the eigenvectors of ``W^-1 B``, with W the
-mean covariance within the classes and B the covariance of their means; on them the classes are furthest apart, in units of
-their own spread. A logistic regression has no means: its directions are those along which its scores vary most over the rows,
-eigenvectors of the mean of ``(ds/dx)' (ds/dx)`` in units of the rows' covariance.
+The coordinates are features, or discriminant directions of the fit. Those of a mixture are the eigenvectors of ``W^-1 B``, with
+W the mean covariance within the classes and B the covariance of their means: along them the classes are furthest apart relative
+to their spread. Those of a logistic regression, which has no means, are the directions along which its scores vary most over the
+rows: eigenvectors of the mean of ``(ds/dx)' (ds/dx)`` in units of the rows' covariance.
 """
 
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from marmix.arrays import Array
-from marmix.displays.drawing import plain
+from marmix.displays.drawing import figure_text
 from marmix.model import FittedModel
 
 Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
 
-SLOPES_OF = 200  # rows at which slopes of the scores are taken
-NOTHING = 1e-9  # of the largest eigenvalue: a direction along which nothing is separated
+SLOPES_OF = 200  # rows at which the slopes of the scores are computed
+NOTHING = 1e-9  # relative to the largest eigenvalue: below it, a direction does not separate the classes
 
 
 class Components(NamedTuple):
-    """Gaussians: weights (C,), means (C, m), covariances (C, m, m), and the number of the class of each."""
+    """Gaussian components: weights (C,), means (C, m), covariances (C, m, m) and class numbers (C,)."""
 
     weights: Array
     means: Array
@@ -33,26 +33,26 @@ class Components(NamedTuple):
 
     @classmethod
     def of(cls, model: FittedModel) -> "Components":
-        """Those of a fitted mixture, in the user's axes."""
+        """The components of a fitted mixture, in the units of the features."""
         scores: Any = model.score_model
         roots = scores.roots(model.theta, model.frame)
         covariances = roots @ np.swapaxes(roots, 1, 2)
         return cls(model.values["weights"], model.values["means"], covariances, scores.owner)
 
-    def seen(self, plane: "Plane") -> "Components":
-        """Their projections: Gaussians again."""
+    def projected(self, plane: "Plane") -> "Components":
+        """The components in the coordinates of a plane."""
         means = (self.means - plane.origin) @ plane.matrix.T
         return self._replace(means=means, covariances=plane.matrix @ self.covariances @ plane.matrix.T)
 
     def scores(self, points: Array) -> Array:
         """Log of prior times density of each class, (K, n)."""
-        own = np.empty((len(self.weights), len(points)))
+        scores = np.empty((len(self.weights), len(points)))
         for c, (weight, mean, covariance) in enumerate(zip(self.weights, self.means, self.covariances, strict=True)):
             factor = np.linalg.cholesky(covariance)
             z = np.linalg.solve(factor, (points - mean).T)
             constant = np.log(weight) - np.log(np.diag(factor)).sum() - 0.5 * len(mean) * np.log(2.0 * np.pi)
-            own[c] = constant - 0.5 * np.sum(z * z, axis=0)
-        return np.array([logsumexp(own[self.owner == k], axis=0) for k in range(self.owner.max() + 1)])
+            scores[c] = constant - 0.5 * np.sum(z * z, axis=0)
+        return np.array([logsumexp(scores[self.owner == k], axis=0) for k in range(self.owner.max() + 1)])
 
     def by_class(self) -> tuple[Array, Array, Array]:
         """Priors (K,), means (K, m) and covariances (K, m, m) of the classes."""
@@ -61,12 +61,12 @@ class Components(NamedTuple):
         share = member / prior[:, None]
         means = share @ self.means
         apart = self.means - means[self.owner]
-        own = self.covariances + np.einsum("ci,cj->cij", apart, apart)
-        return prior, means, np.einsum("kc,cij->kij", share, own)
+        around = self.covariances + np.einsum("ci,cj->cij", apart, apart)
+        return prior, means, np.einsum("kc,cij->kij", share, around)
 
 
 class Plane(NamedTuple):
-    """Coordinates ``matrix (x - origin)`` of a row x, one or two, and what they are in words."""
+    """One or two coordinates ``matrix (x - origin)`` of a row x, and their axis labels."""
 
     matrix: Array  # (m, d)
     origin: Array  # (d,)
@@ -78,35 +78,34 @@ class Plane(NamedTuple):
 
 
 def chosen_plane(model: FittedModel, names: list[str], features: Any, rows: Array) -> Plane:
-    """The features asked for; all of them where there are one or two; else two discriminant directions."""
+    """The requested features; by default all if there are at most two, otherwise two discriminant directions."""
     d = len(names)
     if features is not None or d <= 2:
         columns = list(range(d)) if features is None else _columns(features, names)
-        return Plane(np.eye(d)[columns], np.zeros(d), [plain(names[i]) for i in columns])
+        return Plane(np.eye(d)[columns], np.zeros(d), [figure_text(names[i]) for i in columns])
     return _of_mixture(model, names) if model.score_model.joint else _of_scores(model, names, rows)
 
 
 def _columns(features: Any, names: list[str]) -> list[int]:
-    """Places of one or two features given by name or place."""
+    """Positions of one or two features given by name or position."""
     places: dict[Any, int] = {name: i for i, name in enumerate(names)} | {i: i for i in range(len(names))}
-    asked = [features] if isinstance(features, str) else list(features)
-    unknown = [feature for feature in asked if feature not in places]
-    if unknown or len({places[feature] for feature in asked}) != len(asked) or len(asked) not in (1, 2):
+    columns = [places.get(feature, -1) for feature in ([features] if isinstance(features, str) else features)]
+    if -1 in columns or len(set(columns)) != len(columns) or len(columns) not in (1, 2):
         raise ValueError(
-            f"features={features!r} must be one or two of the columns {', '.join(names[:20])}, by name or by place."
+            f"features={features!r} must be one or two of the columns {', '.join(names[:20])}, by name or by position."
         )
-    return [places[feature] for feature in asked]
+    return columns
 
 
 def scores_on(model: FittedModel, plane: Plane, rows: Array) -> tuple[Scores, Components | None]:
-    """Scores at points of the plane, and the components as they are seen there.
+    """Scores at points of the plane, and the projected components of a mixture.
 
-    A mixture knows what the coordinates alone say of the class. For a logistic regression the other coordinates are where they
-    are on average in these rows, given the ones drawn.
+    A mixture gives the distribution of the coordinates in each class. For a logistic regression the other coordinates are set
+    to their linear prediction from those drawn, over these rows.
     """
     if model.score_model.joint:
-        seen = Components.of(model).seen(plane)
-        return seen.scores, seen
+        components = Components.of(model).projected(plane)
+        return components.scores, components
     centre = rows.mean(axis=0)
     across = _covariance(rows) @ plane.matrix.T
     lift = across @ np.linalg.pinv(plane.matrix @ across, hermitian=True)
@@ -147,7 +146,7 @@ def _of_scores(model: FittedModel, names: list[str], rows: Array) -> Plane:
         up[:, i] += steps[i]
         down[:, i] -= steps[i]
         slopes[:, :, i] = (model.scores(up) - model.scores(down)) / (2.0 * steps[i])
-    slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row says nothing
+    slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row has no effect
     turned = slopes @ root
     outer = np.einsum("kni,knj->ij", turned, turned) / len(few)
     return _plane(outer, None, (root, inverse), rows.mean(axis=0), covariance, names)
@@ -161,7 +160,7 @@ def _plane(
     covariance: Array,
     names: list[str],
 ) -> Plane:
-    """The two directions of most separation; where there is only one, the second is one across it."""
+    """The two directions of most separation; if only one separates the classes, the second is orthogonal to it."""
     root, inverse = roots
     values, vectors = np.linalg.eigh(separation)
     first, second = vectors[:, -1], vectors[:, -2]
@@ -172,9 +171,9 @@ def _plane(
         across = scaled.T @ scaled if unlike is None else unlike
         outside = np.eye(len(first)) - np.outer(first, first)
         second = np.linalg.eigh(outside @ across @ outside)[1][:, -1]
-        words[1] = "across it, where the features vary most"
+        words[1] = "orthogonal direction in which the features vary most"
         if unlike is not None:
-            words[1] = "across it, where the classes' spreads differ most"
+            words[1] = "orthogonal direction in which the spreads differ most"
     matrix = np.array([first, second]) @ inverse
     matrix *= np.sign(matrix[range(2), np.abs(matrix).argmax(axis=1)])[:, None]
     return Plane(
@@ -183,10 +182,10 @@ def _plane(
 
 
 def _mostly(direction: Array, covariance: Array, names: list[str]) -> str:
-    """The two features that go most with a direction."""
+    """The two features that correlate most with a direction, in words."""
     sd = np.sqrt(np.diag(covariance))
     loading = np.abs(covariance @ direction) / np.where(sd > 0.0, sd, 1.0)
-    return f"(mostly {', '.join(plain(names[i]) for i in np.argsort(-loading, kind='stable')[:2])})"
+    return f"(mostly {', '.join(figure_text(names[i]) for i in np.argsort(-loading, kind='stable')[:2])})"
 
 
 def _covariance(rows: Array) -> Array:
@@ -194,7 +193,7 @@ def _covariance(rows: Array) -> Array:
 
 
 def _roots(covariance: Array) -> tuple[Array, Array]:
-    """R with ``R R' = covariance``, and its inverse, which is blind where nothing varies."""
+    """R with ``R R' = covariance``, and its pseudo-inverse."""
     sd = np.sqrt(np.diag(covariance))
     scale = np.where(sd > 0.0, sd, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))

@@ -1,43 +1,49 @@
-"""Probabilities of rows, some of them labelled: what curves of one class against the rest are drawn from.
+"""Predicted probabilities of partially labelled rows, and displays of one class against the rest.
 
-A row counts ``r_k`` times as one of class k and ``r - r_k`` times as one of the rest, where r_k are the pseudo-labels of
-`marmix.evaluation` and r their sum over the classes:
+A row counts ``r_k`` times as class k and ``r - r_k`` times as the rest, where r_k are the pseudo-labels of
+`marmix.evaluation` and r is their sum over the classes:
 
-    plain          r_k = 1{y = k}, labelled rows alone
-    weighted       r_k = w 1{y = k}, labelled rows alone,                  w = 1 / (1 - q)
+    plain          r_k = 1{y = k}, labelled rows only
+    weighted       r_k = w 1{y = k}, labelled rows only,                   w = 1 / (1 - q)
     doubly robust  r_k = tau_k + (1 - m) w (1{y = k} - tau_k), all rows,   r = 1
 
-The last, of a model's posteriors tau, needs no labelled row near each hard one. Its r_k can be negative, and above one.
+The doubly robust version uses a model's posteriors tau, with m = 1 where the label is missing. Its r_k can be negative or
+larger than one.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array, brought_here
+from marmix.displays.base import Display
+from marmix.displays.drawing import BLUE, class_colours, class_label, figure_text, paper_colour
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
 from marmix.labels import known_labels
 from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
 
-PLAIN = "plain, labelled rows as they are"  # in legends
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PLAIN = "labelled rows only, uncorrected"  # in legends
 UNCORRECTED = (
-    "No P(label missing) was given: the curves are those of the labelled rows as they are, which are not a fair sample where "
-    "hard rows lose their labels."
+    "No P(label missing) was given, so the curves show the labelled rows only. These are not a fair sample if hard rows "
+    "lose their labels more often."
 )
 
 
-class Rest(NamedTuple):
-    """How often rows count as one of a class, and as one of the rest."""
+class AgainstRest(NamedTuple):
+    """How often rows count as a class and as the rest."""
 
     p: Array  # probability of the class
     positive: Array  # r_k
     negative: Array  # r - r_k
-    square: Array  # expected square of the weight of the label: (sum r)^2 / sum of these is what the labels are worth
+    square: Array  # expected square of the label's weight; (sum r)^2 / sum of these is the effective number of rows
 
 
 class Predictions(NamedTuple):
-    """Probabilities (n, K) of rows with labels z (-1 where missing), q, their probability to be without one, and posteriors."""
+    """Labels z (-1 where missing), class probabilities (n, K), probabilities q of a missing label, and posteriors."""
 
     classes: NDArray[Any]
     z: NDArray[np.integer]
@@ -54,7 +60,7 @@ class Predictions(NamedTuple):
         classes: ArrayLike | None,
         posterior: ArrayLike | None = None,
     ) -> "Predictions":
-        """Arrays of the user's, checked."""
+        """Check arrays given by the user."""
         y, proba, q, posterior = brought_here("a display", y, proba, q, posterior)
         p = np.asarray(proba, dtype=float)
         names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
@@ -79,9 +85,9 @@ class Predictions(NamedTuple):
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
-        """What a fitted estimator says of rows; its probabilities are the posteriors too, where it has a mechanism.
+        """Predict with a fitted estimator; if it has a mechanism, its probabilities also serve as the posteriors.
 
-        Where every row has a label there is nothing to correct.
+        Nothing is corrected if every row has a label.
         """
         model = last_step(estimator)
         proba = model.predict_proba(transformed(estimator, X))
@@ -92,39 +98,126 @@ class Predictions(NamedTuple):
 
     @property
     def plain(self) -> "Predictions":
-        """The same without correction."""
+        """The same predictions, uncorrected."""
         return self._replace(q=None, posterior=None)
 
     @property
     def note(self) -> str:
-        """What to know of curves that are not corrected."""
+        """A warning if the curves are not corrected."""
         return UNCORRECTED if self.q is None else ""
 
     def columns(self, positive: Any) -> list[int]:
-        """The class asked for; of two classes the second, of more every one."""
+        """Column of the positive class; by default the second of two classes, otherwise each in turn."""
         if positive is None:
             return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
-        found = [k for k, name in enumerate(self.classes.tolist()) if name == positive]
-        if not found:
-            raise ValueError(f"positive={positive!r} is not among the classes {self.classes.tolist()}.")
-        return found
+        names = self.classes.tolist()
+        if positive not in names:
+            raise ValueError(f"positive={positive!r} is not among the classes {names}.")
+        return [names.index(positive)]
 
     def posterior_against_rest(self, k: int) -> Array | None:
         """Posteriors (n, 2) of the rest and of class k."""
         if self.posterior is None:
             return None
-        own = self.posterior[:, k]
-        return np.column_stack([self.posterior.sum(axis=1) - own, own])
+        tau = self.posterior[:, k]
+        return np.column_stack([self.posterior.sum(axis=1) - tau, tau])
 
-    def against_rest(self, k: int) -> Rest:
-        """The rows that count, class k against the rest."""
-        known = self.z >= 0
-        q = np.zeros(len(known)) if self.q is None else self.q
-        indicator = np.column_stack([known & (self.z != k), self.z == k]).astype(float)
+    def against_rest(self, k: int) -> AgainstRest:
+        """Pseudo-labels of class k against the rest."""
+        labelled = self.z >= 0
+        q = np.zeros(len(labelled)) if self.q is None else self.q
+        indicator = np.column_stack([labelled & (self.z != k), self.z == k]).astype(float)
         if self.posterior is None:
             r, weight, _ = pseudo_labels(indicator, q, None)
-            return Rest(self.proba[known, k], r[known, 1], r[known, 0], weight**2)
+            return AgainstRest(self.proba[labelled, k], r[labelled, 1], r[labelled, 0], weight**2)
         r, _, _ = pseudo_labels(indicator, q, self.posterior_against_rest(k))
         with np.errstate(divide="ignore"):
-            weight = np.minimum(1.0 / (1.0 - q), largest_weight(int(known.sum()), len(known)))
-        return Rest(self.proba[:, k], r[:, 1], r[:, 0], weight)  # of w^2, present with probability 1 / w
+            weight = np.minimum(1.0 / (1.0 - q), largest_weight(int(labelled.sum()), len(labelled)))
+        return AgainstRest(self.proba[:, k], r[:, 1], r[:, 0], weight)  # E[w^2 1{labelled}] = w
+
+
+class PredictionDisplay(Display):
+    """Base of the displays of predicted probabilities. Not for direct use."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, positive: Any = None, ax: "Axes | None" = None, **options: Any
+    ) -> Self:
+        """Predict rows with a fitted classifier, and draw.
+
+        Use rows that the classifier was not fitted to: those of the fit are slightly optimistic. The curves are doubly robust
+        if the classifier has a mechanism; its probabilities then serve as the posteriors.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or a pipeline that ends in one
+        X, y
+            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
+        positive : object
+            The class drawn against the rest. By default the second class if there are two, otherwise each class in turn;
+            `ThresholdDisplay` shows a single class, which must be named if there are more than two.
+        ax : matplotlib Axes or None
+        **options
+            `n_bins` (default 10) of `CalibrationDisplay`, or the keyword arguments of `RocDisplay.plot`.
+        """
+        return cls._drawn(Predictions.by(estimator, X, y), positive, ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        missing_proba: ArrayLike | None = None,
+        *,
+        positive: Any = None,
+        classes: ArrayLike | None = None,
+        posterior: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the probabilities of any classifier.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+        proba : array-like of shape (n, K)
+        missing_proba : array-like of shape (n,) or None
+            Probability q of a missing label. Without it the labelled rows are drawn uncorrected, and `note_` says so.
+        positive : object
+            As in `from_estimator`.
+        classes : array-like of shape (K,) or None
+            Classes of the columns of `proba`; by default the sorted labels in y.
+        posterior : array-like of shape (n, K) or None
+            A model's posteriors of all rows, for the doubly robust estimate; needs `missing_proba`.
+        ax : matplotlib Axes or None
+        **options
+            As in `from_estimator`.
+        """
+        return cls._drawn(Predictions.of(y, proba, missing_proba, classes, posterior), positive, ax, **options)
+
+    @classmethod
+    def _drawn(cls, *predictions_positive_ax: Any, **options: Any) -> Self:
+        raise NotImplementedError
+
+
+class ClassCurvesDisplay(PredictionDisplay):
+    """Base of the displays with one curve for each class against the rest. Not for direct use."""
+
+    _size = (4.4, 4.4)
+
+    def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
+        self.curves = curves
+        self.corrected = corrected
+        self.note_ = note
+
+    def _looks(self) -> list[tuple[Any, str, str]]:
+        """Each curve with its colour and legend entry."""
+        if len(self.curves) == 1:
+            words = "corrected for missing labels" if self.corrected else PLAIN
+            return [(curve, paper_colour(BLUE), words) for curve in self.curves.values()]
+        colours = class_colours(len(self.curves))
+        return [(curve, colours[i], class_label(name)) for i, (name, curve) in enumerate(self.curves.items())]
+
+    def _class_words(self) -> str:
+        """The positive class as axis labels name it."""
+        return f"class {figure_text(next(iter(self.curves)))}" if len(self.curves) == 1 else "the class"

@@ -1,4 +1,4 @@
-"""`ProfileDisplay`: what the data say of one parameter of the mechanism."""
+"""`ProfileDisplay`: the profile log-likelihood of a parameter of the mechanism."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,24 +7,24 @@ from scipy.stats import chi2
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import BLUE, GREY, ink, legend_below, plain, seen
-from marmix.displays.fits import own_model, transformed
+from marmix.displays.drawing import BLUE, GREY, figure_text, ink, legend_below, paper_colour
+from marmix.displays.fits import single_model, transformed
 from marmix.inference.profile import Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHAPES = (0.0, 0.5, 1.0, 2.0, 5.0, np.inf)  # ticks of the shape's axis, on which infinity is at the end
+SHAPES = (0.0, 0.5, 1.0, 2.0, 5.0, np.inf)  # ticks on the axis of the shape, which ends at infinity
 
 WORDS = {
-    "alpha_1": "alpha_1: how P(label missing) goes with the uncertainty, 0 = not at all",
+    "alpha_1": "alpha_1: effect of the uncertainty on P(label missing), 0 = none",
     "shape": "shape of the link (0: complementary log-log, 1: logit)",
     "share": "share of the labels that are missing completely at random",
 }
 
 
 class ProfileDisplay(Display):
-    """The profile log-likelihood of a parameter, less its maximum, and the interval above the line that its level draws.
+    """The profile log-likelihood of a parameter relative to its maximum, and the confidence interval it gives.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ProfileDisplay(Display):
     values, loglik : arrays of shape (p,)
         The curve.
     estimate, lower, upper : float
-        The estimate and the interval; an end that the data do not set is infinite.
+        The estimate and the interval; an end that the data do not determine is infinite.
     level : float
     sentence : str
         The interval in words.
@@ -40,7 +40,7 @@ class ProfileDisplay(Display):
     Attributes
     ----------
     drop : float
-        How far below its maximum the log-likelihood is at the ends of the interval: half a chi-square quantile.
+        Half a chi-square quantile: how far the log-likelihood falls below its maximum at the ends of the interval.
     ax_, figure_ : matplotlib Axes and Figure
     """
 
@@ -86,20 +86,19 @@ class ProfileDisplay(Display):
         name : str, default="alpha_1"
             A slope of the mechanism, "shape" or "share".
         alpha : float, default=0.05
-            The interval is of level 1 - alpha.
+            The confidence level is 1 - alpha.
         n_points : int, default=25
-            Points of the curve; each is a maximisation.
+            Points of the curve; each takes one maximisation.
         ax : matplotlib Axes or None
         """
-        model = own_model(estimator, cls.__name__)
-        found = model.inference(transformed(estimator, X), y).profile(name, alpha, n_points)
-        return cls.from_profile(found, ax=ax)
+        result = single_model(estimator, cls.__name__).inference(transformed(estimator, X), y)
+        return cls.from_profile(result.profile(name, alpha, n_points), ax=ax)
 
     @classmethod
     def from_profile(cls, profile: Profile, *, ax: "Axes | None" = None) -> "ProfileDisplay":
-        """Draw what `Inference.profile(name, n_points=25)` has found."""
+        """Draw the result of `Inference.profile(name, n_points=25)`."""
         if len(profile.values) < 2:
-            raise ValueError("this profile has no curve: ask for one, inference.profile(name, n_points=25).")
+            raise ValueError("this profile has no curve: compute one with inference.profile(name, n_points=25).")
         return cls(
             name=profile.name,
             values=profile.values,
@@ -113,27 +112,26 @@ class ProfileDisplay(Display):
 
     def _draw(self, ax: "Axes") -> None:
         x = self._on_axis(self.values)
-        ax.plot(
-            x, self.loglik, color=seen(BLUE), marker="o", markersize=2.5, label="log-likelihood, all else at its best"
-        )
-        ax.axhline(-self.drop, color=GREY, linewidth=0.9, linestyle="--", label="where the interval ends")
+        blue = paper_colour(BLUE)
+        ax.plot(x, self.loglik, color=blue, marker="o", markersize=2.5, label="profile log-likelihood")
+        ax.axhline(-self.drop, color=GREY, linewidth=0.9, linestyle="--", label="threshold of the interval")
         ends = self._on_axis(np.array([self.lower, self.upper]))
         low, high = np.clip(np.nan_to_num(ends, posinf=x.max(), neginf=x.min()), x.min(), x.max())
-        ax.axvspan(low, high, color=seen(BLUE), alpha=0.12, linewidth=0, label=f"{100.0 * self.level:g} % interval")
+        ax.axvspan(low, high, color=blue, alpha=0.12, linewidth=0, label=f"{100.0 * self.level:g} % interval")
         estimate = self._on_axis(np.array([self.estimate]))
         ax.plot(estimate, [0.0], "D", color=ink(), markersize=4.5, label=f"estimate, {self.estimate:.3g}")
         ax.set_ylim(min(1.25 * -self.drop, float(self.loglik.min())) - 0.05, 0.12 * self.drop)
-        label = WORDS.get(self.name, f"{plain(self.name)}, a slope of the mechanism")
-        ax.set(xlabel=label, ylabel="log-likelihood, less its maximum")
+        label = WORDS.get(self.name, f"{figure_text(self.name)}, a slope of the mechanism")
+        ax.set(xlabel=label, ylabel="log-likelihood minus its maximum")
         if self.name == "shape":
             ticks = self._on_axis(np.array(SHAPES))
             words = ["∞" if np.isinf(shape) else f"{shape:g}" for shape in SHAPES]
             shown = (ticks >= x.min() - 0.02) & (ticks <= x.max() + 0.02)
-            ax.set_xticks(ticks[shown], [word for word, own in zip(words, shown, strict=True) if own])
+            ax.set_xticks(ticks[shown], [word for word, show in zip(words, shown, strict=True) if show])
         legend_below(ax)
 
     def _on_axis(self, values: Array) -> Array:
-        """The shape as shape / (1 + shape), on which it has an end; everything else as it is."""
+        """Positions on the x axis: shape / (1 + shape) for the shape, otherwise the values."""
         if self.name != "shape":
             return values
         return np.where(np.isinf(values), 1.0, values / (1.0 + np.where(np.isinf(values), 0.0, values)))

@@ -1,4 +1,4 @@
-"""Rates in bins of rows, and their intervals."""
+"""Bins of equally many rows, and intervals for rates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from marmix.arrays import Array
 
 
 def even_bins(values: Array, n_bins: int) -> tuple[NDArray[np.intp], int]:
-    """The bin of each row, and how many there are: about as many rows in each, equal values in the same."""
+    """The bin of each row and the number of bins. Bins hold about equally many rows; equal values share a bin."""
     if n_bins < 1:
         raise ValueError(f"n_bins={n_bins!r} must be at least 1.")
     inner = np.unique(np.quantile(values, np.arange(1, n_bins) / n_bins))
@@ -17,7 +17,7 @@ def even_bins(values: Array, n_bins: int) -> tuple[NDArray[np.intp], int]:
 
 
 def wilson(rate: Array, n: Array | NDArray[np.integer], alpha: float) -> tuple[Array, Array]:
-    """Wilson's interval of a rate of n rows, a number that need not be whole: n of weighted rows is what they are worth.
+    """Wilson interval for a rate among n rows; n may be an effective number of weighted rows.
 
     ``(p + z²/2n ± z sqrt(p (1 - p) / n + z²/4n²)) / (1 + z²/n)``
     """

@@ -1,4 +1,4 @@
-"""`TraceDisplay`: how the fit climbed."""
+"""`TraceDisplay`: the convergence of a fit."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import BLUE, RED, seen
-from marmix.displays.fits import own_model
+from marmix.displays.drawing import BLUE, RED, paper_colour
+from marmix.displays.fits import single_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEW = 60  # iterations that each have a marker
+FEW = 60  # iterations up to which each has a marker
 
 
 class TraceDisplay(Display):
@@ -21,10 +21,10 @@ class TraceDisplay(Display):
     Parameters
     ----------
     trace : array of shape (t,)
-        What the fit raised, at the start and after every iteration.
+        The objective at the start and after every iteration.
     converged : bool
     objective : str
-        What it is, in words: the log-likelihood, or a tempered or penalised one.
+        Its name: the log-likelihood, possibly tempered or penalised.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class TraceDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None) -> "TraceDisplay":
         """Draw the trace of a fitted MARGaussianMixture or MARLogisticRegression, or of a pipeline that ends in one."""
-        model = own_model(estimator, cls.__name__)
+        model = single_model(estimator, cls.__name__)
         changes = []
         if model.mechanism_ is not None and model.model_.tempering != 1.0:
             changes.append("tempered")
@@ -55,10 +55,10 @@ class TraceDisplay(Display):
 
         iterations = np.arange(len(self.trace))
         marker = "o" if len(self.trace) <= FEW else None
-        ax.plot(iterations, self.trace, color=seen(BLUE), marker=marker, markersize=3)
-        state = "converged" if self.converged else "stopped before it converged"
+        ax.plot(iterations, self.trace, color=paper_colour(BLUE), marker=marker, markersize=3)
+        state = "converged" if self.converged else "stopped before convergence"
         last = (float(iterations[-1]), float(self.trace[-1]))
-        ax.plot(*last, "o", color=seen(BLUE if self.converged else RED), markersize=5)
+        ax.plot(*last, "o", color=paper_colour(BLUE if self.converged else RED), markersize=5)
         ax.annotate(
             f"{state} at {self.trace[-1]:,.1f}",
             last,

@@ -1,4 +1,4 @@
-"""`UncertaintyDisplay`: how sure the classifier is of rows with a label, and of rows without one."""
+"""`UncertaintyDisplay`: the uncertainty of rows with and without a label."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import BLUE, ORANGE, legend_below, plain, seen
+from marmix.displays.drawing import BLUE, ORANGE, figure_text, legend_below, paper_colour
 from marmix.displays.fits import last_step, numbered, transformed
 from marmix.displays.predictions import Predictions
 from marmix.mechanism.measures import as_measure, posterior
@@ -22,12 +22,12 @@ def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
     """The axis label of a measure."""
     record = as_measure(measure)
     low, high = record.range(len(classes))
-    names = {"words": plain(record.words), "first": plain(classes[0]), "last": plain(classes[-1])}
+    names = {"words": figure_text(record.words), "first": figure_text(classes[0]), "last": figure_text(classes[-1])}
     return record.axis.format(low=low, high=high, **names)
 
 
 def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, float]:
-    """The range of a measure, or that of the values if it is infinite."""
+    """The range of a measure, or of the values if that is infinite."""
     low, high = as_measure(measure).range(n_classes)
     if not np.isfinite([low, high]).all():
         low, high = float(values.min()), float(values.max())
@@ -35,17 +35,16 @@ def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, 
 
 
 class UncertaintyDisplay(Display):
-    """How sure the classifier is, of rows with a label against rows without one.
+    """Distributions of the uncertainty for rows with and without a label.
 
-    Where labels are missing because the rows are hard, the rows without a label lie towards the uncertain side.
+    If hard rows lose their labels more often, the rows without a label are the more uncertain ones.
 
     Parameters
     ----------
     edges : array of shape (b + 1,)
-        Of the bins.
+        Edges of the bins.
     labelled, unlabelled : arrays of shape (b,)
-        Share of the labelled rows, and of those without a label, in each bin. Each sums to one, or is zero where there is no
-        such row.
+        Share of the labelled and of the unlabelled rows in each bin. Each sums to one, or to zero if there are no such rows.
     n_labelled, n_unlabelled : int
     measure : str or callable
     classes : array of shape (K,)
@@ -85,14 +84,14 @@ class UncertaintyDisplay(Display):
         n_bins: int = 40,
         ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
-        """Measure the rows, and draw.
+        """Compute the uncertainty of the rows, and draw.
 
         Parameters
         ----------
         estimator : fitted classifier
-            Of this library, or a pipeline that ends in one.
+            Or a pipeline that ends in one.
         X, y
-            Rows and labels, missing where -1, NaN, None or pandas.NA.
+            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
         measure : {"entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
         n_bins : int, default=40
         ax : matplotlib Axes or None
@@ -116,9 +115,9 @@ class UncertaintyDisplay(Display):
         n_bins: int = 40,
         ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
-        """The same from the probabilities (n, K) of a classifier of any kind."""
-        given = Predictions.of(y, proba, None, classes)
-        return cls._of(given.z, _log(given.proba), measure, given.classes, n_bins).plot(ax)
+        """Draw the uncertainty of the probabilities (n, K) of any classifier."""
+        rows = Predictions.of(y, proba, None, classes)
+        return cls._of(rows.z, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
 
     @classmethod
     def _of(
@@ -130,7 +129,7 @@ class UncertaintyDisplay(Display):
         u = np.asarray(record(posterior(np.ascontiguousarray(log_proba.T))).value)
         low, high = limits(measure, u, len(classes))
         edges = np.linspace(low, high, n_bins + 1)
-        u = np.clip(u, low, high)  # rounding may pass a limit
+        u = np.clip(u, low, high)  # rounding may exceed a limit
         groups = [u[z >= 0], u[z < 0]]
         labelled, unlabelled = (np.histogram(values, edges)[0] / max(len(values), 1) for values in groups)
         return cls(
@@ -145,20 +144,20 @@ class UncertaintyDisplay(Display):
 
     def _draw(self, ax: "Axes") -> None:
         looks = (
-            (self.labelled, self.n_labelled, "labelled rows", seen(BLUE), "-"),
-            (self.unlabelled, self.n_unlabelled, "rows without a label", seen(ORANGE), "--"),
+            (self.labelled, self.n_labelled, "labelled rows", paper_colour(BLUE), "-"),
+            (self.unlabelled, self.n_unlabelled, "rows without a label", paper_colour(ORANGE), "--"),
         )
         for shares, n, words, colour, dashes in looks:
             if n:
                 ax.stairs(100.0 * shares, self.edges, fill=True, color=colour, alpha=0.25, linewidth=0)
                 label = f"{words} ({n:,})"
                 ax.stairs(100.0 * shares, self.edges, color=colour, linestyle=dashes, linewidth=1.4, label=label)
-        ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of these rows, %")
+        ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of rows, %")
         ax.set_xlim(self.edges[0], self.edges[-1])
         ax.set_ylim(bottom=0.0)
         legend_below(ax)
 
 
 def _log(proba: ArrayLike) -> Array:
-    """Logarithms of given probabilities; one of zero is the least that a number can be."""
+    """Logarithms of probabilities; zero counts as the smallest positive number."""
     return np.log(np.maximum(np.asarray(proba, dtype=float), np.finfo(float).tiny))

@@ -1,4 +1,4 @@
-"""Which model: the default candidates, with the missingness modelled and ignored, cross-validated on a sample of the rows."""
+"""Choice of a model by cross-validation on a sample of the rows, and its fit to all rows."""
 
 import warnings
 from collections.abc import Mapping
@@ -18,15 +18,15 @@ from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK
 from marmix.streams import release
 
-SAMPLE = 20_000  # rows that are enough to tell candidates apart
+SAMPLE = 20_000  # rows for comparing candidates
 
-# Parts of a candidate's name, in plain words.
+# Parts of a candidate's name in plain words.
 _WORDS = {
     "logistic": "logistic regression",
     "quadratic logistic": "quadratic logistic regression",
     "mixture": "Gaussian classes",
-    "tied": "common covariance",
-    "full": "own covariances",
+    "tied": "one covariance for all classes",
+    "full": "one covariance per class",
     "C=1": "",
     "mechanism": "missingness modelled",
     "ignored": "missingness ignored",
@@ -40,7 +40,7 @@ def plain_name(candidate: str) -> str:
 
 
 class Compared(MARClassifierCV):
-    """A cross-validation of candidates that reports its progress, and keeps their predictions of rows they had not seen."""
+    """Cross-validation of candidates that reports progress and keeps the held-out predictions of each."""
 
     step: Step
 
@@ -53,9 +53,9 @@ class Compared(MARClassifierCV):
         super()._weigh(X, z, weight, held, folds)
         self._unseen = {name: self._known(name, held[name], X, z) for name in self.estimators_} if folds else {}
 
-    def take(self, name: str) -> None:
-        """Make one candidate the whole average."""
-        self.weights_ = {other: float(other == name) for other in self.weights_}
+    def select(self, name: str) -> None:
+        """Give one candidate all the weight."""
+        self.weights_ = {key: float(key == name) for key in self.weights_}
         self.results_["weight"] = np.array(list(self.weights_.values()))
         if self._unseen:
             self.held_out_proba_ = self._unseen[name]
@@ -63,15 +63,15 @@ class Compared(MARClassifierCV):
 
 
 class Choice(NamedTuple):
-    """The candidate that was picked, fitted to the rows of the comparison, and the comparison."""
+    """The selected candidate, fitted to the rows of the comparison, and the comparison itself."""
 
     name: str
     pipeline: Pipeline
     cv: MARClassifierCV
 
 
-def sample(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArray[np.intp]:
-    """Rows to compare models on, and to show: all if they are few, else the same share of every class and of the unlabelled."""
+def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArray[np.intp]:
+    """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
     if len(z) <= size:
         return np.arange(len(z))
     rng = np.random.default_rng(seed)
@@ -85,23 +85,23 @@ def sample(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArra
 def choose(
     grid: Mapping[str, BaseEstimator], X: Array, z: NDArray[np.integer[Any]], *, folds: int, seed: int, step: Step
 ) -> Choice:
-    """Cross-validate the candidates and pick one by its log-loss, corrected for the rows without a label.
+    """Cross-validate the candidates and select one by its log-loss, corrected for missing labels.
 
-    The best of those that model the missingness is picked, unless the best that ignores it is better by more than two standard
-    errors: where few hard rows have labels the estimated losses are noisy, and the lower of two says little.
+    The best candidate that models the missingness is selected unless ignoring the missingness is better by more than two
+    standard errors: estimated losses are noisy when few hard rows have labels.
     """
     cv = Compared(estimators=grid, method="pick", cv=folds, random_state=seed)
     cv.step = step
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the notes go into the report
+        warnings.simplefilter("ignore")  # notes go into the report
         cv.fit(X, z)
     name = _best(cv)
-    cv.take(name)
+    cv.select(name)
     return Choice(name, cv.estimators_[name], cv)
 
 
 def _best(cv: MARClassifierCV) -> str:
-    """The candidate to use; the first that models the missingness where there is nothing to compare by."""
+    """The name of the candidate to use; the first that models the missingness if there are no held-out scores."""
     gain = cv.comparison_
     ignore = gain is not None and gain.gain < -2.0 * gain.stderr
     names = [name for name, est in cv.estimators_.items() if models_missingness(est) is not ignore] or [*cv.estimators_]
@@ -112,7 +112,7 @@ def _best(cv: MARClassifierCV) -> str:
 
 
 class Model(NamedTuple):
-    """A fitted model of the rows of a file; its estimator knows the classes as 0, 1, ..., and takes X, which may be scaled."""
+    """A fitted model and the rows X it takes, which may be scaled; its estimator numbers the classes 0, 1, ..."""
 
     estimator: Any
     scaler: StandardScaler | None
@@ -120,18 +120,18 @@ class Model(NamedTuple):
     X: Any
 
     def named(self, features: list[str] | None = None) -> Any:
-        """The estimator with the names of the classes, and of the features where given."""
-        other = copy(self.estimator)
+        """A copy of the estimator with the names of the classes and, if given, of the features."""
+        estimator = copy(self.estimator)
         names = None if features is None else np.array(features, dtype=object)
-        other.model_ = self.estimator.model_.renamed(self.classes, names)
-        vars(other).pop("transduction_", None)
-        return other
+        estimator.model_ = estimator.model_.renamed(self.classes, names)
+        vars(estimator).pop("transduction_", None)
+        return estimator
 
 
 def fitted_model(choice: Choice, X: Any, z: Any, classes: NDArray[Any]) -> Model:
-    """The chosen model of all rows: fitted again only where it was chosen on a sample. X is standardised in place."""
-    *before, (_, estimator) = choice.pipeline.steps
-    scaler = before[0][1] if before else None
+    """The chosen model for all rows, refitted if it was chosen on a sample. X is standardised in place."""
+    *scalers, (_, estimator) = choice.pipeline.steps
+    scaler = scalers[0][1] if scalers else None
     if len(X) == len(choice.cv.missing_proba_):
         if scaler is not None:
             X[:] = scaler.transform(X)
@@ -144,7 +144,7 @@ def fitted_model(choice: Choice, X: Any, z: Any, classes: NDArray[Any]) -> Model
         scale_rows(scaler, X)
     estimator = clone(estimator)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # notes_ and converged_ say the same, and go into the report
+        warnings.simplefilter("ignore")  # notes_ and converged_ go into the report
         estimator.fit(X, z)
     return Model(estimator, scaler, classes, X)
 

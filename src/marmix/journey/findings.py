@@ -1,4 +1,4 @@
-"""What was found about a model and the rows of a file, as the plain values of a report."""
+"""Findings about a model and the rows of a file, as the plain values of a report."""
 
 import platform
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
-from marmix.journey.choosing import Choice, Model, plain_name, sample
+from marmix.journey.choosing import Choice, Model, plain_name, sample_places
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.mechanism.measures import posterior
@@ -42,16 +42,15 @@ from marmix.report.contents import (
     Thresholds,
 )
 from marmix.report.figures import Subject, figures
-from marmix.report.notes import plain_notes
+from marmix.report.notes import SINGLE, plain_notes
 from marmix.tables.preparation import Preparation
 
 RULES = {
-    "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent one.",
-    "drop": "Rows with a missing feature were left out of the fit, and got no label.",
+    "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
+    "drop": "Rows with a missing feature were left out of the fit and have no imputed label.",
 }
-SCALED = "Features were standardised before the fit: a coefficient is for one standard deviation of its feature."
-OTHER_ROWS = "Not compared: these are not the rows of the fit."
-SINGLE = "a class has a single labelled row, which cannot be both learned from and predicted."
+SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
+OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
 
 _SCORES = (
     ("log-loss", evaluation.log_loss, "lower", np.inf),
@@ -59,36 +58,36 @@ _SCORES = (
     ("accuracy", evaluation.accuracy, "higher", 1.0),
     ("AUC", evaluation.roc_auc, "higher", 1.0),
 )
-_MOST_PARAMETERS = 1500  # with more, standard errors cost more than they tell
-_SIMULATE, _RESAMPLES = 5000, 99  # rows up to which a reference distribution is simulated, and by how many samples
-_FIGURE_ROWS = 100_000  # of which rates and distributions are drawn: their errors are thinner than a line then
-_MOST_CLASSES = 20  # for which thresholds are shown
+_MOST_PARAMETERS = 1500  # above it, no standard errors: they would take too long
+_SIMULATE, _RESAMPLES = 5000, 99  # simulate the reference distribution up to so many rows, with so many samples
+_FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
+_MOST_CLASSES = 20  # most classes with a threshold
 
-# Of the checks of the missingness: the level of all together, the least difference of rates that matters, the fewest rows of a
-# bin, and how near to 0 or 1 a rate is taken to be when differences are judged.
+# Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
+# bin, and limit of fitted rates near 0 and 1.
 _LEVEL, _LEAST, _BIN, _SURE = 0.01, 0.2, 50, 0.01
 
 
-class Tested(NamedTuple):
-    """Rows that were predicted without being trained on: labels (-1 where missing), probabilities, P(label missing)."""
+class TestedRows(NamedTuple):
+    """Rows with predictions of a model not fitted to their labels: labels (-1 if missing), probabilities, P(missing)."""
 
     z: NDArray[np.integer[Any]]
     proba: Array
     missing: Array | None
-    posterior: Array | None  # what the doubly robust scores lean on
-    where: str  # in words
+    posterior: Array | None  # for the doubly robust scores
+    where: str  # which rows these are, in words
 
     def predictions(self) -> Predictions:
-        """The same for displays."""
+        """The rows as displays take them."""
         return Predictions.of(self.z, self.proba, self.missing, np.arange(self.proba.shape[1]), self.posterior)
 
     def scores(self) -> Mapping[str, Score]:
-        """Every score, corrected for the rows without a label."""
+        """All scores, corrected for missing labels."""
         return all_scores(self.z, self.proba, self.missing, self.posterior)
 
 
-class Sampled(NamedTuple):
-    """A sample of the rows in their own units: for the comparison, for checks and for the figure of the classes."""
+class SampledRows(NamedTuple):
+    """A sample of complete rows in the units of the file, for the comparison, checks and the figure of the classes."""
 
     X: Array
     z: NDArray[np.integer[Any]]
@@ -96,15 +95,15 @@ class Sampled(NamedTuple):
     places: NDArray[np.intp]  # among all complete rows
 
 
-def sampled(rows: FileRows, z: NDArray[np.integer[Any]], preparation: Preparation, seed: int) -> Sampled:
-    """A sample of complete rows, before they are standardised."""
-    places = sample(z, seed)
+def sample_rows(rows: FileRows, z: NDArray[np.integer[Any]], preparation: Preparation, seed: int) -> SampledRows:
+    """Sample complete rows, before they are standardised."""
+    places = sample_places(z, seed)
     names = [str(name) for name in preparation.get_feature_names_out()]
-    return Sampled(rows_at(rows.X, places), z[places], names, places)
+    return SampledRows(rows_at(rows.X, places), z[places], names, places)
 
 
-class Story(NamedTuple):
-    """All that is known of a model and of the rows of a file."""
+class Analysis(NamedTuple):
+    """A model, the rows of a file, and the results that a report is made from."""
 
     path: Path
     label: str
@@ -114,21 +113,20 @@ class Story(NamedTuple):
     z: NDArray[np.integer[Any]]  # labels of the complete rows
     name: str  # of the model, in words
     model: Model
-    choice: Choice | None  # None where the rows are not those of the fit
+    choice: Choice | None  # None if these are not the rows of the fit
     result: Inference | str  # or why there is none
-    tested: Tested | None
-    sampled: Sampled
+    tested: TestedRows | None
+    sample: SampledRows
     tally: Tally
 
     def findings(self, warnings: list[str], command: str, seed: int) -> Findings:
-        """What was found; `warnings` go before those of the model."""
-        compared = Comparison(None, OTHER_ROWS, None, None, None, None)
+        """The findings; `warnings` come before those of the model."""
         return Findings(
             data=self._data_facts(),
             labels=self._label_facts(),
             model=self._model_facts(),
             missingness=missingness_facts(self.model, self.result),
-            comparison=comparison(self.choice.cv, self.z) if self.choice else compared,
+            comparison=comparison(self.choice.cv, self.z) if self.choice else Comparison.none(OTHER_ROWS),
             scores=score_facts(self.tested.scores()) if self.tested else [],
             scored_on=self.tested.where if self.tested else "",
             estimates=[] if isinstance(self.result, str) else self._estimates(self.result),
@@ -137,16 +135,16 @@ class Story(NamedTuple):
         )
 
     def contents(self, findings: Findings) -> Contents:
-        """The report: findings, figures, thresholds, and the rows most worth labelling."""
-        places = sample(self.z, seed=0, size=_FIGURE_ROWS)
+        """The contents of the report."""
+        places = sample_places(self.z, seed=0, size=_FIGURE_ROWS)
         subject = Subject(
             classifier=self.model.estimator,
             X=rows_at(self.model.X, places),
             z=self.z[places],
             inference=None if isinstance(self.result, str) else self.result,
-            shown=self._with_names(),
-            rows=self.sampled.X,
-            labels=np.array([*self.model.classes.tolist(), None], dtype=object)[self.sampled.z],
+            named=self._with_names(),
+            rows=self.sample.X,
+            labels=np.array([*self.model.classes.tolist(), None], dtype=object)[self.sample.z],
             tested=self.tested and self.tested.predictions(),
         )
         drawn, left_out = figures(subject)
@@ -160,8 +158,8 @@ class Story(NamedTuple):
         )
 
     def _with_names(self) -> Any:
-        """The classifier for rows in their own units, with the names of the features for the axes of a figure."""
-        features = self.sampled.features
+        """The classifier for rows in the units of the file, with feature names for the axes of a figure."""
+        features = self.sample.features
         if self.model.scaler is None:
             return self.model.named(features)
         scaler = copy(self.model.scaler)
@@ -176,14 +174,13 @@ class Story(NamedTuple):
             label=self.label,
             id=self.id,
             features=[column["name"] for column in self.preparation.columns_],
-            columns=self.sampled.features,
+            columns=self.sample.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
             notes=list(self.preparation.notes_),
         )
 
     def _label_facts(self) -> LabelFacts:
-        """How many labels were given, missing and imputed."""
         codes, tally = self.rows.codes, self.tally
         imputed = int(tally.imputed.sum())
         given = np.bincount(codes[codes >= 0], minlength=len(self.model.classes))
@@ -206,7 +203,6 @@ class Story(NamedTuple):
         )
 
     def _model_facts(self) -> ModelFacts:
-        """The model, its settings that differ from the defaults, and how the fit went."""
         estimator = self.model.estimator
         defaults = type(estimator)().get_params()
         return ModelFacts(
@@ -222,9 +218,9 @@ class Story(NamedTuple):
         )
 
     def _estimates(self, result: Inference) -> list[Estimate]:
-        """Parameters with 95 % intervals, the mechanism's first."""
+        """Parameters with 95 % intervals, those of the mechanism first."""
         fit = result.fitted
-        names = parameters_of(self.model.named(self.sampled.features).model_, fit.mechanism, fit.covariates).names
+        names = parameters_of(self.model.named(self.sample.features).model_, fit.mechanism, fit.covariates).names
         low, high = result.conf_int().T
         estimates = [
             Estimate(name, float(value), *(_number(x) for x in ends))
@@ -234,14 +230,14 @@ class Story(NamedTuple):
         return estimates[of_classes:] + estimates[:of_classes]
 
     def _warnings(self) -> list[str]:
-        """What should be known before the results are used, in plain words."""
+        """Warnings for users of the results, in plain words."""
         messages, rows = [], self.rows
         if not self.model.estimator.converged_:
             messages.append(
-                "The fit did not converge: do not rely on it. A simpler model, or fewer features, may help."
+                "The fit did not converge: do not rely on it. A simpler --model or fewer --features may help."
             )
         if not (rows.codes < 0).any():
-            messages.append("No label is missing: nothing was imputed.")
+            messages.append("No label is missing, so nothing was imputed.")
         messages += rows.notes
         messages += rows.counts.notes()
         if rows.counts.rows:
@@ -250,57 +246,54 @@ class Story(NamedTuple):
                 f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[self.preparation.impute]}"
             )
         notes = [*self.model.estimator.model_.notes, *(self.choice.cv.note_records_ if self.choice else [])]
-        messages += plain_notes(notes, self.sampled.features, self.model.classes)
+        messages += plain_notes(notes, self.sample.features, self.model.classes)
         if isinstance(self.result, str):
             messages.append(self.result)
-        doubt = misfit(self.tally, self.sampled, self.model.classes)
-        if doubt is not None:
-            messages.append(doubt.sentence())
-        chance = np.log(len(self.model.classes))
+        messages += misfit_warning(self.tally, self.sample, self.model.classes)
+        guess = np.log(len(self.model.classes))
         loss = self.tested.scores()["log-loss"].value if self.tested else 0.0
-        if loss > chance:
+        if loss > guess:
             messages.append(
-                f"The log-loss, {loss:.3f}, is worse than that of a guess that all classes are equally probable, "
-                f"{chance:.3f}: do not rely on these probabilities. Another --model may do better."
+                f"The log-loss, {loss:.3f}, is worse than that of giving all classes the same probability, {guess:.3f}: do not "
+                "rely on these probabilities. Another --model may do better."
             )
         return messages
 
 
 def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
-    """Inference about the fit, or why there is none."""
+    """Standard errors and tests for the fit, or a sentence why there are none."""
     if model.estimator.model_.n_parameters > _MOST_PARAMETERS:
-        return f"The model has more than {_MOST_PARAMETERS} parameters: no intervals were computed."
+        return f"No intervals were computed: the model has more than {_MOST_PARAMETERS:,} parameters."
     try:
         result: Inference = model.estimator.inference(model.X, z)
     except ValueError as error:
-        return f"No intervals: {error}"
+        return f"No intervals could be computed: {error}"
     return result
 
 
 def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts:
-    """Whether labels go missing by how uncertain the classifier is, and how often at both ends."""
+    """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     mechanism = model.estimator.mechanism_
     if not model.estimator.model_.has_mechanism:
         return MissingnessFacts(None, None, "", "No label is missing.", None, None)
-    scores = np.zeros((len(model.classes), 2))  # a toss-up between all classes, and one that is certain
+    scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
     u = mechanism.measured(posterior(scores)).value
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if isinstance(result, str):
-        return MissingnessFacts(None, None, "", f"It was not tested. {result}", toss_up, certain)
+        return MissingnessFacts(None, None, "", f"Not tested. {result}", toss_up, certain)
     p_value, test = _informative(result)
     if p_value is None:
-        sentence = "It could not be tested: the data do not determine the slope."
+        sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
-    less = "less" if certain <= toss_up else "more"
-    sentence = f"Labels are missing {less} often where the class is clear."
+    sentence = f"Labels are missing {'more' if certain <= toss_up else 'less'} often when the class is unclear."
     if p_value >= 0.05:
-        sentence = "There is no evidence that labels are missing more or less often where the class is clear."
+        sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
 
 
 def _informative(result: Inference) -> tuple[float | None, str]:
-    """The p-value of alpha_1 = 0: of the likelihood ratio where there is one at a bearable price, else Wald's."""
+    """P-value and name of the test of alpha_1 = 0: the likelihood ratio test unless it is too expensive, else Wald's."""
     fit = result.fitted
     few = fit.n_rows <= _SIMULATE
     free = fit.mechanism is not None and (fit.mechanism.free_shape or fit.mechanism.free_share)
@@ -309,7 +302,7 @@ def _informative(result: Inference) -> tuple[float | None, str]:
             test = result.test_informative(None if few else False, n_resamples=_RESAMPLES, random_state=0)
             return _number(test.p_value), "likelihood ratio test"
         except ValueError:
-            pass  # a penalty, or a mechanism of weight zero: there is no likelihood to compare
+            pass  # penalised, or the mechanism has weight zero: no likelihood to compare
     p_value = dict(zip(result.param_names, result.pvalues, strict=True)).get("alpha_1")
     return (None if p_value is None else _number(p_value)), "Wald test with robust standard errors"
 
@@ -318,45 +311,32 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-class Misfit(NamedTuple):
-    """Where the rate of missing labels is farthest from what the model says: near the value `at` of a variable."""
-
-    by: str
-    at: float
-    observed: float
-    fitted: float
-
-    def sentence(self) -> str:
-        """The difference, and what follows."""
-        return (
-            f"Where {self.by} is about {self.at:.3g}, {self.observed:.0%} of the labels are missing, and the model of the "
-            f"missingness says {self.fitted:.0%}: it does not tell well why labels are missing, perhaps because they are lost "
-            "on one side of the boundary. P(label missing), the corrected scores and the comparison may be wrong."
-        )
-
-
-def misfit(tally: Tally, rows: Sampled, classes: NDArray[Any]) -> Misfit | None:
-    """The worst place, if it is worse than chance and more than a trifle, in a sample of the rows."""
+def misfit_warning(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> list[str]:
+    """A warning if, along a probability or a feature, observed and fitted rates of missing labels clearly differ."""
     n_bins = min(10, len(rows.z) // _BIN)
     if n_bins < 2 or not (rows.z < 0).any():
-        return None
+        return []
     q = np.clip(tally.missing, _SURE, 1.0 - _SURE)
     columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
-    along = [(f"the probability of {str(name)!r}", tally.proba[:, k]) for k, name in columns]
-    along += [(repr(name), column) for name, column in zip(rows.features, rows.X.T, strict=True)]
-    worst: tuple[float, Misfit] | None = None
-    for by, values in along:
+    variables = [(f"the probability of {str(name)!r}", tally.proba[:, k]) for k, name in columns]
+    variables += [(repr(name), column) for name, column in zip(rows.features, rows.X.T, strict=True)]
+    worst, warnings = _LEVEL / len(variables), []
+    for name, values in variables:
         check = missingness_check(rows.z, q, values, n_bins)
         i = int(np.abs(check.z).argmax())
-        here = Misfit(by, float(check.by[i]), float(check.observed[i]), float(check.fitted[i]))
-        clear = check.p_value < _LEVEL / len(along) and abs(here.observed - here.fitted) >= _LEAST
-        if clear and (worst is None or check.p_value < worst[0]):
-            worst = check.p_value, here
-    return None if worst is None else worst[1]
+        at, observed, fitted = float(check.by[i]), float(check.observed[i]), float(check.fitted[i])
+        if check.p_value < worst and abs(observed - fitted) >= _LEAST:
+            worst = check.p_value
+            warnings = [
+                f"Where {name} is about {at:.3g}, {observed:.0%} of the labels are missing, but the model expects {fitted:.0%}: "
+                "it does not describe well why labels are missing. Perhaps they are lost on one side of the boundary only. "
+                "P(label missing), the corrected scores and the comparison may be wrong."
+            ]
+    return warnings
 
 
 def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
-    """The table of the comparison, best first."""
+    """The table of candidates, best first."""
     keys = [key for key in cv.results_ if key not in ("weight", "seconds")]
     rows = [
         dict(zip(keys, values, strict=True))
@@ -370,45 +350,43 @@ def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
 
 
 def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
-    """Whether modelling the missingness helped; an estimated loss may be negative, and is shown as 0 then."""
+    """Whether modelling the missingness helped; negative estimates of a loss are shown as 0."""
     if cv.held_out_proba_ is None:
-        return Comparison(None, f"Nothing to compare: {SINGLE}", None, None, None, None)
+        return Comparison.none(f"Nothing to compare: {SINGLE}")
     gain = cv.comparison_
     if gain is None or not (z < 0).any():
-        why = cv.verdict_ if (z < 0).any() else "Nothing to compare: no label is missing."
-        return Comparison(None, why, None, None, None, None)
-    if gain.stderr > np.log(len(cv.classes_)):  # as much as there is to know
-        why = "It cannot be told: with so few labels in a class the log-losses are estimated with very large errors."
-        return Comparison(None, why, None, None, None, None)
+        return Comparison.none(cv.verdict_ if (z < 0).any() else "Nothing to compare: no label is missing.")
+    if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
+        return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
     return Comparison(gain.clear, gain.sentence(), gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
-def held_out(cv: MARClassifierCV, z: NDArray[np.integer[Any]], n_rows: int) -> Tested | None:
-    """The held-out predictions of a cross-validation of rows z; None where a class has too few labels for one."""
+def held_out(cv: MARClassifierCV, z: NDArray[np.integer[Any]], n_rows: int) -> TestedRows | None:
+    """The held-out predictions of a cross-validation of rows z; None if a class has too few labels for one."""
     if cv.held_out_proba_ is None:
         return None
     part = "" if len(z) == n_rows else f" in a random sample of {len(z):,} rows"
-    where = f"{np.sum(z >= 0):,} labelled rows{part}, each predicted by a model that was fitted without it"
-    return Tested(z, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
+    where = f"{np.sum(z >= 0):,} labelled rows{part}, each predicted by a model fitted without it"
+    return TestedRows(z, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
 
 
 def all_scores(
     z: NDArray[np.integer[Any]], proba: Array, missing: Array | None, posterior: Array | None = None
 ) -> Mapping[str, Score]:
-    """Every score of the labelled rows, corrected for the others; without P(label missing) as they are."""
+    """All scores, corrected for missing labels if P(label missing) is given."""
     q, numbers = np.zeros(len(z)) if missing is None else missing, np.arange(proba.shape[1])
-    every = np.unique(z[z >= 0]).size == len(numbers)  # an area needs labelled rows of every class
-    proba = np.maximum(proba, TINY)  # a class that was thought impossible costs much, and not without end
+    all_labelled = np.unique(z[z >= 0]).size == len(numbers)  # the AUC needs labelled rows of every class
+    proba = np.maximum(proba, TINY)  # an impossible class has a large but finite loss
     return {
         name: score(z, proba, q, classes=numbers, posterior=posterior)
         for name, score, *_ in _SCORES
-        if every or name != "AUC"
+        if all_labelled or name != "AUC"
     }
 
 
 def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
-    """Scores as the report shows them; corrected estimates may leave the range of a score, and are put at its end."""
+    """Scores for the report; corrected estimates are clipped to the range of the score."""
     return [
         ScoreFacts(name, float(np.clip(scores[name].value, 0.0, most)), scores[name].stderr, scores[name].plain, better)
         for name, _, better, most in _SCORES
@@ -416,14 +394,14 @@ def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
     ]
 
 
-def thresholds(classes: NDArray[Any], tested: Tested, tally: Tally) -> list[Thresholds]:
-    """What a threshold on the probability would do: of the second class if there are two, else of the most frequent ones."""
+def thresholds(classes: NDArray[Any], tested: TestedRows, tally: Tally) -> list[Thresholds]:
+    """Effects of a threshold, for the second class if there are two, otherwise for each of the most frequent classes."""
     predictions = tested.predictions()
-    often = np.argsort(-tally.all_above[:, 50], kind="stable")[:_MOST_CLASSES]
-    out = []
-    for k in [1] if len(classes) == 2 else sorted(often.tolist()):
+    frequent = np.argsort(-tally.all_above[:, 50], kind="stable")[:_MOST_CLASSES]
+    results = []
+    for k in [1] if len(classes) == 2 else sorted(frequent.tolist()):
         curve = ThresholdDisplay.of(predictions, k)
-        out.append(
+        results.append(
             Thresholds(
                 positive=str(classes[k]),
                 at=curve.thresholds.tolist(),
@@ -436,11 +414,11 @@ def thresholds(classes: NDArray[Any], tested: Tested, tally: Tally) -> list[Thre
                 all=int(tally.all_above[k, 0]),
             )
         )
-    return out
+    return results
 
 
 def reproduction(command: str, data: Path, seed: int) -> Reproduction:
-    """How to make the same again."""
+    """The command, file hash, versions and seed that reproduce the result."""
     with data.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     versions: dict[str, Any] = {

@@ -1,6 +1,9 @@
-"""From a file to imputed labels, a model, and a report."""
+"""`marmix fit`: from a file to imputed labels, a model and a report."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -8,8 +11,7 @@ from sklearn.pipeline import Pipeline
 from marmix import container
 from marmix.estimators.candidates import default_candidates
 from marmix.journey.choosing import Model, choose, fitted_model, plain_name
-from marmix.journey.findings import Story, held_out, inference_of, sampled
-from marmix.journey.options import FILES, FitOptions
+from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Tally, added_names, scored_batches
@@ -19,36 +21,79 @@ from marmix.report.contents import Findings
 from marmix.tables.cells import counted
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Preparation
-from marmix.tables.reading import DataFile, open_table
+from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
+
+MODELS = ("auto", "mixture", "logistic")
+FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The arguments of `marmix fit`; see `marmix fit --help`."""
+
+    data: Path
+    label: str
+    out: Path
+    features: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    id: str | None = None
+    model: str = "auto"
+    link: str = "logit"
+    missing: Sequence[str] = ()
+    impute_features: str = "median"
+    folds: int = 5
+    seed: int = 0
+    force: bool = False
+    prefix: str = "marmix_"
+    escape_formulas: bool = False
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    command: str = "marmix fit"
+
+    def columns(self, names: Sequence[str], index: Sequence[str] = ()) -> list[str]:
+        """The features: those asked for, or all columns but the label, the id, a pandas index and the excluded ones."""
+        requested = list(dict.fromkeys(self.features or ()))
+        for option, columns in (
+            ("--label", [self.label]),
+            ("--id", [self.id] if self.id else []),
+            ("--features", requested),
+            ("--exclude", self.exclude),
+        ):
+            check_columns(columns, names, f"{option}: {self.data}")
+        if self.label in requested:
+            raise ValueError(f"--features includes the label column {self.label!r}: remove it there.")
+        if self.id in requested:
+            raise ValueError(f"--features includes the --id column {self.id!r}: remove it from one of them.")
+        if self.id == self.label:
+            raise ValueError(f"--id and --label name the same column, {self.label!r}: name two different columns.")
+        features = requested or [name for name in names if name not in (self.label, self.id, *index)]
+        features = [name for name in features if name not in self.exclude]
+        if not features:
+            raise ValueError("no feature column is left: name some with --features, or exclude fewer.")
+        return features
 
 
 def fit_file(options: FitOptions, progress: Progress) -> Findings:
-    """Read, choose, fit, impute; write the four files, all or none.
+    """Read a file, choose and fit a model, impute labels, and write all four files or none.
 
-    The file is read three times: to survey its columns, for the numbers, and to write it out again with labels.
-
-    Returns
-    -------
-    Findings
-        What `summary.json` keeps.
+    The file is read three times: to survey its columns, to read the features, and to write the rows with their labels.
     """
     require_libraries()
     source = open_table(options.data, **options.reading)
     features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:
-        story = _story(options, source, features, output.scratch, progress)
+        analysis = _analysis(options, source, features, output.scratch, progress)
         with progress.phase("writing the rows") as step:
-            warnings = _write_rows(output, source, story, options, step)
+            warnings = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
-            findings = story.findings(warnings, options.command, options.seed)
-            page = story.contents(findings)
+            findings = analysis.findings(warnings, options.command, options.seed)
+            contents = analysis.contents(findings)
             step(0.9)
-            output.path("report.html").write_text(report_html(page), encoding="utf-8")
+            output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
             output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
-            pipeline = _pipeline(story.preparation, story.model)
-            container.save(pipeline, output.path("model.marmix"), about=_about(options, story.name))
+            pipeline = _pipeline(analysis.preparation, analysis.model)
+            container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
     return findings
 
 
@@ -65,13 +110,13 @@ def candidates_of(
         categories=any(column["kind"] != "number" for column in preparation.columns_),
         brief=True,
         mechanism=mechanism,
-        ignoring=mechanism | {"mechanism_weight": 0.0},  # which still says how labels go missing
+        ignoring=mechanism | {"mechanism_weight": 0.0},  # still estimates how labels go missing
     )
 
 
-def _story(options: FitOptions, source: DataFile, features: list[str], scratch: Any, progress: Progress) -> Story:
+def _analysis(options: FitOptions, source: DataFile, features: list[str], scratch: Any, progress: Progress) -> Analysis:
     """Read the rows, choose a model and fit it."""
-    with progress.phase("looking at the columns") as step:
+    with progress.phase("surveying the columns") as step:
         preparation = Preparation(features=features, impute=options.impute_features)
         labels = LabelColumn(options.label, options.missing)
         preparation.fit_batches(lambda: source.batches([*features, options.label], step), labels)
@@ -82,14 +127,14 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
     if not (z < 0).any():  # there is no missingness to ignore
         grid = {name.removesuffix(", mechanism"): grid[name] for name in grid if name.endswith(", mechanism")}
-    chosen_on = sampled(rows, z, preparation, options.seed)
+    sample = sample_rows(rows, z, preparation, options.seed)
     with progress.phase("comparing models") as step:
-        choice = choose(grid, chosen_on.X, chosen_on.z, folds=options.folds, seed=options.seed, step=step)
+        choice = choose(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
         model = fitted_model(choice, rows.X, z, rows.classes)
         step(0.5)
         result = inference_of(model, z)
-    return Story(
+    return Analysis(
         path=source.path,
         label=options.label,
         id=options.id,
@@ -100,31 +145,31 @@ def _story(options: FitOptions, source: DataFile, features: list[str], scratch: 
         model=model,
         choice=choice,
         result=result,
-        tested=held_out(choice.cv, chosen_on.z, len(rows.X)),
-        sampled=chosen_on,
-        tally=Tally(rows.classes, chosen_on.places, options.id, features),
+        tested=held_out(choice.cv, sample.z, len(rows.X)),
+        sample=sample,
+        tally=Tally(rows.classes, sample.places, options.id, features),
     )
 
 
-def _write_rows(output: Output, source: DataFile, story: Story, options: FitOptions, step: Step) -> list[str]:
-    """Write every row of the file with its label, given or imputed, and count them; returns what to be warned of."""
-    rows, model = story.rows, story.model
+def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: FitOptions, step: Step) -> list[str]:
+    """Write every row with its given or imputed label, and tally them; returns warnings."""
+    rows, model = analysis.rows, analysis.model
     texts, names = model.classes.astype(str), added_names(options.prefix, model.classes, source=True)
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
         for batch in scored_batches(source, rows, model.X, model.estimator, step):
             codes = rows.codes[batch.start : batch.start + len(batch.complete)]
             writer.write(batch.batch, batch.added(texts, codes))
-            story.tally.take(batch, codes)
+            analysis.tally.add(batch, codes)
     if not writer.formulas or options.escape_formulas:
         return []
     return [
-        f"A spreadsheet program may run {counted(writer.formulas, 'cell')} of imputed.csv, written as in the file: they begin "
-        "like a formula. --escape-formulas makes them plain text."
+        f"{counted(writer.formulas, 'cell')} of imputed.csv may run as a formula in a spreadsheet. They were copied unchanged; "
+        "--escape-formulas makes them plain text."
     ]
 
 
 def _pipeline(preparation: Preparation, model: Model) -> Pipeline:
-    """From the columns of a file to the classes, in one estimator."""
+    """Preparation, scaler and classifier as one estimator."""
     steps: list[tuple[str, Any]] = [("preparation", preparation)]
     if model.scaler is not None:
         steps.append(("scaler", model.scaler))
@@ -132,7 +177,7 @@ def _pipeline(preparation: Preparation, model: Model) -> Pipeline:
 
 
 def _about(options: FitOptions, name: str) -> dict[str, Any]:
-    """What `marmix report` and `marmix info` want to know besides the model."""
+    """Facts about the fit that `marmix report` and `marmix info` read from the model file."""
     return {
         "name": name,
         "label": options.label,

@@ -1,26 +1,26 @@
-"""What a long job says while it runs: a bar in a terminal, now and then a line elsewhere, or nothing."""
+"""Progress of a long job: a bar in a terminal, otherwise a line every few seconds."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Step = Callable[[float], None]  # told which share of a phase is done, 0 to 1
+Step = Callable[[float], None]  # called with the finished share of a phase, 0 to 1
 
-_EVERY = 5.0  # seconds between two lines where there is no terminal
+_EVERY = 5.0  # seconds between lines
 
 
 class Progress:
-    """Phases of a job, shown on standard error; `quiet` shows nothing."""
+    """Shows the phases of a job on standard error, unless `quiet`."""
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:
-        """A phase of the job; the value is called with the share that is done."""
+        """Start a phase; yields a function to call with its finished share."""
         if self.quiet:
-            yield _silent
+            yield lambda share: None
         elif not sys.stderr.isatty():
             yield _lines(name)
         else:
@@ -33,10 +33,6 @@ class Progress:
                 total=100, desc=name, leave=False, bar_format="{desc:<24}{percentage:3.0f} % |{bar}| {elapsed}"
             ) as bar:
                 yield lambda share: bar.update(int(100 * min(share, 1.0)) - bar.n)
-
-
-def _silent(share: float) -> None:
-    """Say nothing."""
 
 
 def _lines(name: str) -> Step:

@@ -1,4 +1,4 @@
-"""The rows of a data file as numbers: in memory, or in a file of their own where they are many."""
+"""The rows of a data file as numbers, in memory or, if large, in a memory-mapped file."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,14 +15,14 @@ from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile
 
-BLOCK = 65_536  # rows that are looked at together
-IN_MEMORY = 2**26  # bytes of features from which they are kept in a file
+BLOCK = 65_536  # rows processed together
+IN_MEMORY = 2**26  # bytes of features above which they go into a file
 _LARGEST = 1e150
-_DIGITS = 1e-11  # a spread that is less, as a share of the largest number, is lost in a computer's arithmetic
+_DIGITS = 1e-11  # a spread below this share of the largest number is lost to rounding
 
 
 class FileRows(NamedTuple):
-    """Features and labels of the rows that have all features, and which these are."""
+    """Features of the complete rows, labels of all rows, and which rows are complete."""
 
     X: Any  # (m, d)
     complete: NDArray[np.bool_]  # (n,)
@@ -33,7 +33,7 @@ class FileRows(NamedTuple):
 
     @property
     def z(self) -> NDArray[np.int32]:
-        """Codes of the complete rows."""
+        """Labels of the complete rows."""
         return self.codes[self.complete]
 
 
@@ -44,7 +44,7 @@ def read_rows(
     scratch: Path,
     step: Step,
 ) -> FileRows:
-    """Read the features of all rows; their labels were read before, and tell how many rows there are."""
+    """Read the features of all rows; `labels` have been read before."""
     n_rows = labels.rows
     width = len(preparation.get_feature_names_out())
     if 8 * n_rows * width > IN_MEMORY:
@@ -52,51 +52,51 @@ def read_rows(
     else:
         X = np.empty((n_rows, width))
     complete = np.zeros(n_rows, dtype=bool)
-    seen = kept = 0
+    start = kept = 0
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
     counts = Counts.none()
     for batch in source.batches(preparation.features_in(), step):
-        block, own = preparation.transform_counted(batch, seen)
-        counts += own
-        whole = np.asarray(~np.isnan(block).any(axis=1))
-        complete[seen : seen + len(whole)] = whole
-        block = block[whole]
+        block, gaps = preparation.transform_counted(batch, start)
+        counts += gaps
+        filled = np.asarray(~np.isnan(block).any(axis=1))
+        complete[start : start + len(filled)] = filled
+        block = block[filled]
         X[kept : kept + len(block)] = block
         if len(block):
             low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         release(X)
-        seen, kept = seen + len(whole), kept + len(block)
+        start, kept = start + len(filled), kept + len(block)
     _check_complete(complete, labels)
     _check_ranges(preparation.get_feature_names_out(), low, high)
     return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes())
 
 
 def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:
-    """Refuse numbers whose squares leave the range of numbers, and those that differ in their last digits only."""
+    """Refuse columns whose squares overflow, or whose numbers differ in their last digits only."""
     for name, low, high in zip(names, lowest.tolist(), highest.tolist(), strict=True):
         largest, spread = max(abs(low), abs(high)), high - low
         if largest > _LARGEST or 0.0 < spread < 1.0 / _LARGEST:
-            raise ValueError(f"column {shown(name)} has numbers from {low:.3g} to {high:.3g}: give it in other units.")
+            raise ValueError(f"column {shown(name)} has numbers from {low:.3g} to {high:.3g}: use other units.")
         if 0.0 < spread < _DIGITS * largest:
             raise ValueError(
-                f"column {shown(name)} has numbers from {low:.17g} to {high:.17g}, which differ in their last digits only: "
-                f"subtract {low:.17g}, or leave the column out with --exclude, or with --id if it names the rows."
+                f"column {shown(name)} has numbers from {low:.17g} to {high:.17g}, which differ only in their last digits: "
+                f"subtract {low:.17g}, or exclude the column with --exclude (--id if it identifies the rows)."
             )
 
 
 def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn) -> None:
-    """Refuse rows of which those with all features say nothing, or nothing of a class."""
-    advice = "--impute-features median keeps such rows, and --exclude leaves out a column that is often empty."
+    """Refuse data in which no row, or no labelled row of some class, is complete."""
+    advice = "--impute-features median keeps such rows; --exclude drops a column that is often empty."
     if not complete.any():
         raise ValueError(f"every row has a missing feature, so none is left. {advice}")
-    lost = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
-    if len(lost) and labels.known is None:
-        name = shown(labels.classes[lost[0]])
+    absent = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
+    if len(absent) and labels.known is None:
+        name = shown(labels.classes[absent[0]])
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {advice}")
 
 
 def rows_at(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Some of the rows, `places` ascending, without holding the pages of all of them."""
+    """Copy the rows at ascending `places`, without keeping the whole file in memory."""
     out = np.empty((len(places), X.shape[1]))
     for start in range(0, len(X), BLOCK):
         inside = slice(*np.searchsorted(places, [start, start + BLOCK]))
@@ -106,7 +106,7 @@ def rows_at(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def require_libraries() -> None:
-    """Refuse before the work, not after it, where a library that files and reports need is not there."""
-    lost = [name for name in ("pyarrow", "matplotlib") if find_spec(name) is None]
-    if lost:
-        raise ImportError(f"this needs {' and '.join(lost)}: pip install 'marmix[cli]'")
+    """Fail early if an optional package is not installed."""
+    missing = [name for name in ("pyarrow", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"this command needs {' and '.join(missing)}: pip install 'marmix[cli]'")

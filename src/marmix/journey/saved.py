@@ -1,8 +1,8 @@
-"""A saved model, applied to the rows of a file: predictions and scores."""
+"""`marmix predict` and `marmix evaluate`: a saved model, applied to the rows of a file."""
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from marmix.arrays import Array
 from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
-from marmix.journey.progress import Progress, Step
+from marmix.journey.progress import Progress
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.outputs import one_file
 from marmix.report.contents import ScoreFacts, finite
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
-from marmix.tables.reading import DataFile, check_columns, open_table
+from marmix.tables.reading import check_columns, open_table
 from marmix.tables.writing import RowWriter
 
 
 class Saved(NamedTuple):
-    """A model from a file: how columns become features, what comes between, the classifier; and what was kept about it."""
+    """A model from a file: preparation of the columns, steps in between, classifier, and facts about the fit."""
 
     preparation: Preparation
     between: list[Any]
@@ -38,18 +38,18 @@ class Saved(NamedTuple):
     about: dict[str, Any]
 
     def features(self, batch: Any, start: int) -> tuple[Array, NDArray[np.bool_], Counts]:
-        """Features of the rows that have all of them, which rows these are, and what was filled in."""
+        """Features of the complete rows, which rows are complete, and counts of missing cells."""
         block, counts = self.preparation.transform_counted(batch, start)
-        whole = np.asarray(~np.isnan(block).any(axis=1))
-        block = block[whole]
+        complete = np.asarray(~np.isnan(block).any(axis=1))
+        block = block[complete]
         if len(block):
             for step in self.between:
                 block = step.transform(block)
-        return block, whole, counts
+        return block, complete, counts
 
 
 def open_model(path: Path) -> Saved:
-    """Load a model; one that was saved from Python without a preparation takes columns of numbers by the names of its fit."""
+    """Load a model; one saved from Python without a preparation takes numeric columns by name."""
     model = container.load(path)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     if isinstance(steps[0], Preparation):
@@ -58,7 +58,7 @@ def open_model(path: Path) -> Saved:
         names = getattr(steps[0], "feature_names_in_", None)
         if names is None:
             raise ValueError(
-                f"{path} was saved without names of columns: fit it to a data frame, or load it in Python with marmix.load."
+                f"{path} was saved without column names: fit it to a data frame, or load it in Python with marmix.load."
             )
         preparation = _numbers([str(name) for name in names])
         steps = [_nameless(step) for step in steps]
@@ -66,24 +66,24 @@ def open_model(path: Path) -> Saved:
 
 
 def _nameless(step: Any) -> Any:
-    """A copy of a fitted estimator that takes arrays without the names of columns."""
-    other = copy(step)
-    if hasattr(other, "model_"):
-        other.model_ = other.model_.renamed(other.classes_)
-    vars(other).pop("feature_names_in_", None)
-    return other
+    """A copy of a fitted estimator that takes arrays without column names."""
+    nameless = copy(step)
+    if hasattr(nameless, "model_"):
+        nameless.model_ = nameless.model_.renamed(nameless.classes_)
+    vars(nameless).pop("feature_names_in_", None)
+    return nameless
 
 
 def check_label(label: str, preparation: Preparation) -> None:
-    """Refuse a column that the model learns from as that of the labels."""
+    """Refuse a label column that is a feature of the model."""
     if label in preparation.features_in():
         raise ValueError(
-            f"--label names {shown(label)}, a column that the model predicts from: name that of the labels."
+            f"--label names {shown(label)}, which is a feature of the model: name the column of the labels."
         )
 
 
 def _numbers(names: list[str]) -> Preparation:
-    """A preparation that takes columns of numbers as they are."""
+    """A preparation that passes numeric columns through."""
     preparation = Preparation(features=names, impute="drop")
     preparation.columns_ = [
         {"name": name, "kind": "number", "levels": [], "fill": None, "missing": 0} for name in names
@@ -91,16 +91,6 @@ def _numbers(names: list[str]) -> Preparation:
     preparation.notes_, preparation.n_rows_ = [], 0
     preparation.feature_names_in_, preparation.n_features_in_ = names, len(names)
     return preparation
-
-
-def all_predicted(saved: Saved, source: DataFile, step: Step) -> Iterator[tuple[ScoredBatch, Counts]]:
-    """Every row of a file with what the model says of it."""
-    check_columns(saved.preparation.features_in(), source.names, str(source.path))
-    seen = 0
-    for batch in source.batches(step=step):
-        block, whole, counts = saved.features(batch, seen)
-        yield ScoredBatch.of(batch, seen, whole, block, saved.classifier), counts
-        seen += batch.num_rows
 
 
 def predict_file(
@@ -114,10 +104,11 @@ def predict_file(
     escape_formulas: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the rows of a file with the model's labels, to `out` or to standard output; the value is what was counted."""
+    """Write the rows of a file with predictions, to `out` or standard output; returns counts."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
     texts = saved.classifier.classes_.astype(str)
     names = added_names(prefix, saved.classifier.classes_, source=False)
+    check_columns(saved.preparation.features_in(), source.names, str(source.path))
     labels: Counter[str] = Counter(dict.fromkeys(texts.tolist(), 0))
     rows, unfilled, counts = 0, 0, Counts.none()
     with (
@@ -125,14 +116,16 @@ def predict_file(
         progress.phase("predicting") as step,
         RowWriter(target, source.names, names, escape_formulas=escape_formulas) as writer,
     ):
-        for batch, own in all_predicted(saved, source, step):
-            writer.write(batch.batch, batch.added(texts))
-            labels.update(texts[batch.code[batch.complete]].tolist())
-            rows, unfilled, counts = rows + len(batch.complete), unfilled + int(np.sum(~batch.complete)), counts + own
+        for batch in source.batches(step=step):
+            block, complete, gaps = saved.features(batch, rows)
+            scored = ScoredBatch.of(batch, rows, complete, block, saved.classifier)
+            writer.write(batch, scored.added(texts))
+            labels.update(texts[scored.code[complete]].tolist())
+            rows, unfilled, counts = rows + len(complete), unfilled + int(np.sum(~complete)), counts + gaps
     notes = counts.notes()
     if writer.formulas and not escape_formulas:
         notes.append(
-            f"A spreadsheet may run {counted(writer.formulas, 'cell')}; --escape-formulas makes them plain text."
+            f"{counted(writer.formulas, 'cell')} may run as a formula in a spreadsheet; --escape-formulas makes them plain text."
         )
     return {"rows": rows, "labels": dict(labels), "unfilled": unfilled, "notes": notes}
 
@@ -151,7 +144,7 @@ class Evaluation:
     rows: int
     labelled: int
     scores: list[ScoreFacts]
-    corrected: bool  # whether labels are missing, so that corrected scores differ from plain ones
+    corrected: bool  # whether the scores are corrected for missing labels
     classes: list[str]
     confusion: list[list[int]]  # given labels by predicted ones
     notes: list[str]
@@ -161,7 +154,7 @@ class Evaluation:
         return dict(finite(vars(self) | {"scores": [vars(score) for score in self.scores]}))
 
     def table(self) -> Table:
-        """The scores as people read them."""
+        """The scores as a table of text."""
         columns = ["corrected", "std err", "labelled rows"] if self.corrected else ["value", "std err"]
         rows = [
             [score.value, score.stderr, score.plain] if self.corrected else [score.value, score.stderr]
@@ -169,7 +162,7 @@ class Evaluation:
         ]
         facts = [("rows", f"{self.rows:,}"), ("with a label", f"{self.labelled:,}")]
         for name, counts in zip(self.classes, self.confusion, strict=True):
-            parts = ", ".join(f"{count:,} {other}" for other, count in zip(self.classes, counts, strict=True) if count)
+            parts = ", ".join(f"{n:,} {predicted}" for predicted, n in zip(self.classes, counts, strict=True) if n)
             facts.append((f"given {name}", f"predicted {parts}" if parts else "none"))
         return Table(
             f"Scores on {self.file}",
@@ -196,45 +189,43 @@ def evaluate_file(
     check_label(label, saved.preparation)
     classes = saved.classifier.classes_
     labels = LabelColumn(label, [*saved.about.get("missing", []), *missing], classes)
-    proba, whole, q = [], [], []
+    proba, complete_rows, q = [], [], []
     counts = Counts.none()
     with progress.phase("predicting") as step:
         for batch in source.batches([*saved.preparation.features_in(), label], step):
-            block, own, more = saved.features(batch, labels.rows)
+            block, filled, gaps = saved.features(batch, labels.rows)
             labels.add(batch.column(label))
-            whole.append(own)
-            counts += more
+            complete_rows.append(filled)
+            counts += gaps
             if len(block):
                 proba.append(saved.classifier.predict_proba(block))
                 q.append(missing_proba_of(saved.classifier, block))
-    complete = np.concatenate(whole)
+    complete = np.concatenate(complete_rows)
     z = labels.codes[complete]
     if not (z >= 0).any():
         raise ValueError(
-            f"{data} has no row with a label in {label!r} and all features: there is nothing to compare with."
+            f"{data} has no complete row with a label in {label!r}: scores need some. Check --label and --missing."
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
-    lost = bool((z < 0).any())
-    notes = counts.notes()
-    if lost and np.isnan(missing_p).any():
+    labelled, notes = z >= 0, counts.notes()
+    corrected = not labelled.all() and not np.isnan(missing_p).any()
+    if corrected:
         notes.append(
-            "The model does not say how labels go missing: the scores are those of the labelled rows as they are."
+            "Corrected for missing labels: labelled rows stand for similar rows without a label, and the model's own "
+            "probabilities are used where there are none."
         )
-    corrected = lost and not np.isnan(missing_p).any()
-    if not lost:
-        notes.append("No label is missing here: the scores need no correction.")
-    elif corrected:
+    elif labelled.all():
+        notes.append("No label is missing here, so the scores need no correction.")
+    else:
         notes.append(
-            "Corrected for the rows without label: labelled rows count for those like them, and the model's own probabilities "
-            "stand in where there are none."
+            "The model does not estimate how labels go missing: the scores are those of the labelled rows only."
         )
-    known = z >= 0
     confusion = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(confusion, (z[known], p[known].argmax(axis=1)), 1)
+    np.add.at(confusion, (z[labelled], p[labelled].argmax(axis=1)), 1)
     return Evaluation(
         file=source.path.name,
         rows=len(complete),
-        labelled=int(known.sum()),
+        labelled=int(labelled.sum()),
         scores=score_facts(
             all_scores(z, p, np.minimum(missing_p, Q_MAX) if corrected else None, p if corrected else None)
         ),

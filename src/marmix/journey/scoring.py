@@ -1,4 +1,4 @@
-"""What a model says of the rows of a file, in one pass: labels and probabilities to be written, and their counts."""
+"""Predictions for the rows of a file, batch by batch, and a tally of them."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -18,26 +18,26 @@ from marmix.tables.cells import as_text
 from marmix.tables.reading import DataFile
 
 GIVEN, IMPUTED = "given", "imputed"
-NEXT_ROWS = 500  # rows most worth labelling that are listed
-_MOST_COLUMNS = 6  # columns of the file that the list shows
+NEXT_ROWS = 500  # listed rows most worth labelling
+_MOST_COLUMNS = 6  # columns of the file shown with them
 
 
 def missing_proba_of(classifier: Any, X: Array) -> Array:
-    """P(label missing) of rows; NaN where the classifier has no mechanism."""
+    """P(label missing) of rows; NaN if the classifier has no mechanism."""
     q = missing_proba(classifier, X)
     return np.full(len(X), np.nan) if q is None else q
 
 
 class ScoredBatch(NamedTuple):
-    """A batch of rows with the model's answers; NaN for rows with a missing feature.
+    """A batch of rows with predictions; NaN for rows with a missing feature.
 
-    The uncertainty is the entropy of the class probabilities as a share of the largest possible, ``H(tau) / log K``: 0 where the
-    class is certain, 1 where all are equally probable.
+    The uncertainty is the normalised entropy of the class probabilities, ``H(tau) / log K``: 0 if the class is certain, 1 if
+    all classes are equally probable.
     """
 
     batch: Any
-    start: int  # the place of its first row in the file
-    complete: NDArray[np.bool_]  # rows that have all features
+    start: int  # position of its first row in the file
+    complete: NDArray[np.bool_]  # rows without missing features
     proba: Array
     missing: Array
     code: NDArray[np.intp]  # the most probable class, -1 where incomplete
@@ -46,7 +46,7 @@ class ScoredBatch(NamedTuple):
 
     @classmethod
     def of(cls, batch: Any, start: int, complete: NDArray[np.bool_], X: Array, classifier: Any) -> "ScoredBatch":
-        """Score the rows of a batch; `X` has the features of the complete ones."""
+        """Predict the rows of a batch; `X` holds the features of the complete rows."""
         n = len(complete)
         K = len(classifier.classes_)
         proba, missing, code = np.full((n, K), np.nan), np.full(n, np.nan), np.full(n, -1)
@@ -56,7 +56,7 @@ class ScoredBatch(NamedTuple):
         return cls(batch, start, complete, proba, missing, code, proba.max(axis=1), entr(proba).sum(axis=1) / np.log(K))
 
     def added(self, classes: NDArray[Any], codes: NDArray[np.integer[Any]] | None = None) -> list[NDArray[Any]]:
-        """The columns that are added to the file; `codes` are those of given labels, None writes predictions for all rows."""
+        """The columns to add to the file; given labels (`codes`) replace predicted ones."""
         code = self.code if codes is None else np.where(codes >= 0, codes, self.code)
         label = np.array([*classes.tolist(), ""], dtype=object)[code]
         source = [] if codes is None else [np.where(codes >= 0, GIVEN, np.where(self.complete, IMPUTED, ""))]
@@ -64,34 +64,34 @@ class ScoredBatch(NamedTuple):
 
 
 def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
-    """Every row of the file that `rows` were read from; X has the features of the complete ones, in the model's units."""
-    seen = kept = 0
+    """Predict every row of a file; X holds the features of the complete rows, scaled for the model."""
+    start = kept = 0
     for batch in source.batches(step=step):
-        complete = rows.complete[seen : seen + batch.num_rows]
+        complete = rows.complete[start : start + batch.num_rows]
         block = np.asarray(X[kept : kept + int(complete.sum())], dtype=float)
-        yield ScoredBatch.of(batch, seen, complete, block, classifier)
+        yield ScoredBatch.of(batch, start, complete, block, classifier)
         release(X)
-        seen, kept = seen + batch.num_rows, kept + len(block)
+        start, kept = start + batch.num_rows, kept + len(block)
 
 
 def added_names(prefix: str, classes: NDArray[Any], *, source: bool) -> list[str]:
-    """Names of the columns that are added."""
+    """Names of the added columns."""
     first = ["label", "source"] if source else ["label"]
     return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "missing_proba")]
 
 
 class Tally:
-    """Counts of what the model says, taken as the rows pass by.
+    """Counts of the predictions, batch by batch.
 
     Parameters
     ----------
     classes : array
     sample : array of int
-        Places, among the complete rows and ascending, of rows whose probabilities are kept.
+        Ascending positions, among the complete rows, of rows whose probabilities are kept.
     id : str or None
-        Column that names rows.
+        Column that identifies the rows.
     features : list of str
-        Columns of the file; the first few are listed with the rows most worth labelling.
+        Columns of the file; the first few are shown with the rows most worth labelling.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Tally:
 
     def __init__(self, classes: NDArray[Any], sample: NDArray[np.intp], id: str | None, features: list[str]):
         K = len(classes)
-        self._classes, self._sample, self._complete_seen = classes.astype(str).tolist(), sample, 0
+        self._classes, self._sample, self._n_complete = classes.astype(str).tolist(), sample, 0
         self.imputed = np.zeros(K, np.int64)
         self.sum_probability, self.at_least_90, self.at_least_99 = 0.0, 0, 0
         self.unlabelled_above, self.all_above = (np.zeros((K, len(THRESHOLDS)), np.int64) for _ in range(2))
@@ -116,8 +116,8 @@ class Tally:
         self._columns, self._named = columns[:_MOST_COLUMNS], int(id is not None)
         self._next: list[tuple[float, int, list[Any]]] = []  # minus the uncertainty, place, cells
 
-    def take(self, rows: ScoredBatch, codes: NDArray[np.integer[Any]]) -> None:
-        """Count a batch; `codes` are its given labels."""
+    def add(self, rows: ScoredBatch, codes: NDArray[np.integer[Any]]) -> None:
+        """Add a batch; `codes` are its given labels."""
         unlabelled = rows.complete & (codes < 0)
         p = rows.probability[unlabelled]
         self.imputed += np.bincount(rows.code[unlabelled], minlength=len(self.imputed))
@@ -128,17 +128,17 @@ class Tally:
             for k in range(len(counts)):
                 column = rows.proba[members, k]
                 counts[k] += at_or_above(column, np.ones(len(column))).astype(np.int64)
-        first, self._complete_seen = self._complete_seen, self._complete_seen + int(rows.complete.sum())
-        inside = slice(*np.searchsorted(self._sample, [first, self._complete_seen]))
+        first, self._n_complete = self._n_complete, self._n_complete + int(rows.complete.sum())
+        inside = slice(*np.searchsorted(self._sample, [first, self._n_complete]))
         places = self._sample[inside] - first
         self.proba[inside], self.missing[inside] = (
             rows.proba[rows.complete][places],
             rows.missing[rows.complete][places],
         )
-        self._take_next(rows, np.flatnonzero(unlabelled))
+        self._add_next(rows, np.flatnonzero(unlabelled))
 
-    def _take_next(self, rows: ScoredBatch, unlabelled: NDArray[np.intp]) -> None:
-        """Keep the most uncertain rows of this batch and of those before it."""
+    def _add_next(self, rows: ScoredBatch, unlabelled: NDArray[np.intp]) -> None:
+        """Keep the most uncertain rows so far."""
         uncertainty = rows.uncertainty[unlabelled]
         order = np.argsort(-uncertainty, kind="stable")[:NEXT_ROWS]
         least = -self._next[-1][0] if len(self._next) == NEXT_ROWS else -1.0
@@ -167,7 +167,7 @@ class Tally:
 
 
 def _all_numbers(cells: list[Any]) -> bool:
-    """Whether a column holds numbers only, as such or as text, and can be sorted by them."""
+    """Whether all cells of a column are numbers or their text, so that it sorts numerically."""
     try:
         return all(np.isfinite(float(cell)) for cell in cells if str(cell).strip())
     except ValueError:

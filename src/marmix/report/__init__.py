@@ -1,4 +1,4 @@
-"""The report: what was found, in one page that needs no other file."""
+"""The report: one HTML page that needs no other file."""
 
 from marmix.report.contents import Contents, Findings
 from marmix.report.page import report_html

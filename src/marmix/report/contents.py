@@ -1,4 +1,4 @@
-"""What a report says, before it is written: plain values, the same that `summary.json` keeps."""
+"""The contents of a report as plain values; `summary.json` holds the findings."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class DataFacts:
-    """The rows that were read."""
+    """The data file."""
 
     file: str
     rows: int
     label: str
     id: str | None
     features: list[str]  # columns of the file
-    columns: list[str]  # of the model: the same, one-hot ones unfolded
-    incomplete_rows: int  # rows in which a feature is missing
-    rule: str  # what was done with them, in words
+    columns: list[str]  # features of the model, with one-hot columns for categories
+    incomplete_rows: int  # rows with a missing feature
+    rule: str  # how these are treated, in words
     notes: list[str]
 
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """One class: labels given and imputed."""
+    """Given and imputed labels of a class."""
 
     name: str
     given: int
@@ -30,68 +30,73 @@ class ClassFacts:
 
 @dataclass(frozen=True)
 class Certainty:
-    """How sure the imputed labels are."""
+    """Certainty of the imputed labels."""
 
-    mean_probability: float | None  # of the imputed label; None where nothing was imputed
-    at_least_90: int  # imputed labels whose probability is at least 0.90
+    mean_probability: float | None  # of the imputed labels; None if there are none
+    at_least_90: int  # imputed labels with a probability of at least 0.90
     at_least_99: int
     expected_errors: float | None  # the sum of 1 - probability
 
 
 @dataclass(frozen=True)
 class LabelFacts:
-    """Labels given, missing, imputed."""
+    """Counts of given, missing and imputed labels."""
 
     given: int
     missing: int
     imputed: int
-    unfilled: int  # missing, and not imputed because features are missing
+    unfilled: int  # missing and not imputed, because a feature is missing
     classes: list[ClassFacts]
     certainty: Certainty
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The model that was fitted."""
+    """The fitted model."""
 
     name: str  # in words: "mixture, tied, mechanism"
     kind: str  # the class: "MARGaussianMixture"
-    parameters: dict[str, Any]  # that differ from the defaults
+    parameters: dict[str, Any]  # those that differ from the defaults
     converged: bool
     loglik: float
     iterations: int
     passes: int
     candidates: list[dict[str, Any]]  # rows of the comparison: candidate, mechanism, log_loss, log_loss_stderr, ...
-    units: str = ""  # in which the parameters are, in a sentence; empty: those of the file
+    units: str = ""  # of the parameters, in a sentence; empty if those of the file
 
 
 @dataclass(frozen=True)
 class MissingnessFacts:
-    """Whether hard rows lose their labels more often."""
+    """Whether labels of hard rows are missing more often."""
 
-    informative: bool | None  # None where it could not be tested
+    informative: bool | None  # None if not tested
     p_value: float | None
     test: str  # name of the test
     sentence: str
-    toss_up: float | None  # P(label missing) at a toss-up between the classes
-    certain: float | None  # and where the class is certain
+    toss_up: float | None  # P(label missing) if all classes are equally probable
+    certain: float | None  # P(label missing) if the class is certain
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether modelling the missingness helped, on the log-loss corrected for the rows without label."""
+    """Log-loss, corrected for missing labels, with and without a model of the missingness."""
 
-    helped: bool | None  # None where it could not be compared
+    helped: bool | None  # None if not compared
     sentence: str
     with_it: float | None
     without: float | None
     gain: float | None
     stderr: float | None
 
+    @classmethod
+    def none(cls, sentence: str) -> "Comparison":
+        """No comparison, and why."""
+        return cls(None, sentence, None, None, None, None)
+
 
 @dataclass(frozen=True)
 class ScoreFacts:
-    """One score: for the whole population, and plain over the labelled rows."""
+    """A score, corrected for missing labels and (`plain`) of the labelled rows only."""
 
     name: str  # "log-loss", "Brier score", "accuracy", "AUC"
     value: float
@@ -102,7 +107,7 @@ class ScoreFacts:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A parameter with its 95 % interval; None where it has none."""
+    """A parameter with its standard error and 95 % interval, None if not available."""
 
     name: str
     value: float
@@ -113,7 +118,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """How to make the same again."""
+    """What is needed to reproduce the result."""
 
     command: str
     sha256: str  # of the data file
@@ -123,7 +128,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that `summary.json` keeps."""
+    """The contents of `summary.json`."""
 
     data: DataFacts
     labels: LabelFacts
@@ -131,38 +136,38 @@ class Findings:
     missingness: MissingnessFacts
     comparison: Comparison
     scores: list[ScoreFacts]
-    scored_on: str  # in words: on what the scores were computed
+    scored_on: str  # the rows behind the scores, in words
     estimates: list[Estimate]
     warnings: list[str]
     reproduction: Reproduction
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is not finite is None."""
+        """Plain values for JSON, with None for NaN and infinities."""
         return {"format": 1} | finite(asdict(self))
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as it is shown: in a light and in a dark page."""
+    """A figure, for light and dark pages."""
 
     key: str  # "missingness", "uncertainty", "classes", "calibration", "roc"
     title: str
-    caption: str  # what to see in it, for people who are not statisticians
+    caption: str  # for readers who are not statisticians
     light: bytes  # PNG
     dark: bytes
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """For one class against the rest, what a threshold on its probability would do: arrays over `at`."""
+    """Effects of a threshold on the probability of a class, for the thresholds `at`."""
 
     positive: str
     at: list[float]  # 0, 0.01, ..., 1
     precision: list[float | None]
     recall: list[float | None]
     accuracy: list[float | None]
-    unlabelled_above: list[int]  # rows without label with a probability at or above
-    unlabelled: int  # rows without label
+    unlabelled_above: list[int]  # unlabelled rows at or above the threshold
+    unlabelled: int  # unlabelled rows
     all_above: list[int]
     all: int
 
@@ -172,31 +177,31 @@ class RowTable:
     """The rows most worth labelling next, most uncertain first."""
 
     columns: list[str]
-    numeric: list[bool]  # which columns sort as numbers
+    numeric: list[bool]  # columns that sort as numbers
     rows: list[list[str | int | float | None]]
-    of: int  # rows without label in all
-    label: int | None = None  # the place of the column of imputed labels
-    uncertainty: int | None = None  # and of the uncertainty, larger where less is known
+    of: int  # unlabelled rows in total
+    label: int | None = None  # position of the column of imputed labels
+    uncertainty: int | None = None  # position of the column of uncertainties
 
 
 @dataclass(frozen=True)
 class Contents:
-    """A report: findings, figures, thresholds, rows."""
+    """The contents of a report."""
 
     title: str
     findings: Findings
     figures: list[Figure]
-    thresholds: list[Thresholds]  # one with two classes, one for each class with more
+    thresholds: list[Thresholds]  # one for two classes, otherwise one per class
     next_rows: RowTable
-    notes: dict[str, str] = field(default_factory=dict)  # by the key of a figure left out: why
+    notes: dict[str, str] = field(default_factory=dict)  # why a figure is left out, by its key
 
 
 def finite(value: Any) -> Any:
-    """The same value with numbers that JSON has not, nan and infinities, as None."""
+    """Replace NaN and infinities by None, which JSON can hold."""
     if isinstance(value, dict):
-        return {str(key): finite(inner) for key, inner in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(inner) for inner in value]
+        return [finite(item) for item in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value

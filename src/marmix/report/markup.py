@@ -1,4 +1,4 @@
-"""Pieces of HTML: text that stays text, tables, and data for the page's script."""
+"""Pieces of HTML: escaped text, tables, and data for the script."""
 
 import json
 import re
@@ -9,30 +9,30 @@ from typing import Any
 NAME = 60  # characters shown of a name or a cell
 SENTENCE = 1200
 
-# What HTML has no place for: control characters, halves of surrogate pairs, non-characters.
+# Not allowed in HTML: control characters, lone surrogates, non-characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def readable(text: str, limit: int | None = SENTENCE) -> str:
-    """Text from the data with a sign for what cannot be printed, shortened to `limit` characters."""
+    """Text from the data, with invalid characters replaced, shortened to `limit` characters."""
     printable = _UNPRINTABLE.sub("\ufffd", text)
     return printable if limit is None or len(printable) <= limit else printable[: limit - 1].rstrip() + "…"
 
 
 def plain(text: str, limit: int | None = SENTENCE) -> str:
-    """The same as HTML that shows it."""
-    return escape(readable(text, limit)).replace("\r", "&#13;")  # which the parser would take for a line feed
+    """Text from the data, readable and escaped for HTML."""
+    return escape(readable(text, limit)).replace("\r", "&#13;")  # which an HTML parser turns into a line feed
 
 
 def name(text: str) -> str:
-    """A name from the data inside a sentence: short, and its writing direction kept to itself."""
+    """A name from the data for use in a sentence, with its writing direction isolated."""
     return f"<bdi>{plain(text, NAME) or '(empty)'}</bdi>"
 
 
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: int = 1, kind: str = "figures"
 ) -> str:
-    """A table in a box of its own that scrolls; `head` and `rows` are HTML, the first `words` columns are text."""
+    """A table in a scrolling box; `head` and `rows` are HTML, the first `words` columns hold text."""
     columns = "".join(f'<th scope="col"{_side(i < words)}>{cell}</th>' for i, cell in enumerate(head))
     body = "".join("<tr>" + "".join(_cell(cell, i, i < words) for i, cell in enumerate(row)) + "</tr>" for row in rows)
     label = escape(caption)
@@ -51,8 +51,8 @@ def _side(is_text: bool) -> str:
 
 
 def data_block(key: str, value: Any) -> str:
-    """Data for the script, written so that nothing in them can end the block or be read as HTML."""
-    written = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and its like are escaped
+    """Data for the script as JSON, escaped so that it cannot end the block or be read as HTML."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # ASCII only
     for sign in "<>&":
-        written = written.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json" id="{key}">{written}</script>'
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return f'<script type="application/json" id="{key}">{text}</script>'

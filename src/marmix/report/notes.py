@@ -1,4 +1,4 @@
-"""Notes of a fit in the words of people who have a file: its columns, its classes, the options of the program."""
+"""Notes of a fit in terms of the file: its columns, its classes, and the options of the program."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,25 +7,26 @@ from numpy.typing import NDArray
 
 from marmix.notes import Note, listed, sentence
 
-# Codes that are not here are worded as for users of the estimators; an empty text says nothing.
+SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
+
+# Other codes are worded as for users of the estimators; a note with an empty text is dropped.
 WORDS = {
     "all-labelled": "",
-    "dependent": "Columns {columns} follow from one another, or there are fewer rows than columns: the data do not determine "
-    "the model. Leave columns out with --exclude.",
-    "collapsed": "The rows of class {classes} have no spread in some direction: too few rows, or duplicates. The probabilities "
-    "are surer than they should be. Try --model logistic, or leave columns out with --exclude.",
-    "shape-zero": "The data do not tell how the probability of a missing label bends: its shape ran to a limit. Labels are "
-    "hardly affected; --link logit is the simpler choice.",
-    "separated": "Whether a label is missing follows from the uncertainty without error, as it may with few rows: how steeply "
-    "the probability of a missing label falls is not determined.",
-    "single-label": "The model could be neither compared nor scored: a class has a single labelled row, which cannot be both "
-    "learned from and predicted.",
+    "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than columns, so the data do not determine "
+    "the model. Drop columns with --exclude.",
+    "collapsed": "The rows of class {classes} do not vary in some direction: there are too few, or duplicates. The "
+    "probabilities are overconfident. Try --model logistic, or drop columns with --exclude.",
+    "shape-zero": "The data do not determine the shape of the missingness curve, which ran to its limit. Imputed labels are "
+    "hardly affected; --link logit is a simpler choice.",
+    "separated": "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of "
+    "the missingness curve is not determined.",
+    "single-label": f"The model could not be compared or scored: {SINGLE}",
 }
 WORDS["shape-infinite"] = WORDS["shape-zero"]
 
 
 def plain_notes(notes: Iterable[Note], features: Sequence[str], classes: NDArray[Any]) -> list[str]:
-    """The notes as sentences, none of them twice."""
+    """The notes as sentences, without duplicates."""
     sentences = (_worded(note, features, classes) for note in notes)
     return list(dict.fromkeys(text for text in sentences if text))
 

@@ -4,14 +4,14 @@
   const data = JSON.parse(byId("data").textContent);
   const count = (value) => value.toLocaleString("en");
   const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)}\u00a0%`);
-  const whole = (share) => `${Math.round(100 * share)}\u00a0%`;
+  const rounded = (share) => `${Math.round(100 * share)}\u00a0%`;
 
   document.documentElement.classList.add("scripted");
 
   // The threshold slider.
   if (data.thresholds.length > 0) {
     const cut = byId("cut");
-    const positive = byId("positive"); // absent where there is one entry
+    const positive = byId("positive"); // only if there are several classes
     const svg = byId("curves");
     const scores = ["precision", "recall", "accuracy"];
 
@@ -40,32 +40,32 @@
     const chosen = () => data.thresholds[positive ? Number(positive.value) : 0];
 
     const draw = () => {
-      const one = chosen();
+      const entry = chosen();
       const grid = [0, 25, 50, 75, 100].map((y) => drawn("path", { d: `M0 ${y}H100`, class: "grid" }));
-      const curves = scores.map((key) => drawn("path", { d: path(one.at, one[key]), class: `curve ${key}` }));
+      const curves = scores.map((key) => drawn("path", { d: path(entry.at, entry[key]), class: `curve ${key}` }));
       svg.replaceChildren(...grid, ...curves, drawn("path", { id: "mark", class: "mark" }));
-      cut.max = String(one.at.length - 1);
+      cut.max = String(entry.at.length - 1);
     };
 
     const update = () => {
-      const one = chosen();
+      const entry = chosen();
       const i = Number(cut.value);
-      const at = whole(one.at[i]);
-      byId("mark").setAttribute("d", `M${100 * one.at[i]} 0V100`);
-      byId("cut-class").textContent = one.positive;
+      const at = rounded(entry.at[i]);
+      byId("mark").setAttribute("d", `M${100 * entry.at[i]} 0V100`);
+      byId("cut-class").textContent = entry.positive;
       byId("cut-value").textContent = at;
       cut.setAttribute("aria-valuetext", at);
-      for (const key of scores) byId(key).textContent = percent(one[key][i]);
+      for (const key of scores) byId(key).textContent = percent(entry[key][i]);
       for (const key of ["unlabelled", "all"]) {
-        const { above, of } = one[key];
+        const { above, of } = entry[key];
         byId(`${key}-above`).textContent = count(above[i]);
         byId(`${key}-below`).textContent = count(of - above[i]);
         byId(`${key}-bar`).style.width = `${of ? (100 * above[i]) / of : 0}%`;
       }
       byId("cut-words").textContent =
-        `At ${at}: precision ${percent(one.precision[i])}, recall ${percent(one.recall[i])}, accuracy ` +
-        `${percent(one.accuracy[i])}; ${count(one.unlabelled.above[i])} of ${count(one.unlabelled.of)} rows without label ` +
-        `and ${count(one.all.above[i])} of ${count(one.all.of)} rows at or above.`;
+        `At ${at}: precision ${percent(entry.precision[i])}, recall ${percent(entry.recall[i])}, accuracy ` +
+        `${percent(entry.accuracy[i])}; ${count(entry.unlabelled.above[i])} of ${count(entry.unlabelled.of)} rows without a label ` +
+        `and ${count(entry.all.above[i])} of ${count(entry.all.of)} rows at or above.`;
     };
 
     cut.addEventListener("input", update);
@@ -78,17 +78,17 @@
     update();
   }
 
-  // The table of rows: `order` holds the places of the rows that pass the filters, sorted.
+  // The table of rows: `order` holds the sorted positions of the rows that pass the filters.
   const { columns, numeric, rows, shown, page, label, uncertainty } = data.table;
   if (rows.length > 0) {
     const body = byId("row-table").tBodies[0];
     const heads = [...byId("row-table").querySelectorAll("th")];
     const search = byId("search");
-    const byClass = byId("by-class"); // absent where the table has no such column
+    const byClass = byId("by-class"); // only if the table has such a column
     const doubt = byId("doubt"); // likewise
     const more = byId("more");
     const collator = new Intl.Collator("en", { numeric: true });
-    // Numbers may be written as text, as they stand in a file.
+    // Numbers may be written as text, as in the file.
     const asNumber = (cell) => (cell === null || String(cell).trim() === "" ? NaN : Number(cell));
     const texts = rows.map((row) => row.map((cell) => (cell === null ? "" : String(cell))).join("\n").toLowerCase());
     const doubts = uncertainty === null ? [] : rows.map((row) => asNumber(row[uncertainty])).filter((value) => !Number.isNaN(value));
@@ -100,7 +100,7 @@
 
     const isEmpty = (cell, column) => (numeric[column] ? Number.isNaN(asNumber(cell)) : cell === null || cell === "");
 
-    // Empty cells come last both ways; equal ones stay most uncertain first.
+    // Empty cells always come last; equal cells stay in order of uncertainty.
     const compare = (a, b) => {
       const { column, sign } = sorted;
       const [first, second] = [rows[a][column], rows[b][column]];
@@ -140,9 +140,9 @@
       const left = order.length - limit;
       more.hidden = left <= 0;
       more.textContent = `Show ${count(Math.min(page, left))} more`;
-      const found = order.length === rows.length ? count(rows.length) : `${count(order.length)} of ${count(rows.length)}`;
+      const matches = order.length === rows.length ? count(rows.length) : `${count(order.length)} of ${count(rows.length)}`;
       byId("shown").textContent =
-        order.length === 0 ? "No row fits." : `${found} rows; ${count(Math.min(limit, order.length))} shown.`;
+        order.length === 0 ? "No row matches." : `${matches} rows; ${count(Math.min(limit, order.length))} shown.`;
     };
 
     const choose = () => {
@@ -174,7 +174,7 @@
       update();
     });
 
-    // RFC 4180. What a spreadsheet would take for a formula gets an apostrophe; numbers stay numbers.
+    // RFC 4180. Cells that a spreadsheet would run as a formula get an apostrophe; numbers do not.
     const number = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
     const formula = /^[\t\r\n]|^\s*[=+\-@＝＋－＠]/;
     const field = (value) => {
@@ -210,7 +210,7 @@
     setTimeout(() => (copy.textContent = "Copy"), 2000);
   });
 
-  // Paper has no folds.
+  // Unfold everything for printing.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];

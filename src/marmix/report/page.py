@@ -1,10 +1,10 @@
-"""The whole report in one page that needs no other file and asks nothing of the network."""
+"""The report as one HTML page, without other files or network access."""
 
 import base64
 from hashlib import sha256
 from importlib.resources import files
 
-from marmix.report import moving, sections
+from marmix.report import sections
 from marmix.report.contents import Contents
 from marmix.report.markup import SENTENCE, data_block, name, plain
 from marmix.report.wording import counted
@@ -13,29 +13,18 @@ from marmix.report.wording import counted
 def report_html(contents: Contents) -> str:
     """A report as one HTML file.
 
-    It opens offline, in light and in dark, on a phone and on paper. Its Content-Security-Policy allows pictures inside the
-    file and the one style and the one script that this function puts there, by their hashes, and nothing else. Every value
-    from the data is escaped, and shortened where it is long.
-
-    Parameters
-    ----------
-    contents : Contents
-        Findings, figures, thresholds and rows.
-
-    Returns
-    -------
-    str
-        To be written as UTF-8.
+    It opens offline, in light and dark mode, on a phone and on paper. Its Content-Security-Policy allows embedded pictures and,
+    by their hashes, one style sheet and one script. Every value from the data is escaped, and shortened if long.
     """
     css, js = _asset("page.css"), _asset("page.js")
     parts = [
-        sections.found(contents.findings),
-        *sections.drawn(contents),
-        moving.threshold(contents),
-        moving.next_rows(contents),
+        sections.overview(contents.findings),
+        *sections.figure_sections(contents),
+        sections.threshold(contents),
+        sections.next_rows(contents),
         sections.parameters(contents.findings),
-        sections.warned(contents.findings),
-        sections.reproduced(contents.findings),
+        sections.warnings(contents.findings),
+        sections.reproduction(contents.findings),
     ]
     links = "".join(f'<li><a href="#{part.key}">{part.title}</a></li>' for part in parts)
     body = "".join(part.html() for part in parts)
@@ -44,21 +33,21 @@ def report_html(contents: Contents) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy(css, js)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
         f"<title>{plain(contents.title, SENTENCE)}</title><style>{css}</style></head><body>"
-        f'<a class="skip" href="#found">To the findings</a>{_header(contents)}'
+        f'<a class="skip" href="#found">Skip to the results</a>{_header(contents)}'
         f'<nav aria-label="Contents"><ol>{links}</ol></nav><main>{body}</main>{_footer(contents)}'
-        f"{data_block('data', moving.data(contents))}<script>{js}</script></body></html>\n"
+        f"{data_block('data', sections.script_data(contents))}<script>{js}</script></body></html>\n"
     )
 
 
 def policy(css: str, js: str) -> str:
-    """The Content-Security-Policy that allows this style and this script only."""
+    """The Content-Security-Policy that allows only this style sheet and this script."""
     return (
-        f"default-src 'none'; img-src data:; style-src {_fingerprint(css)}; script-src {_fingerprint(js)}; "
+        f"default-src 'none'; img-src data:; style-src {_hash(css)}; script-src {_hash(js)}; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def _fingerprint(text: str) -> str:
+def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -80,5 +69,5 @@ def _header(contents: Contents) -> str:
 
 def _footer(contents: Contents) -> str:
     version = contents.findings.reproduction.versions.get("marmix", "")
-    promise = "This page works without a network and sends nothing anywhere."
-    return f"<footer><p>Made by marmix {plain(version)}. {promise}</p></footer>"
+    promise = "This page works offline and sends no data anywhere."
+    return f"<footer><p>Made with marmix {plain(version)}. {promise}</p></footer>"

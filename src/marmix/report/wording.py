@@ -1,4 +1,4 @@
-"""Numbers and findings in plain words, as HTML: what each section says first, made by rules from the numbers."""
+"""Numbers and findings in plain words, as HTML: the leads of the sections."""
 
 from collections.abc import Sequence
 
@@ -8,27 +8,27 @@ from marmix.report.markup import name
 
 DASH = "\u2013"
 MINUS = "\u2212"
-SPACE = "\u00a0"  # holds a number and its unit together
-MANY = 30  # estimates from which on only those of the mechanism are shown at once
+SPACE = "\u00a0"  # between a number and its unit
+MANY = 30  # parameters above which only those of the mechanism are shown unfolded
 HALF = 0.5
 SLOPE = (
-    "The missingness curve has a height, alpha_0, and a slope, alpha_1: how strongly missing labels depend on how unclear the "
-    "class is. A slope of 0 means not at all."
+    "The missingness curve has an intercept, alpha_0, and a slope, alpha_1, which measures how strongly missing labels depend on "
+    "the uncertainty of the class. A slope of 0 means no dependence."
 )
 
 
 def count(value: int) -> str:
-    """A count with its thousands apart."""
+    """A count with thousands separators."""
     return f"{value:,}"
 
 
-def counted(value: int, one: str) -> str:
+def counted(value: int, noun: str) -> str:
     """'1 row', '2,000 rows'."""
-    return f"{count(value)} {one}{'' if value == 1 else 's'}"
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
 
 
 def percent(share: float | None, decimals: int = 0) -> str:
-    """A share in percent; 0 and 100 are said only of what is exactly that."""
+    """A share in percent; only exact shares are shown as 0 % or 100 %."""
     if share is None or share != share:
         return DASH
     step = 0.01 * 10.0**-decimals
@@ -39,38 +39,33 @@ def percent(share: float | None, decimals: int = 0) -> str:
     return f"{100.0 * share:.{decimals}f}{SPACE}%"
 
 
-def share_of(part: int, whole: int) -> str:
-    """A part of a whole, in percent."""
-    return percent(part / whole if whole else None)
+def share_of(part: int, total: int) -> str:
+    """A part of a total, in percent."""
+    return percent(part / total if total else None)
 
 
 def figure(value: float | None) -> str:
-    """A number of about four digits with a true minus sign, or a dash."""
+    """A number with about four digits and a true minus sign, or a dash."""
     if value is None or value != value:
         return DASH
     text = number(abs(value))
-    whole, dot, rest = text.partition(".")
-    text = f"{int(whole):,}{dot}{rest}" if whole.isdigit() else text
+    integer, dot, decimals = text.partition(".")
+    text = f"{int(integer):,}{dot}{decimals}" if integer.isdigit() else text
     return f"{MINUS}{text}" if value < 0.0 else text
 
 
-def found_lead(labels: LabelFacts, rows: int) -> str:
-    """How many labels were missing, imputed, and wrong by expectation."""
+def overview_lead(labels: LabelFacts, rows: int) -> str:
+    """Numbers of missing and imputed labels, and of expected errors."""
     if labels.missing == 0:
-        return f"None of the {counted(rows, 'row')} is without a label, so nothing had to be imputed."
+        return f"None of the {counted(rows, 'row')} is missing a label, so nothing had to be imputed."
     missing = f"Of {counted(rows, 'row')}, {count(labels.missing)} ({share_of(labels.missing, rows)}) had no label."
     if labels.imputed == 0:
         return f"{missing} None of them could be imputed."
     which = "all of them" if labels.unfilled == 0 else f"{count(labels.imputed)} of them"
-    return f"{missing} The model imputed {which}{_expected(labels)}."
-
-
-def _expected(labels: LabelFacts) -> str:
     errors = labels.certainty.expected_errors
-    if errors is None:
-        return ""
-    wrong = "none" if errors < HALF else f"about {count(round(errors))}"
-    return f", and expects {wrong} of these to be wrong if its probabilities are right"
+    wrong = "none" if errors is None or errors < HALF else f"about {count(round(errors))}"
+    expected = "" if errors is None else f" If its probabilities are right, {wrong} of these are wrong."
+    return f"{missing} The model imputed {which}.{expected}"
 
 
 def chance(missingness: MissingnessFacts) -> str:
@@ -85,40 +80,42 @@ def chance(missingness: MissingnessFacts) -> str:
     else:
         often = f"about {round(100.0 * p)} in 100 data sets"
     sign = "p &lt; 0.001" if p < 0.001 else f"p = {p_text(p)}"
-    return f"If missingness had nothing to do with difficulty, {often} would look at least like this ({sign})."
+    return (
+        f"If missing labels had nothing to do with difficulty, {often} would show at least as strong a link ({sign})."
+    )
 
 
 def missingness_lead(missingness: MissingnessFacts) -> str:
     """Which rows lose their labels, and how often."""
     if missingness.informative is None:
-        lead = "Whether hard rows lose their labels more often could not be tested"
+        lead = "It could not be tested whether hard rows lose their labels more often"
     elif not missingness.informative:
-        lead = "There is no clear sign that the labels of hard rows are missing more often than those of easy ones"
+        lead = "There is no clear sign that hard rows lose their labels more often than easy ones"
     elif missingness.toss_up is not None and missingness.certain is not None:
         harder = missingness.toss_up > missingness.certain
         lead = (
             f"{'Hard' if harder else 'Easy'} rows lose their labels more often than {'easy' if harder else 'hard'} ones"
         )
     else:
-        lead = "Missing labels depend on how hard a row is to classify"
+        lead = "Whether a label is missing depends on how hard the row is to classify"
     if missingness.toss_up is None or missingness.certain is None:
         return f"{lead}."
     return (
-        f"{lead}: by the fitted curve a label is missing with probability {percent(missingness.toss_up)} where the class is "
-        f"a toss-up, and {percent(missingness.certain)} where it is certain."
+        f"{lead}. According to the fitted curve, {percent(missingness.toss_up)} of the labels are missing where the class is a "
+        f"toss-up, and {percent(missingness.certain)} where it is certain."
     )
 
 
 def uncertainty_lead(labels: LabelFacts) -> str:
-    """How many of the imputed labels are clear."""
+    """How many of the imputed labels are probable."""
     if labels.imputed == 0:
         return "No label was imputed."
     clear, unclear = labels.certainty.at_least_90, labels.imputed - labels.certainty.at_least_90
     if unclear == 0:
-        return f"Every one of the {count(labels.imputed)} imputed labels has a probability of at least 90{SPACE}%."
+        return f"All {count(labels.imputed)} imputed labels have a probability of at least 90{SPACE}%."
     return (
         f"{count(clear)} of the {count(labels.imputed)} imputed labels ({share_of(clear, labels.imputed)}) have a probability "
-        f"of at least 90{SPACE}%; the other {count(unclear)} are where an expert helps most."
+        f"of at least 90{SPACE}%. An expert helps most with the other {count(unclear)}."
     )
 
 
@@ -126,114 +123,120 @@ def classes_lead(labels: LabelFacts) -> str:
     """The largest class, before and after imputation."""
     if not labels.classes or labels.given + labels.imputed == 0:
         return "No class has a label."
-    largest = max(labels.classes, key=lambda one: one.given + one.imputed)
+    largest = max(labels.classes, key=lambda facts: facts.given + facts.imputed)
     after = share_of(largest.given + largest.imputed, labels.given + labels.imputed)
     before = share_of(largest.given, labels.given)
     if labels.imputed == 0:
         return f"{name(largest.name)} is the largest class, with {before} of the labels."
-    return f"With the imputed labels, {name(largest.name)} is the largest class: {after} of all labels, {before} of those given."
+    return (
+        f"The largest class is {name(largest.name)}, with {after} of all labels when imputed ones are included, and {before} of "
+        "the given labels."
+    )
 
 
 def trust_lead(scores: Sequence[ScoreFacts]) -> str:
-    """How often the model is right, for rows of all kinds."""
+    """How often the model is right, for rows with and without a label."""
     for score in scores:
         if score.name.lower() == "accuracy":
             error = "" if score.stderr != score.stderr else f", give or take {max(1, round(200.0 * score.stderr))}"
             right = f"about {round(100.0 * score.value)} of 100 labels right{error}"
-            return f"Of rows it has not seen, those without a label among them, the model gets {right}."
-    return "Where the calibration curve follows the diagonal, a stated probability can be taken at its word."
+            return f"On rows it was not fitted to, with and without a label, the model gets {right}."
+    return "Where the calibration curve follows the diagonal, the predicted probabilities can be taken at face value."
 
 
 def correction(scores: Sequence[ScoreFacts]) -> str:
-    """Why plain and corrected scores differ, and which way they do here."""
+    """Why scores of the labelled rows need a correction, and which way it goes here."""
     why = (
-        "The plain score looks only at rows whose label is known. If easy rows keep their labels more often, that makes a model "
-        "look better than it is. The corrected score lets each labelled row stand for the rows like it that have lost theirs, "
-        "and takes the models' own probabilities where hardly any such row has a label."
+        "Scored on the labelled rows only, a model looks better than it is if easy rows keep their labels more often. The "
+        "corrected scores let each labelled row stand for similar rows without a label, and use the models' own probabilities "
+        "where hardly any similar row has a label."
     )
     gaps = [(s.plain - s.value) * (1.0 if s.better == "higher" else -1.0) / max(s.stderr, 1e-12) for s in scores]
     if all(abs(gap) <= 1.0 for gap in gaps):
         return f"{why} Here the two agree within the standard error."
     if all(gap >= -1.0 for gap in gaps):
-        return f"{why} Here the plain scores are too optimistic."
+        return f"{why} Here the scores of the labelled rows are too optimistic."
     if all(gap <= 1.0 for gap in gaps):
-        return f"{why} Here the plain scores are too pessimistic."
-    return f"{why} Here some plain scores are too good and some are not good enough."
+        return f"{why} Here the scores of the labelled rows are too pessimistic."
+    return f"{why} Here some scores of the labelled rows are too optimistic and some too pessimistic."
 
 
 def help_verdict(comparison: Comparison) -> str:
-    """One or two words on whether modelling the missingness helped."""
+    """A few words on whether modelling the missingness helped."""
     if comparison.helped is None:
         return "Not compared"
     if comparison.helped:
-        return "It helped"
+        return "Yes"
     if comparison.gain is not None and comparison.stderr is not None and comparison.gain < -2.0 * comparison.stderr:
-        return "It made things worse"
+        return "No, it made things worse"
     return "No clear gain"
 
 
 def informative_verdict(missingness: MissingnessFacts) -> str:
-    """One or two words on whether missingness is informative."""
+    """A few words on whether missingness is informative."""
     return {True: "Yes", False: "No clear sign", None: "Not tested"}[missingness.informative]
 
 
 def threshold_lead(thresholds: Sequence[Thresholds]) -> str:
-    """The trade, and where it stands at one half."""
-    trade = "A higher threshold makes fewer false alarms and misses more cases."
-    for one in thresholds[:1]:
-        middle = min(range(len(one.at)), key=lambda i: abs(one.at[i] - HALF))
-        precision, recall = one.precision[middle], one.recall[middle]
+    """The trade-off, and the scores at a threshold of one half."""
+    trade = "A higher threshold gives fewer false alarms but misses more cases."
+    for entry in thresholds[:1]:
+        middle, positive = nearest(entry.at, HALF), name(entry.positive)
+        precision, recall = entry.precision[middle], entry.recall[middle]
         if precision is not None and recall is not None:
             return (
-                f"{trade} At {percent(one.at[middle])}, {percent(precision)} of the rows called {name(one.positive)} are "
-                f"{name(one.positive)}, and {percent(recall)} of the rows that are {name(one.positive)} are found."
+                f"{trade} At {percent(entry.at[middle])}, {percent(precision)} of the rows called {positive} are indeed "
+                f"{positive}, and {percent(recall)} of the {positive} rows are detected."
             )
     return trade
+
+
+def nearest(values: Sequence[float], target: float) -> int:
+    """The position of the value nearest to the target."""
+    return min(range(len(values)), key=lambda i: abs(values[i] - target))
 
 
 def rows_lead(shown: int, of: int) -> str:
     """How many rows the table holds."""
     if shown == 0:
-        return "There is no row without a label."
+        return "No row is missing a label."
     which = f"All {count(of)} rows" if shown >= of else f"The {count(shown)} rows of {count(of)}"
-    return f"{which} without a label, the most uncertain first: labels for the first ones teach the model most."
+    return f"{which} without a label, the most uncertain first. Labelling the first ones helps the model most."
 
 
 def estimates_lead(estimates: Sequence[Estimate]) -> str:
-    """How many numbers were estimated, and whether they have intervals."""
+    """How many parameters there are, and whether they have intervals."""
     if not estimates:
         return "This model has no parameters to show."
     sized = sum(estimate.low is not None for estimate in estimates)
     lead = f"The model has {counted(len(estimates), 'parameter')}"
     if sized == 0:
         return f"{lead}; intervals could not be computed for this fit."
-    rest = "" if sized == len(estimates) else f" (for {count(sized)} of them)"
-    return (
-        f"{lead}. The interval{rest} is the range that the data allow for its true value, with 95{SPACE}% confidence."
-    )
+    which = "Each has a" if sized == len(estimates) else f"For {count(sized)} of them there is a"
+    return f"{lead}. {which} 95{SPACE}% confidence interval: a range of values that are compatible with the data."
 
 
 def is_mechanism(estimate: Estimate) -> bool:
-    """Whether a parameter is one of the missingness curve, by its name."""
+    """Whether a parameter belongs to the missingness curve, by its name."""
     return estimate.name in ("alpha_0", "alpha_1", "shape", "share") or estimate.name.startswith("alpha[")
 
 
 def convergence(findings: Findings) -> str:
     """How the fit ended."""
     model = findings.model
-    end = "converged" if model.converged else "did not converge: do not rely on its numbers"
-    work = f"after {counted(model.iterations, 'iteration')}"
-    return (
-        f"The fit {end} {work}; its log-likelihood is {figure(model.loglik)}."
-        if model.converged
-        else f"The fit {end} ({work})."
-    )
+    iterations = counted(model.iterations, "iteration")
+    if model.converged:
+        return f"The fit converged after {iterations}; its log-likelihood is {figure(model.loglik)}."
+    return f"The fit did not converge in {iterations}: do not rely on these numbers."
 
 
 def warnings_lead(warnings: Sequence[str]) -> str:
-    """How many things to know."""
-    many = "One thing" if len(warnings) == 1 else f"{count(len(warnings))} things"
-    return f"{many} to know before you rely on these numbers." if warnings else "None."
+    """How many warnings there are."""
+    return (
+        f"Please read {'this' if len(warnings) == 1 else 'these'} before you rely on the results."
+        if warnings
+        else "None."
+    )
 
 
 def features_words(features: Sequence[str]) -> str:
