@@ -180,6 +180,7 @@ def test_estimated_losses_below_zero_are_shown_as_zero():
         classes_ = np.arange(2)
         comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
         held_out_proba_ = np.ones((2, 2)) / 2
+        estimators_ = {"a": [MARGaussianMixture()]}  # noqa: RUF012
         results_ = {  # noqa: RUF012
             "candidate": np.array(["a"]),
             "log_loss": np.array([-0.02]),

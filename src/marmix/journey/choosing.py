@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
-from marmix.estimators import MARClassifierCV
+from marmix.estimators import MARClassifierCV, MARGaussianMixture
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK
@@ -20,23 +20,20 @@ from marmix.streams import release
 
 SAMPLE = 20_000  # rows for comparing candidates
 
-# Parts of a candidate's name in plain words.
-_WORDS = {
-    "logistic": "logistic regression",
-    "quadratic logistic": "quadratic logistic regression",
-    "mixture": "Gaussian classes",
-    "tied": "one covariance for all classes",
-    "full": "one covariance per class",
-    "C=1": "",
-    "mechanism": "missingness modelled",
-    "ignored": "missingness ignored",
-}
+_COVARIANCES = {"tied": "one covariance for all classes", "full": "one covariance per class"}
 
 
-def plain_name(candidate: str) -> str:
-    """The name of a candidate in plain words."""
-    parts = (_WORDS.get(part, part) for part in candidate.split(", "))
-    return ", ".join(part for part in parts if part)
+def model_in_words(estimator: Any, any_missing: bool = True) -> str:
+    """The model of an estimator in plain words, and whether it uses the missingness where labels are missing."""
+    settings = estimator.get_params()
+    if isinstance(estimator, MARGaussianMixture):
+        kind = settings["covariance_type"]
+        words = ["Gaussian classes", _COVARIANCES.get(kind, f"{kind} covariances")]
+    else:
+        words = [f"{'quadratic ' if settings['degree'] == 2 else ''}logistic regression"]
+    if any_missing:
+        words.append(f"missingness {'modelled' if settings['mechanism_weight'] > 0.0 else 'ignored'}")
+    return ", ".join(words)
 
 
 class Compared(MARClassifierCV):

@@ -22,7 +22,7 @@ from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
-from marmix.journey.choosing import Choice, Model, plain_name, sample_places
+from marmix.journey.choosing import Choice, Model, model_in_words, sample_places
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.mechanism.measures import posterior
@@ -213,7 +213,7 @@ class Analysis(NamedTuple):
             loglik=float(estimator.loglik_),
             iterations=int(estimator.n_iter_),
             passes=int(estimator.n_passes_),
-            candidates=candidate_rows(self.choice.cv) if self.choice else [],
+            candidates=candidate_rows(self.choice.cv, bool((self.z < 0).any())) if self.choice else [],
             units=SCALED if self.model.scaler else "",
         )
 
@@ -335,7 +335,7 @@ def misfit_warning(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> li
     return warnings
 
 
-def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
+def candidate_rows(cv: MARClassifierCV, any_missing: bool = True) -> list[dict[str, Any]]:
     """The table of candidates, best first."""
     keys = [key for key in cv.results_ if key not in ("weight", "seconds")]
     rows = [
@@ -344,7 +344,7 @@ def candidate_rows(cv: MARClassifierCV) -> list[dict[str, Any]]:
     ]
     bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "accuracy": (0.0, 1.0), "roc_auc": (0.0, 1.0)}
     for row in rows:
-        row["candidate"] = plain_name(row["candidate"])
+        row["candidate"] = model_in_words(cv.estimators_[row["candidate"]][-1], any_missing)
         row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
     return sorted(rows, key=lambda row: row.get("log_loss", 0.0))
 

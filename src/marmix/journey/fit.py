@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from marmix import container
 from marmix.estimators.candidates import default_candidates
-from marmix.journey.choosing import Model, choose, fitted_model, plain_name
+from marmix.journey.choosing import Model, choose, fitted_model, model_in_words
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
@@ -125,8 +125,9 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     z = rows.z
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
-    if not (z < 0).any():  # there is no missingness to ignore
-        grid = {name.removesuffix(", mechanism"): grid[name] for name in grid if name.endswith(", mechanism")}
+    any_missing = bool((z < 0).any())
+    if not any_missing:  # there is no missingness to ignore
+        grid = {name: model for name, model in grid.items() if model.get_params()["mechanism_weight"] > 0.0}
     sample = sample_rows(rows, z, preparation, options.seed)
     with progress.phase("comparing models") as step:
         choice = choose(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)
@@ -141,7 +142,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         preparation=preparation,
         rows=rows,
         z=z,
-        name=plain_name(choice.name),
+        name=model_in_words(model.estimator, any_missing),
         model=model,
         choice=choice,
         result=result,
