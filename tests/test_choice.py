@@ -294,3 +294,17 @@ def test_a_probability_of_zero_leaves_the_score_of_a_pick_finite():
     assert clf.held_out_proba_.min() == 0.0
     assert clf.weights_["on"] == 1.0
     assert clf.score_.value == clf.results_["log_loss"][0]
+
+
+def test_a_refused_refit_leaves_the_choice_as_it_was(two):
+    clf = MARClassifierCV(estimators={"a": MARLogisticRegression(), "b": MARLogisticRegression(link=None)}, cv=2)
+    before = dict(vars(clf.fit(two.X, two.y)))
+    refused = [
+        (two.X[:, [0, 1, 1]] * np.nan, np.where(two.y < 0, -1, two.y + 5), "NaN"),
+        (two.X[:, [0, 1, 1]], np.full(len(two.y), -1), "label"),
+        (two.X[:-1, [0, 1, 1]], np.where(two.y < 0, -1, two.y + 5), "inconsistent"),
+    ]
+    for X, y, reason in refused:
+        with pytest.raises(ValueError, match=reason):
+            clf.fit(X, y)
+    assert vars(clf) == before

@@ -64,7 +64,7 @@ def test_missingness_is_ignored_only_where_that_is_clearly_better(monkeypatch):
         monkeypatch.setattr(Gain, "of", classmethod(lambda cls, *given, gain=gain: cls(0.5, 0.5, gain, 1.0)))
         choice = choosing.choose(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
         names[gain] = choice.name
-        own = choice.cv._known(choice.name, choice.cv.held_out_proba_, drawn.data, drawn.target)
+        own = choice.pipeline.predict_proba(drawn.data)
         missing = drawn.target < 0
         np.testing.assert_array_equal(choice.cv.held_out_proba_[missing], own[missing])
         assert choice.cv.weights_[choice.name] == 1.0

@@ -199,6 +199,15 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        fitted = type(self).__new__(type(self))  # so that a fit that fails leaves this estimator as it was
+        fitted.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
+        fitted._fit(X, y, sample_weight)
+        self.__dict__.update(vars(fitted))
+        if self.notes_:
+            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
         y, sample_weight = brought_here("MARClassifierCV", opened(y, "y"), opened(sample_weight, "sample_weight"))
@@ -229,14 +238,11 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
                 self.note_records_.append(Note("failed-folds", values))
         held = {name: held_out(fits, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
         self._weigh(X, z, weight, held, folds)
-        if self.notes_:
-            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
         seconds = [sum(fits[name, fold].seconds for fold in range(-1, len(folds))) for name in self.estimators_]
         self.results_["seconds"] = np.array(seconds)
         self.transduction_ = self.classes_[z]
         if (z < 0).any():
             self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
-        return self
 
     @property
     def notes_(self) -> list[str]:
@@ -247,6 +253,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _fitted_one(self, share: float) -> None:
         """Called after each fit with the share of fits that are done; subclasses may show progress."""
+
+    def _predicted(self, proba: dict[str, Array]) -> None:
+        """Called with the held-out probabilities of each candidate; subclasses may keep them."""
 
     def _grid(self, X: NDArray[Any]) -> dict[str, Pipeline]:
         grid = self.estimators
@@ -313,6 +322,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         proba = np.array(
             [np.where(labelled, held[name], est.predict_proba(X)) for name, est in self.estimators_.items()]
         )
+        self._predicted(dict(zip(self.estimators_, proba, strict=True)))
         average = self._stacked(z, q, counts, proba)
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from copy import copy
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,23 +41,21 @@ class Compared(MARClassifierCV):
     """Cross-validation of candidates that reports progress and keeps the held-out predictions of each."""
 
     step: Step
+    held_out_probas: Mapping[str, Array] = MappingProxyType({})
 
     def _fitted_one(self, share: float) -> None:
         self.step(share)
 
-    def _weigh(
-        self, X: Array, z: NDArray[Any], weight: Array | None, held: dict[str, Array], folds: list[NDArray[np.intp]]
-    ) -> None:
-        super()._weigh(X, z, weight, held, folds)
-        self._unseen = {name: self._known(name, held[name], X, z) for name in self.estimators_} if folds else {}
+    def _predicted(self, proba: dict[str, Array]) -> None:
+        self.held_out_probas = proba
 
     def select(self, name: str) -> None:
         """Give one candidate all the weight."""
         self.weights_ = {key: float(key == name) for key in self.weights_}
         self.results_["weight"] = np.array(list(self.weights_.values()))
-        if self._unseen:
-            self.held_out_proba_ = self._unseen[name]
-        self._unseen = {}
+        if self.held_out_probas:
+            self.held_out_proba_ = self.held_out_probas[name]
+        self.held_out_probas = {}
 
 
 class Choice(NamedTuple):
