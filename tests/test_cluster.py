@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import scipy.sparse
+from problems import PAPER
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, MARLogisticRegression
@@ -90,7 +91,7 @@ def gone(client):
 
 
 MODELS = {
-    "full": MARGaussianMixture(),
+    "full": MARGaussianMixture(**PAPER),
     "tied": MARGaussianMixture(covariance_type="tied", link="logit"),
     "ecm": MARGaussianMixture(covariance_type="diag", link="logit", solver="ecm", tol=1e-6),
     "tempered": MARGaussianMixture(link="logit", mechanism_weight=0.0),

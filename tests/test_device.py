@@ -167,12 +167,12 @@ def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
 @pytest.mark.parametrize(
     "estimator",
     [
-        MARGaussianMixture(link="logit"),
+        MARGaussianMixture(covariance_type="full", link="logit", uncertainty="margin"),
         MARGaussianMixture(covariance_type="tied", uncertainty="entropy", link="logit", mechanism_features=[1]),
         MARGaussianMixture(covariance_type="diag", n_components=2, link="logit", random_state=0, max_iter=20),
         MARLogisticRegression(degree=2, link="logit", n_init=1),
         MARLogisticRegression(link=None),
-        MARGaussianMixture(link="logit", solver="ecm", max_iter=3),
+        MARGaussianMixture(covariance_type="full", link="logit", solver="ecm", max_iter=3),
     ],
 )
 @pytest.mark.parametrize("classes", [2, 3])

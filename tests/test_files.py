@@ -111,7 +111,7 @@ def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch)
 @pytest.mark.parametrize(
     "estimator",
     [
-        MARGaussianMixture(link="logit"),
+        MARGaussianMixture(covariance_type="full", link="logit", uncertainty="margin"),
         MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="entropy", mechanism_features=[1]),
         MARLogisticRegression(link="logit", n_init=1),
         MARLogisticRegression(link=None),

@@ -7,6 +7,7 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 import sklearn
+from problems import PAPER
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -22,7 +23,7 @@ from marmix import MARGaussianMixture, MARLogisticRegression
 
 VARIANTS = [
     MARGaussianMixture(link=None),
-    MARGaussianMixture(covariance_type="tied"),
+    MARGaussianMixture(**PAPER),
     MARGaussianMixture(covariance_type="diag"),
     MARGaussianMixture(covariance_type="spherical"),
     MARGaussianMixture(solver="ecm"),
