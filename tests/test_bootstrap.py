@@ -116,7 +116,7 @@ def test_the_estimates_do_not_depend_on_the_number_of_jobs(mixture, statistic):
     assert not np.isclose(first.estimates, third.estimates).any()
 
 
-def test_generators_repeat_and_move_on(mixture):
+def test_generators_are_reproducible_and_advance(mixture):
     def draws(make):
         rng = make()
         return [bootstrap(mixture, 2, random_state=rng).estimates for _ in range(2)]
@@ -176,7 +176,7 @@ def test_a_statistic_sees_the_names_of_classes_and_features(simulate):
     np.testing.assert_allclose(answer.params, clf.predict_proba(X[:5])[:, 1], rtol=1e-12)
 
 
-def test_errors_of_a_statistic_count_and_others_pass(mixture):
+def test_value_errors_of_a_statistic_are_counted_and_others_raised(mixture):
     original = mixture.estimator.loglik_
 
     def choosy(clf):
@@ -234,12 +234,12 @@ def test_running_out_of_iterations_is_a_failure(two):
         ({"n_resamples": 9.5}, "n_resamples=9.5"),
     ],
 )
-def test_bad_options_are_named(mixture, options, message):
+def test_bad_options_raise(mixture, options, message):
     with pytest.raises(ValueError, match=message):
         bootstrap(mixture, **options)
 
 
-def test_progress_is_ten_lines_of_stderr_if_asked_for(mixture, capsys):
+def test_verbose_prints_ten_lines_to_stderr(mixture, capsys):
     bootstrap(mixture, 20, random_state=0, verbose=1)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -277,7 +277,7 @@ def test_aligning_undoes_a_permutation_within_classes(covariance_type):
     np.testing.assert_allclose(permuted.predict_proba(X), proba, rtol=1e-12)
 
 
-def test_components_that_differ_only_in_spread_are_told_apart():
+def test_components_that_differ_only_in_spread_are_aligned():
     rng = np.random.default_rng(1)
     wide = rng.uniform(size=600) < 0.5
     truth = np.arange(600) % 2
@@ -293,7 +293,7 @@ def test_components_that_differ_only_in_spread_are_told_apart():
     np.testing.assert_array_equal(swapped.covariances_, first.covariances_)
 
 
-def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch):
+def test_components_are_aligned_if_starts_would_switch_them(monkeypatch):
     X, y = two_humps()
     clf = MARGaussianMixture(covariance_type="diag", link=None, n_components=2, n_init=3, random_state=0)
     result = clf.fit(X, y).inference(X, y)
@@ -419,7 +419,7 @@ def test_intervals_need_enough_resamples_and_a_level():
         few.conf_int(method="bca")
 
 
-def test_a_shape_that_ran_to_its_limits_is_told_and_stays_in_its_range(simulate):
+def test_a_shape_at_its_limits_is_noted_and_stays_in_range(simulate):
     data = simulate(n=300, seed=2)
     answer = bootstrap(
         fitted_of(MARGaussianMixture(link="aranda-ordaz", uncertainty="margin"), data.X, data.y), 60, random_state=0
@@ -432,7 +432,7 @@ def test_a_shape_that_ran_to_its_limits_is_told_and_stays_in_its_range(simulate)
     assert 0.0 <= low < high <= 100.0
 
 
-def test_a_share_stays_in_its_range(simulate):
+def test_a_share_stays_in_range(simulate):
     answer = bootstrap(fitted_of(*variety(simulate)["share"]), 40, random_state=0)
     share = answer.estimates[:, answer.names.index("share")]
     assert share.min() >= 0.0

@@ -105,7 +105,7 @@ def test_the_mechanism_counts_its_free_parameters(two, params, count):
     ],
     ids=[*KINDS, "components", "covariate", "squares"],
 )
-def test_criteria_of_the_fit_and_of_new_rows_are_those_by_hand(simulate, estimator, weighted):
+def test_criteria_of_training_and_new_rows_agree_with_formulas(simulate, estimator, weighted):
     X, y, _ = simulate(300)
     new, y_new, _ = simulate(200, seed=7)
     rng = np.random.default_rng(0)
@@ -125,7 +125,7 @@ def test_criteria_of_the_fit_and_of_new_rows_are_those_by_hand(simulate, estimat
         assert criterion(X, y, w) == pytest.approx(criterion(), rel=1e-9)
 
 
-def test_of_labelled_rows_they_are_those_of_statsmodels(two):
+def test_labelled_rows_agree_with_statsmodels(two):
     fit = logistic().fit(two.X, two.truth)
     reference = sm.Logit(two.truth, sm.add_constant(two.X)).fit(disp=0)
     assert fit.aic() == pytest.approx(reference.aic, rel=1e-9)
@@ -143,11 +143,11 @@ def test_new_rows_may_lack_a_class_or_every_label(simulate, estimator):
         assert fit.aic(new[rows], y_new[rows]) == pytest.approx(2 * p - 2 * loglik, rel=1e-9)
 
 
-def test_a_missing_label_is_impossible_for_a_fit_that_saw_none(two):
+def test_a_missing_label_is_impossible_after_a_fit_without_any(two):
     assert gaussian().fit(two.X, two.truth).aic(two.X, two.y) == np.inf
 
 
-def test_features_and_labels_come_together(two):
+def test_x_and_y_are_given_together(two):
     fit = gaussian().fit(two.X, two.y)
     for arguments in ({"X": two.X}, {"y": two.y}):
         with pytest.raises(ValueError, match="both X and y"):
@@ -191,7 +191,7 @@ def test_the_table_holds_the_fits_numbers_sorted_by_the_criterion(two, by):
     assert table["weight"].sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_neither_order_nor_weights_of_one_nor_labels_type_nor_spelling_of_weights_matters(two):
+def test_order_unit_weights_and_type_of_labels_do_not_matter(two):
     X, y, _ = two
     order = np.random.default_rng(0).permutation(len(y))
     repeats = np.random.default_rng(1).integers(1, 3, size=len(y))
@@ -252,7 +252,7 @@ def test_other_classes_and_weights_are_refused(two):
         compare(first, gaussian().fit(two.X, two.y, np.linspace(1.0, 2.0, len(two.y))))
 
 
-def test_what_cannot_be_compared_is_refused_in_words(two):
+def test_incomparable_fits_raise(two):
     fit = gaussian().fit(two.X, two.y)
     with pytest.raises(ValueError, match="likelihoods of different kinds"):
         compare(fit, logistic().fit(two.X, two.y))
@@ -271,7 +271,7 @@ def test_what_cannot_be_compared_is_refused_in_words(two):
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_tempered_fit_is_refused_wherever_it_stands(two, place):
+def test_a_tempered_fit_raises_at_any_position(two, place):
     fits = [gaussian(link=None).fit(two.X, two.y), gaussian().fit(two.X, two.y)]
     fits.insert(place, gaussian(mechanism_weight=0.3).fit(two.X, two.y))
     with pytest.raises(ValueError, match="mechanism_weight"):
@@ -296,7 +296,7 @@ def test_an_ignored_mechanism_is_refused_or_completed_by_a_constant_rate(two, we
     assert both.loc["a", "log-likelihood"] == pytest.approx(ignoring.loglik_, rel=1e-12)
 
 
-def test_where_every_label_is_there_a_link_changes_nothing(two):
+def test_a_link_changes_nothing_if_no_label_is_missing(two):
     fits = [gaussian(link=link).fit(two.X, two.truth) for link in (None, "logit")]
     table = compare(*fits, names=["none", "logit"], ignored="mcar").frame()
     assert table.loc["none", "parameters"] == table.loc["logit", "parameters"] == 8
@@ -324,7 +324,7 @@ def test_default_names_tell_the_fits_apart(two):
     assert len(set(compare(*twins).index)) == 2
 
 
-def test_what_makes_the_numbers_doubtful_is_noted(two):
+def test_penalised_and_unconverged_fits_are_noted(two):
     assert not compare(*(logistic(link=link).fit(two.X, two.y) for link in ("logit", "cloglog"))).notes
     penalised = compare(*(logistic(C=1.0, link=link).fit(two.X, two.y) for link in ("logit", "cloglog")))
     assert any("Penalised" in note for note in penalised.notes)

@@ -284,7 +284,7 @@ def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
     [lambda m: mixture("full", m, (1, 2)), lambda m: logistic(3, m, 2, C=0.7)],
     ids=["mixture", "logistic"],
 )
-def test_what_the_curved_coordinates_add_has_its_digits(build, link):
+def test_bend_agrees_with_differences(build, link):
     objective, theta, mechanism = build(mechanism_of(link, "entropy"))
     coordinates, gradient = Coordinates(objective, theta, mechanism), curvature(objective, theta, mechanism).gradient
     numeric = differences(lambda vector: pulled(coordinates, vector, gradient), coordinates.size, steps_of(coordinates))
@@ -391,7 +391,7 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("shape", [0.0, 0.004, 1.0, 40.0])
 @pytest.mark.parametrize("alpha", [(-900.0, 300.0), (-3.0, 900.0), (250.0, -20.0), (400.0, 20.0), (900.0, 300.0)])
-def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
+def test_outliers_leave_the_sums_finite(shape, alpha, free):
     # that a label which was almost sure to be lost is lost says nothing; nor that one sure to be given is given
     objective, theta, _ = logistic(2, None, n=60)
     mechanism = Mechanism("signed-margin", alpha=alpha, shape=shape, free_shape=free)
@@ -404,7 +404,7 @@ def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-14])
-def test_a_direction_without_information_is_blind_whatever_rounding_says_of_it(noise):
+def test_a_direction_without_information_is_blind_despite_rounding(noise):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 50))
     information = root @ root.T

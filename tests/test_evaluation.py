@@ -41,7 +41,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
+def test_scores_of_labelled_rows_agree_with_scikit_learn(name):
     x, y, _, _ = population(500, np.random.default_rng(0))
     score = SCORES[name](y, classifier(x), np.zeros(500), classes=[0, 1])
     assert score.value == pytest.approx(PLAIN[name](y, classifier(x)), rel=1e-12)
@@ -52,7 +52,7 @@ def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
 
 
 @pytest.mark.parametrize("name", ["log_loss", "accuracy", "roc_auc"])
-def test_weights_are_scikit_learn_s_weights(name):
+def test_weighted_scores_agree_with_scikit_learn(name):
     x, y, _, q = population(800, np.random.default_rng(1))
     y_partial = np.where(np.random.default_rng(2).uniform(size=800) < q, -1, y)
     labelled = y_partial >= 0
@@ -65,7 +65,7 @@ def test_weights_are_scikit_learn_s_weights(name):
     assert SCORES[name](y_partial, p, q, classes=[0, 1]).value == pytest.approx(theirs, rel=1e-12)
 
 
-def test_for_three_classes_the_area_is_that_of_one_against_the_rest():
+def test_three_classes_are_scored_one_vs_rest():
     rng = np.random.default_rng(0)
     y, p = rng.integers(3, size=300), rng.dirichlet(np.ones(3), size=300)
     p[np.arange(300), y] += 0.5
@@ -78,7 +78,7 @@ def test_for_three_classes_the_area_is_that_of_one_against_the_rest():
 
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_over_500_samples_the_mean_is_the_population_s_where_the_plain_score_is_far_off(name, robust):
+def test_scores_are_unbiased_for_the_population_and_plain_scores_are_not(name, robust):
     rng = np.random.default_rng(5)
     x, y, _, _ = population(2_000_000, rng)
     truth = PLAIN[name](y, classifier(x))
@@ -97,7 +97,7 @@ def test_over_500_samples_the_mean_is_the_population_s_where_the_plain_score_is_
 
 
 @pytest.mark.parametrize("wrong", ["q", "posterior"])
-def test_the_doubly_robust_score_survives_one_wrong_part(wrong):
+def test_the_doubly_robust_score_is_unbiased_if_q_or_the_posterior_is_right(wrong):
     rng = np.random.default_rng(6)
     x, y, _, _ = population(1_000_000, rng)
     truth = PLAIN["log_loss"](y, classifier(x))
@@ -111,7 +111,7 @@ def test_the_doubly_robust_score_survives_one_wrong_part(wrong):
     assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(300)
 
 
-def test_huge_weights_are_cut_and_counted():
+def test_huge_weights_are_truncated_and_counted():
     n = 400
     q = np.zeros(n)
     q[0] = 1 - 1e-9
@@ -136,7 +136,7 @@ def test_huge_weights_are_cut_and_counted():
         ({"y": [0, 1, 2, 1]}, "label 2"),
     ],
 )
-def test_bad_input_is_refused(change, message):
+def test_bad_input_raises(change, message):
     given = {"y": [0, 1, -1, 1], "proba": np.full((4, 2), 0.5), "q": np.full(4, 0.3)} | change
     with pytest.raises(ValueError, match=message):
         evaluation.log_loss(given["y"], given["proba"], given["q"], classes=[0, 1])
@@ -165,7 +165,7 @@ def test_stratified_folds_keep_the_shares_of_the_classes():
         assert np.bincount(y[test]).tolist() == [5, 2]
 
 
-def test_splitters_say_what_they_miss():
+def test_splitters_need_y_and_enough_labelled_rows():
     with pytest.raises(ValueError, match="needs y"):
         next(PartialLabelKFold().split(np.zeros((5, 1))))
     with pytest.raises(ValueError, match="more than the 2 labelled rows"):
@@ -211,7 +211,7 @@ def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
         population_scorer("f1")
 
 
-def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_is_not():
+def test_missingness_check_rejects_wrong_mechanisms_only():
     rng = np.random.default_rng(0)
     p_values = []
     for _ in range(200):
@@ -230,7 +230,7 @@ def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_i
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_a_class_that_is_possible_and_was_given_no_chance_costs_without_limit(row):
+def test_a_possible_class_of_probability_zero_has_infinite_loss(row):
     y, q = np.array([0, -1, 1, 0]), np.full(4, 0.5)
     tau = np.column_stack([[0.7, 0.6, 0.3, 0.8], [0.3, 0.4, 0.7, 0.2]])
     proba = tau.copy()

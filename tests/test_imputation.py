@@ -31,7 +31,7 @@ def class_mean(x, label):
 # Rubin's rules.
 
 
-def test_the_rules_on_numbers_worked_out_by_hand():
+def test_rubin_s_rules_worked_out_by_hand():
     """Estimates 1, 2, 3 with variance 1/2: B = 1, T = 1/2 + 4/3 = 11/6, lambda = 8/11, riv = 8/3, df = 2 (11/8)^2."""
     answer = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
     np.testing.assert_allclose(answer.params, [2.0])
@@ -50,7 +50,7 @@ def test_the_rules_on_numbers_worked_out_by_hand():
     np.testing.assert_allclose(pool([1, 2, 3], [0.5] * 3, dfcom=1e12).df, answer.df)
 
 
-def test_without_differences_between_imputations_the_answer_is_that_of_complete_data():
+def test_equal_imputations_give_the_result_of_complete_data():
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
     answer = pool([[1.0, -1.0]] * 5, [covariance] * 5)
     np.testing.assert_allclose(answer.cov_params(), covariance)
@@ -64,14 +64,14 @@ def test_without_differences_between_imputations_the_answer_is_that_of_complete_
     np.testing.assert_allclose(few.df, [20 * 21 / 23] * 2)
 
 
-def test_without_variance_within_all_information_is_missing():
+def test_all_information_is_missing_without_variance_within():
     answer = pool([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
     np.testing.assert_allclose(answer.fmi, [1.0])
     np.testing.assert_allclose(answer.df, [2.0])
     np.testing.assert_allclose(answer.bse, [np.sqrt(4 / 3)])
 
 
-def test_pooling_goes_along_with_linear_maps_and_does_not_know_an_order():
+def test_pooling_commutes_with_linear_maps_and_permutations():
     rng = np.random.default_rng(0)
     estimates, roots = rng.normal(size=(6, 3)), rng.normal(size=(6, 3, 3))
     covariances = roots @ np.swapaxes(roots, 1, 2)
@@ -86,7 +86,7 @@ def test_pooling_goes_along_with_linear_maps_and_does_not_know_an_order():
     np.testing.assert_allclose(np.concatenate([pooled.conf_int() for pooled in single]), answer.conf_int())
 
 
-def test_variances_alone_leave_covariances_unknown():
+def test_pooled_covariances_are_nan_if_only_variances_are_given():
     rng = np.random.default_rng(1)
     estimates, variances = rng.normal(size=(4, 2)), rng.uniform(1.0, 2.0, size=(4, 2))
     answer = pool(estimates, variances)
@@ -109,12 +109,12 @@ def test_variances_alone_leave_covariances_unknown():
         (([1.0, 2.0], [1.0, 1.0], None, ["a", "b"]), "names has 2 names for 1 estimate"),
     ],
 )
-def test_what_cannot_be_pooled_is_said(arguments, message):
+def test_bad_estimates_and_covariances_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         pool(*arguments)
 
 
-def test_the_summary_shows_the_answer():
+def test_the_summary_shows_the_pooled_results():
     answer = pool([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], np.full((3, 2), 0.5), names=["slope", "level"])
     frame = answer.summary(0.1).frame()
     assert list(frame.columns) == ["coef", "std err", "t", "P>|t|", "[5%", "95%]", "df", "fmi"]
@@ -216,7 +216,7 @@ def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
     np.testing.assert_allclose(back, more.proba, atol=0.05)
 
 
-def test_all_rows_labelled_leaves_nothing_to_impute(two):
+def test_nothing_is_imputed_if_all_rows_are_labelled(two):
     imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.truth), 4, random_state=0)
     assert (imputations.labels == two.truth).all()
     answer = imputations.pool(class_mean(two.X[:, 0], 1))
@@ -226,7 +226,7 @@ def test_all_rows_labelled_leaves_nothing_to_impute(two):
     np.testing.assert_array_equal(answer.fmi, [0.0])
 
 
-def test_imputations_are_a_sequence_that_a_seed_repeats(two):
+def test_imputations_are_a_sequence_reproducible_by_seed(two):
     fitted = fitted_of(MARGaussianMixture(link="logit"), two.X, two.y)
     imputations = multiple_imputations(fitted, 6, random_state=3)
     assert len(imputations) == 6
@@ -241,7 +241,7 @@ def test_imputations_are_a_sequence_that_a_seed_repeats(two):
     assert repr(imputations) == f"Imputations(m=6, rows=300, imputed={(two.y < 0).sum()})"
 
 
-def test_an_analysis_cannot_spoil_the_imputations(two):
+def test_an_analysis_cannot_change_the_imputations(two):
     imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.y), 3, random_state=0)
     before = imputations.labels.copy()
 
@@ -257,7 +257,7 @@ def test_an_analysis_cannot_spoil_the_imputations(two):
         imputations[:1].pool(careless)
 
 
-def test_bad_options_are_named(two):
+def test_bad_options_raise(two):
     fitted = fitted_of(MARGaussianMixture(mechanism_weight=0.5), two.X, two.y)
     for m in (0, 2.5, True):
         with pytest.raises(ValueError, match="whole number"):
@@ -266,7 +266,7 @@ def test_bad_options_are_named(two):
         multiple_imputations(fitted, cov_type="observed")
 
 
-def test_what_is_held_at_a_limit_is_told():
+def test_a_parameter_at_a_limit_is_noted():
     rng = np.random.default_rng(0)
     truth = np.arange(200) % 2
     X = rng.normal(size=(200, 2)) + 2.0 * truth[:, None]
@@ -278,7 +278,7 @@ def test_what_is_held_at_a_limit_is_told():
     assert free.notes == []
 
 
-def test_pooled_intervals_cover_and_those_without_drawn_parameters_do_not(long):
+def test_pooled_intervals_cover_only_if_parameters_are_drawn(long):
     """Many data sets, 80 % of labels missing: 95 % within three standard errors of a binomial share."""
     covered, careless, repeats = 0, 0, 400 if long else 200
     grid = np.linspace(-8.0, 8.0, 4001)
