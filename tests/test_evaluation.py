@@ -9,16 +9,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
 
-SCORES = {
-    "log_loss": evaluation.log_loss,
-    "brier": evaluation.brier,
-    "accuracy": evaluation.accuracy,
-    "roc_auc": evaluation.roc_auc,
-}
+SCORES = {name: function for name, (function, _) in evaluation.SCORES.items()}
 
 
 def population(n, rng):
-    """Rows, labels, true posteriors, missing probabilities: hard rows lose their labels."""
+    """Rows, labels, true posteriors and missing probabilities, which are high for hard rows."""
     y = rng.integers(2, size=n)
     x = rng.normal(size=n) + 2.0 * y - 1.0
     tau = 1 / (1 + np.exp(-2 * x))
@@ -27,7 +22,7 @@ def population(n, rng):
 
 
 def classifier(x):
-    """Some fixed classifier, neither the best nor calibrated."""
+    """Probabilities of a fixed classifier, neither optimal nor calibrated."""
     p = 1 / (1 + np.exp(-1.3 * x - 0.3))
     return np.column_stack([1 - p, p])
 
@@ -93,7 +88,7 @@ def test_scores_are_unbiased_for_the_population_and_plain_scores_are_not(name, r
     error_of_mean = np.std(values, ddof=1) / np.sqrt(500)
     assert abs(np.mean(values) - truth) < 2 * error_of_mean
     assert abs(np.mean(plain) - truth) > 20 * np.std(plain) / np.sqrt(500)
-    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is one
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is right
 
 
 @pytest.mark.parametrize("wrong", ["q", "posterior"])
@@ -120,7 +115,7 @@ def test_huge_weights_are_truncated_and_counted():
     y = np.ones(n, dtype=int)
     score = evaluation.log_loss(y, proba, q, classes=[0, 1])
     assert score.n_truncated == 1
-    assert score.n_effective > 100  # without the cut, row 0 alone would count
+    assert score.n_effective > 100  # without truncation, row 0 alone would count
     assert score.value == pytest.approx((20 * -np.log(0.001) + 399 * np.log(2)) / 419, rel=1e-6)
     assert "±" in str(score)
 
@@ -234,6 +229,6 @@ def test_a_possible_class_of_probability_zero_has_infinite_loss(row):
     y, q = np.array([0, -1, 1, 0]), np.full(4, 0.5)
     tau = np.column_stack([[0.7, 0.6, 0.3, 0.8], [0.3, 0.4, 0.7, 0.2]])
     proba = tau.copy()
-    proba[row] = [1.0, 0.0]  # the pseudo-label of class 1 is negative in the first row, which is labelled 0
+    proba[row] = [1.0, 0.0]  # in the first row, labelled 0, the pseudo-label of class 1 is negative
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=tau).value == np.inf
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=proba).value < 1.0

@@ -1,4 +1,4 @@
-"""Tests of the mechanism, by hand, by statsmodels, by simulation, and in words."""
+"""Tests of the mechanism agree with separate fits, statsmodels and simulation."""
 
 import numpy as np
 import pandas as pd
@@ -128,7 +128,7 @@ def test_the_result_does_not_depend_on_the_global_seed_of_numpy(simulate):
 
 
 def test_a_fit_at_a_lower_maximum_than_the_hypothesis_is_reported(simulate):
-    # a lower maximum of the full likelihood: that of the hypothesis is higher by 1.6
+    # the fit is at a lower maximum: that of the hypothesis is higher by 1.6
     rows = simulate(300, 3, seed=26, distance=2.0, alpha=(10.0, 0.0))[:2]
     fit = gaussian(covariance_type="full", uncertainty="gini").fit(*rows)
     result = fit.inference(*rows).test_informative(bootstrap=False)
@@ -145,7 +145,7 @@ def test_untestable_hypotheses_raise(two):
             getattr(inference_of(logistic(C=1.0), X, y), test)()
         with pytest.raises(ValueError, match="mechanism_weight=1"):
             getattr(inference_of(gaussian(mechanism_weight=0.5), X, y), test)()
-    with pytest.raises(ValueError, match="no missingness to test"):
+    with pytest.raises(ValueError, match="no label is missing"):
         inference_of(gaussian(), X, truth).test_mcar()
     inference = inference_of(gaussian(link="aranda-ordaz"), X, y, weights_of(y))
     with pytest.raises(ValueError, match="bootstrap=False"):
@@ -157,7 +157,7 @@ def test_untestable_hypotheses_raise(two):
         inference_of(gaussian(), X, y).test_link("probit")
 
 
-# Is the link that one?
+# The link.
 
 
 @pytest.mark.parametrize("seed", [0, 5, 9, 12, 13, 29])
@@ -195,7 +195,7 @@ def test_a_simulated_p_value_counts_the_samples_beyond(simulate):
     assert result.p_value == (1 + np.sum(result.details["simulated"] >= result.statistic - 1e-9)) / 20
 
 
-# Completely at random?
+# Missing completely at random.
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -232,7 +232,7 @@ def test_right_mechanisms_pass_and_wrong_ones_do_not(make):
     assert min(right) > 0.01
     one_sided = drawn(4000, 0, missing=lambda X: 1 / (1 + np.exp(-1.5 * X[:, 0])))
     assert inference_of(make(), *one_sided).test_mechanism().p_value < 1e-4
-    elsewhere = drawn(4000, 0, missing=lambda X: np.exp(-2.0 * (X[:, 0] - 1.5) ** 2))  # a band beside the boundary
+    elsewhere = drawn(4000, 0, missing=lambda X: np.exp(-2.0 * (X[:, 0] - 1.5) ** 2))  # a band next to the boundary
     assert inference_of(make(), *elsewhere).test_mechanism().p_value < 1e-4
 
 
@@ -302,7 +302,7 @@ def test_rates_in_the_table_are_those_of_the_user_s_rows(two, make, by):
         assert observed == pytest.approx(np.average(m, weights=w), rel=1e-9)
         assert rate == pytest.approx(np.average(fitted, weights=w), rel=1e-9)
         binomial = w @ (m - fitted) / np.sqrt(w @ (fitted * (1 - fitted)))
-        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q takes variance away
+        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q reduces the variance
         assert z * binomial >= 0.0
 
 
@@ -340,7 +340,7 @@ def test_a_handful_of_missing_labels_is_no_evidence_against_the_mechanism(make, 
     result = inference_of(make(), *drawn(400, seed, missing=lambda X: np.full(len(X), 0.01))).goodness_of_fit()
     assert result.binned.p_value > 0.001
     assert result.smooth.p_value > 0.001
-    # z is NaN where a bin leaves nothing to test
+    # z is NaN if a bin has no variance left
     assert all(np.isnan(row[3]) or abs(row[3]) < 5.0 for row in result.table.rows)
 
 
@@ -368,20 +368,16 @@ def test_in_a_large_sample_the_difference_of_two_groups_is_the_likelihood_ratio_
 
 def test_bad_variables_and_bins_raise(two):
     inference = inference_of(gaussian(), two.X, two.y)
-    with pytest.raises(ValueError, match=r"neither a feature \(x0, x1\) nor a class"):
-        inference.goodness_of_fit(by="x7")
-    with pytest.raises(ValueError, match="one value per row"):
-        inference.goodness_of_fit(by=np.ones(3))
-    with pytest.raises(ValueError, match="by has NaN"):
-        inference.goodness_of_fit(by=np.where(two.missing, np.nan, 1.0))
-    with pytest.raises(ValueError, match="same"):
-        inference.goodness_of_fit(by=np.ones(len(two.y)))
+    constant, gaps = np.ones(len(two.y)), np.where(two.missing, np.nan, 1.0)
+    for by, message in (("x7", r"'x7'.*\(x0, x1\)"), (np.ones(3), r"\(3,\)"), (gaps, "NaN"), (constant, "same")):
+        with pytest.raises(ValueError, match=message):
+            inference.goodness_of_fit(by=by)
     for n_bins in (-1, 0, 1, 2.5):
         with pytest.raises(ValueError, match="n_bins"):
             inference.goodness_of_fit(n_bins=n_bins)
 
 
-# Their size: many samples of 500 rows, 3.5 standard errors of a binomial.
+# Size of the tests: samples of 500 rows, within 3.5 standard errors of a binomial.
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Standard errors of the estimators: closed forms, other software, invariances, limits, and what users see of them."""
+"""Standard errors of the estimators: closed forms, statsmodels, invariances, limits and output."""
 
 import pickle
 from copy import copy
@@ -25,7 +25,7 @@ TYPES = ["sandwich", "observed", "expected"]
 
 
 def drawn(n=400, classes=2, measure="margin", alpha=(1.0, -3.0), seed=0, df=np.inf, **mechanism):
-    """Classes two apart, normal or t with `df` degrees of freedom; rows, labels with some missing, and all labels."""
+    """Rows of classes two apart, normal or t with `df` degrees of freedom; partial labels, and all labels."""
     rng = np.random.default_rng(seed)
     angle = 2 * np.pi * np.arange(classes) / classes
     means = np.column_stack([np.cos(angle), np.sin(angle)]) / np.sin(np.pi / classes)
@@ -49,7 +49,7 @@ def by_name(inference, values="bse"):
 
 
 def assert_same(a, b, rtol=1e-6, of=lambda name: name):
-    """Parameters and standard errors agree; `of` is the name in `b` of a parameter of `a`."""
+    """Check that parameters and standard errors agree; `of` maps names in `a` to names in `b`."""
     for values in ("params", "bse"):
         first, second = by_name(a, values), by_name(b, values)
         assert sorted(map(of, first)) == sorted(second)
@@ -57,7 +57,7 @@ def assert_same(a, b, rtol=1e-6, of=lambda name: name):
             assert value == pytest.approx(second[of(name)], rel=rtol, abs=1e-8), (values, name)
 
 
-# Every row labelled: textbooks and statsmodels.
+# Labelled rows: closed forms and statsmodels.
 
 
 @pytest.mark.parametrize(("kind", "d"), [*((kind, 3) for kind in KINDS), ("full", 17)])
@@ -146,7 +146,6 @@ def test_the_penalty_reduces_the_variance_of_the_coefficients(C):
 
 @pytest.mark.parametrize("cov_type", TYPES)
 def test_without_a_mechanism_logistic_regression_uses_the_labelled_rows_only(cov_type):
-    # without a mechanism a logistic regression learns from labelled rows only, and knows no more than they say
     X, y, _ = drawn(4000, alpha=(0.5, 0.0))
     labelled = y >= 0
     result = logistic(link=None).fit(X, y).inference(X, y, cov_type=cov_type)
@@ -205,7 +204,7 @@ def test_mechanism_weight_zero_gives_the_standard_errors_without_a_link():
 def test_a_tempered_fit_has_only_the_sandwich(cov_type):
     X, y, _ = drawn()
     fit = gaussian(mechanism_weight=0.3).fit(X, y)
-    with pytest.raises(ValueError, match=r"mechanism_weight=0\.3: use cov_type='sandwich'"):
+    with pytest.raises(ValueError, match=r"mechanism_weight=0\.3.*cov_type='sandwich'"):
         fit.inference(X, y, cov_type=cov_type)
     with pytest.raises(ValueError, match="sandwich"):
         fit.inference(X, y).cov_params(cov_type)
@@ -233,7 +232,9 @@ def test_the_sandwich_agrees_with_the_bootstrap_if_the_model_is_wrong():
         again = copy(fit).set_params(warm_start=True).fit(X[take], y[take])
         means.append(np.concatenate([again.covariances_, again.alpha_]))
     bootstrap = np.std(means, axis=0)
-    np.testing.assert_allclose(result.bse[-4:], bootstrap, rtol=0.2)  # of which chance is 0.05 a standard deviation
+    np.testing.assert_allclose(
+        result.bse[-4:], bootstrap, rtol=0.2
+    )  # the bootstrap has a relative standard error of 0.05
     trusting = np.sqrt(np.diag(result.cov_params("observed")))[-4:-2]
     assert (bootstrap[:2] > 1.5 * trusting).all()
 
@@ -266,14 +267,14 @@ def test_turning_the_axes_does_not_change_weights_and_mechanism(kind):
 @pytest.mark.parametrize("estimator", [gaussian(tol=1e-12), logistic(tol=1e-12, n_init=1)])
 @pytest.mark.parametrize("measure", ["entropy", "margin"])
 def test_relabelling_the_classes_permutes_the_answer(estimator, measure):
-    X, y, _ = drawn(600, 3, seed=1)  # of seed 0 a row ends on a kink of the margin, where there is no curvature
+    X, y, _ = drawn(600, 3, seed=1)  # with seed 0 a row is on a kink of the margin, where there is no curvature
     relabelled = np.where(y < 0, -1, (y + 1) % 3)
     first, second = (
         clone(estimator).set_params(uncertainty=measure).fit(X, labels).inference(X, labels)
         for labels in (y, relabelled)
     )
 
-    def renamed(name):  # the class comes last in the names of coefficients, else first
+    def renamed(name):  # the class is last in the names of coefficients, otherwise first
         for k in range(3):
             for place in (f"[{k}]", f"[{k},"):
                 if place in name:
@@ -334,7 +335,7 @@ def test_a_parameter_at_a_limit_is_treated_as_known(options, mechanism, name, wo
     result = gaussian(tol=1e-12, **options).fit(X, y).inference(X, y)
     check_held(result, name, word)
     fixed = gaussian(tol=1e-12, **simpler).fit(X, y).inference(X, y).bse
-    if name == "shape":  # alpha means nothing without it
+    if name == "shape":  # alpha depends on it
         assert np.isnan(result.bse[-3:]).all()
         np.testing.assert_allclose(result.bse[:-3], fixed[:-2], rtol=1e-4)
     else:
@@ -347,7 +348,7 @@ def test_a_parameter_at_a_limit_is_treated_as_known(options, mechanism, name, wo
     + [(logistic(C=1.0, link="aranda-ordaz"), seed) for seed in (0, 1, 26, 30)],
 )
 def test_a_shape_that_the_data_do_not_determine_is_held(estimator, seed):
-    # labels are lost without regard to anything: any shape does
+    # labels are missing completely at random: any shape fits
     X, y, _ = drawn(200, alpha=(0.0, 0.0), seed=seed)
     result = clone(estimator).fit(X, y).inference(X, y)
     check_held(result, "shape", "shape")
@@ -375,7 +376,7 @@ def test_a_collapsed_variance_is_held():
     X[truth == 1, 1] = 7.0
     result = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
     check_held(result, "var[1, x1]", "a variance at the limit set by reg_covar")
-    # what is left of a full matrix is the variance of the other feature
+    # the variance of the other feature is still estimated
     result = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
     members = X[truth == 1, 0]
     assert by_name(result)["var[1, x0]"] == pytest.approx(np.sqrt(2 / len(members)) * members.var(), rel=1e-3)
@@ -406,22 +407,22 @@ def test_wrong_rows_and_options_raise():
     swapped = X[::-1].copy()
     for rows, labels, weight in ((X + 0.1, y, None), (swapped, y, None), (X, truth, None), (X[:-1], y[:-1], None),
                                  (X, y, np.full(len(y), 2.0))):  # fmt: skip
-        with pytest.raises(ValueError, match="not the rows that this estimator was fitted to"):
+        with pytest.raises(ValueError, match="rows"):
             fit.inference(rows, labels, weight)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fit.inference(X, y[:-1])
-    with pytest.raises(ValueError, match="cov_type='robust' is not one of 'sandwich', 'observed', 'expected'"):
+    with pytest.raises(ValueError, match="cov_type='robust'.*'sandwich', 'observed', 'expected'"):
         fit.inference(X, y, cov_type="robust")
     with pytest.raises(NotFittedError):
         gaussian().inference(X, y)
     for level in (0.0, 1.0, -0.1, 95.0, np.nan):
-        with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        with pytest.raises(ValueError, match="alpha="):
             fit.inference(X, y).conf_int(level)
-        with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        with pytest.raises(ValueError, match="alpha="):
             fit.inference(X, y).summary(level)
 
 
-# What users see.
+# Output.
 
 
 def framed():

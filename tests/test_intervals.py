@@ -175,7 +175,7 @@ def test_intervals_follow_class_names_and_are_affine_invariant(three, name):
 
 
 def test_an_undetermined_probability_has_the_widest_interval(two):
-    # the third column repeats the first: what it would do alone nobody knows
+    # the third column repeats the first: its own effect is not determined
     X = np.column_stack([two.X, two.X[:, 0]])
     inference = logistic(tol=1e-12).fit(X, two.y).inference(X, two.y)
     alone = logistic(tol=1e-12).fit(two.X, two.y).inference(two.X, two.y)
@@ -191,7 +191,7 @@ def test_an_undetermined_probability_has_the_widest_interval(two):
 def test_bad_levels_and_rows_raise(two):
     inference = gaussian().fit(two.X, two.y).inference(two.X, two.y)
     for call in (inference.predict_proba_interval, inference.credible_labels):
-        with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        with pytest.raises(ValueError, match="alpha="):
             call(two.X, alpha=1.5)
         with pytest.raises(ValueError, match="has 3 features"):
             call(np.zeros((2, 3)))
@@ -254,7 +254,7 @@ def test_no_label_is_imputed_if_none_is_missing(two):
     assert all(len(part) == 0 for part in imputed)
 
 
-# The curve of the missingness.
+# The missingness curve.
 
 
 @pytest.mark.parametrize(

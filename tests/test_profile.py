@@ -1,4 +1,4 @@
-"""Profile-likelihood intervals: against refits, other optimisers, tests, and in words."""
+"""Profile-likelihood intervals agree with refits, another optimiser, tests and their sentences."""
 
 from copy import copy
 from functools import partial
@@ -32,7 +32,7 @@ def logistic(**params):
 
 
 def more(*seeds):
-    """Samples for a long run."""
+    """Seeds for long runs only."""
     return [pytest.param(seed, marks=pytest.mark.long) for seed in seeds]
 
 
@@ -40,7 +40,7 @@ BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
 free = partial(gaussian, link="aranda-ordaz")
 
 
-# The ends of a slope, by an optimiser and a likelihood written for these tests: two normals on a line, a common variance.
+# Slopes, by an independent likelihood and optimiser: two normals with a common variance.
 
 
 def line(n, seed, alpha, shape):
@@ -87,13 +87,13 @@ def test_limits_of_a_slope_agree_with_another_optimiser(link, shape, seed):
     assert result.estimate == pytest.approx(fit.alpha_[1])
     assert result.lower < result.estimate < result.upper < 0.0
     for end in (result.lower, result.upper):
-        # where a steeper slope with a larger shape fits as well, any slope lies inside
+        # if a steeper slope with a larger shape fits as well, the interval contains every slope
         slope = end if np.isfinite(end) else 4.0 * result.estimate
         drop = fit.loglik_ - highest(fit, x, y, slope, shape)
         assert drop == pytest.approx(DROP, abs=CLOSE) if np.isfinite(end) else drop < DROP
 
 
-# Whatever the parameter: at the level of a hypothesis' p-value the interval ends at the hypothesis.
+# Any parameter: at the level of the p-value of a hypothesis the interval ends at the hypothesis.
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
     result = inference.profile(name, alpha=float(chi2.sf(statistic, 1)))
     end = result.lower if value < result.estimate else result.upper
     assert np.sqrt(statistic) > 0.1
-    slack = 2e-3 * abs(result.estimate - value) / np.sqrt(statistic)  # ends are found to 1e-3 of the root
+    slack = 2e-3 * abs(result.estimate - value) / np.sqrt(statistic)  # limits are precise to 1e-3 of the root
     assert end == pytest.approx(value, abs=2.0 * slack + (0.01 if name == "shape" else 1e-4 * abs(result.estimate)))
 
 
-# The shape, against fits whose shape is fixed.
+# The shape, against fits with a fixed shape.
 
 
 def check_shape(fit, rows, result, level=DROP):
@@ -151,7 +151,7 @@ def check_shape(fit, rows, result, level=DROP):
 @pytest.mark.parametrize("seed", [3, 29, *more(9, 13, 18)])
 @BOTH
 def test_limits_of_the_shape_agree_with_refits(simulate, make, seed):
-    # truly cloglog: some of these fits have their maximum at large shapes, and cloglog is hardly worse
+    # the true link is cloglog: some fits have their maximum at large shapes, and cloglog is hardly worse
     rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
     fit = make(link="aranda-ordaz").fit(*rows)
     check_shape(fit, rows, fit.inference(*rows).profile("shape"))
@@ -233,7 +233,7 @@ def test_limits_of_the_share_agree_with_refits_at_that_share(simulate):
         )
         assert drop == pytest.approx(DROP, abs=CLOSE)
     none = gaussian().fit(X, y)
-    assert 2 * (fit.loglik_ - none.loglik_) > 2 * DROP  # as the interval says, which leaves out 0
+    assert 2 * (fit.loglik_ - none.loglik_) > 2 * DROP  # the interval excludes 0
 
 
 def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
@@ -308,7 +308,7 @@ def test_the_curve_peaks_at_the_estimate_and_crosses_the_level_at_the_limits(sim
     assert len(fit.inference(*rows).profile(name).values) == 0
 
 
-# What cannot be profiled.
+# Errors and limits.
 
 
 def test_parameters_without_a_profile_raise(two):
@@ -332,7 +332,7 @@ def test_parameters_without_a_profile_raise(two):
     for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
         with pytest.raises(ValueError, match="needs a fitted mechanism"):
             profile(estimator, labels=labels)
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="alpha="):
         profile(gaussian(), alpha=95)
 
 
@@ -343,7 +343,7 @@ def test_the_slope_has_no_lower_limit_if_the_uncertainty_separates_missing_label
     result = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
     assert result.lower == -np.inf
     assert -np.inf < result.upper < 0.0
-    assert ("shape" in result.sentence) == (link == "aranda-ordaz")  # no shape is to blame where it is fixed
+    assert ("shape" in result.sentence) == (link == "aranda-ordaz")
 
 
 @pytest.mark.parametrize("seed", [0, 36, *more(4, 12, 20)])
