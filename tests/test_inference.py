@@ -411,7 +411,7 @@ def test_wrong_rows_and_options_raise():
             fit.inference(rows, labels, weight)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fit.inference(X, y[:-1])
-    with pytest.raises(ValueError, match="cov_type='robust'.*'sandwich', 'observed', 'expected'"):
+    with pytest.raises(ValueError, match=r"cov_type='robust'.*'sandwich', 'observed', 'expected'"):
         fit.inference(X, y, cov_type="robust")
     with pytest.raises(NotFittedError):
         gaussian().inference(X, y)
