@@ -1,4 +1,4 @@
-"""The bootstrap: resampled fits, their spread, their failures, and the order of their components."""
+"""The bootstrap: resamples, standard errors, failures, and the alignment of components."""
 
 from copy import copy
 from dataclasses import replace
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 
 
 def fitted_of(clf, X, y, weight=None):
-    """The fit with its rows, as the methods of `Inference` have it."""
+    """The `Fitted` of a fit to these rows."""
     return clf.fit(X, y, weight).inference(X, y, weight)._fitted
 
 
 def logistic_rows(n=1000, d=2, seed=0):
-    """Rows of a logistic model whose labels a logit mechanism of the margin hides, about half of them."""
+    """Rows of a logistic model; about half of the labels are missing by a logit mechanism of the margin."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     tau = expit(X @ np.linspace(2.0, -1.0, d) + 0.3)
@@ -77,7 +77,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-# What a resample gives.
+# Resamples.
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,7 +116,7 @@ def test_the_estimates_do_not_depend_on_the_number_of_jobs(mixture, statistic):
     assert not np.isclose(first.estimates, third.estimates).any()
 
 
-def test_generators_repeat_and_move_on(mixture):
+def test_generators_are_reproducible_and_advance(mixture):
     def draws(make):
         rng = make()
         return [bootstrap(mixture, 2, random_state=rng).estimates for _ in range(2)]
@@ -129,7 +129,7 @@ def test_generators_repeat_and_move_on(mixture):
 
 
 def test_weights_count_rows(mixture):
-    """As many draws as the weights sum to, each row with chances in proportion: mean w, variance w (1 - w / sum)."""
+    """As many draws as the weights sum to, in proportion to them: mean w, variance w (1 - w / sum)."""
     weight = np.array([1.0, 2.0, 4.0, 0.5, 0.25])
     data = SimpleNamespace(X=np.zeros((5, 1)), z=np.zeros(5, dtype=int), weight=weight)
     rng = np.random.default_rng(0)
@@ -169,14 +169,14 @@ def test_a_statistic_sees_the_names_of_classes_and_features(simulate):
     def statistic(estimator):
         calls.append((list(estimator.classes_), list(estimator.component_classes_), set(estimator.transduction_)))
         assert (estimator.transduction_[y.notna()] == y[y.notna()]).all()
-        return estimator.predict_proba(X[:5])[:, 1]  # sklearn warns, and the tests fail, if features lost their names
+        return estimator.predict_proba(X[:5])[:, 1]  # a warning of sklearn fails the test if features have no names
 
     answer = bootstrap(fitted, 3, statistic=statistic, random_state=0)
     assert calls == [(["ash", "birch", "oak"], ["ash", "birch", "oak"], {"ash", "birch", "oak"})] * 4
     np.testing.assert_allclose(answer.params, clf.predict_proba(X[:5])[:, 1], rtol=1e-12)
 
 
-def test_errors_of_a_statistic_count_and_others_pass(mixture):
+def test_value_errors_of_a_statistic_are_counted_and_others_raised(mixture):
     original = mixture.estimator.loglik_
 
     def choosy(clf):
@@ -216,7 +216,7 @@ def test_resamples_without_a_label_of_a_class_are_counted(two):
 def test_more_failures_than_half_are_an_error(three):
     y = np.where(np.isin(np.arange(len(three.y)), [np.flatnonzero(three.y == k)[0] for k in range(3)]), three.y, -1)
     fitted = fitted_of(MARGaussianMixture(covariance_type="tied", link=None), three.X, y)
-    with pytest.raises(ValueError, match=r"of 40 resamples failed: a class had no labelled row .* label more rows"):
+    with pytest.raises(ValueError, match=rf"of 40 resamples failed: {NO_LABEL} .* label more rows"):
         bootstrap(fitted, 40, random_state=0)
 
 
@@ -234,12 +234,12 @@ def test_running_out_of_iterations_is_a_failure(two):
         ({"n_resamples": 9.5}, "n_resamples=9.5"),
     ],
 )
-def test_bad_options_are_named(mixture, options, message):
+def test_bad_options_raise(mixture, options, message):
     with pytest.raises(ValueError, match=message):
         bootstrap(mixture, **options)
 
 
-def test_progress_is_ten_lines_of_stderr_if_asked_for(mixture, capsys):
+def test_verbose_prints_ten_lines_to_stderr(mixture, capsys):
     bootstrap(mixture, 20, random_state=0, verbose=1)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -277,7 +277,7 @@ def test_aligning_undoes_a_permutation_within_classes(covariance_type):
     np.testing.assert_allclose(permuted.predict_proba(X), proba, rtol=1e-12)
 
 
-def test_components_that_differ_only_in_spread_are_told_apart():
+def test_components_that_differ_only_in_spread_are_aligned():
     rng = np.random.default_rng(1)
     wide = rng.uniform(size=600) < 0.5
     truth = np.arange(600) % 2
@@ -293,7 +293,7 @@ def test_components_that_differ_only_in_spread_are_told_apart():
     np.testing.assert_array_equal(swapped.covariances_, first.covariances_)
 
 
-def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch):
+def test_components_are_aligned_if_starts_would_switch_them(monkeypatch):
     X, y = two_humps()
     clf = MARGaussianMixture(covariance_type="diag", link=None, n_components=2, n_init=3, random_state=0)
     result = clf.fit(X, y).inference(X, y)
@@ -305,7 +305,7 @@ def test_components_keep_their_places_where_starts_would_switch_them(monkeypatch
     assert (aligned.bse[heights] < 0.3).all()
 
 
-# The spread of the estimates.
+# Standard errors.
 
 
 @pytest.fixture
@@ -324,22 +324,23 @@ def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted, 
     np.testing.assert_array_less(np.abs(answer.bias), 0.3 * result.bse)
 
 
-def test_standard_errors_of_a_logistic_regression_are_near_the_sandwich(logistic, resamples):
-    covariance = logistic.covariance_of(logistic.jacobian, "sandwich")
-    answer = bootstrap(logistic, resamples, random_state=0)
-    np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(2 * resamples))
-
-
-@pytest.mark.parametrize("which", ["mixture", "logistic"])
-def test_standard_errors_of_the_parametric_bootstrap_are_near_the_observed_information(
-    which, logistic, simulate, resamples
+@pytest.mark.parametrize(
+    ("which", "kind", "cov_type"),
+    [
+        ("logistic", "nonparametric", "sandwich"),
+        ("logistic", "parametric", "observed"),
+        ("mixture", "parametric", "observed"),
+    ],
+)
+def test_standard_errors_are_near_the_sandwich_or_the_observed_information(
+    which, kind, cov_type, logistic, simulate, resamples
 ):
     fitted = logistic
     if which == "mixture":
         data = simulate(n=1000, seed=3)
         fitted = fitted_of(MARGaussianMixture(link="logit"), data.X, data.y)
-    covariance = fitted.covariance_of(fitted.jacobian, "observed")
-    answer = bootstrap(fitted, resamples, kind="parametric", random_state=0)
+    covariance = fitted.covariance_of(fitted.jacobian, cov_type)
+    answer = bootstrap(fitted, resamples, kind=kind, random_state=0)
     np.testing.assert_array_less(np.abs(np.log(answer.bse**2 / np.diag(covariance))), 2 * 4 / np.sqrt(2 * resamples))
 
 
@@ -385,7 +386,7 @@ def test_the_parametric_bootstrap_needs_a_model_of_all_it_draws(two):
     assert bootstrap(complete, 4, kind="parametric", random_state=0).n_failed == 0
 
 
-# The answer.
+# Intervals and notes.
 
 
 def test_intervals_of_known_estimates():
@@ -419,7 +420,7 @@ def test_intervals_need_enough_resamples_and_a_level():
         few.conf_int(method="bca")
 
 
-def test_a_shape_that_ran_to_its_limits_is_told_and_stays_in_its_range(simulate):
+def test_a_shape_at_its_limits_is_noted_and_stays_in_range(simulate):
     data = simulate(n=300, seed=2)
     answer = bootstrap(
         fitted_of(MARGaussianMixture(link="aranda-ordaz", uncertainty="margin"), data.X, data.y), 60, random_state=0
@@ -432,7 +433,7 @@ def test_a_shape_that_ran_to_its_limits_is_told_and_stays_in_its_range(simulate)
     assert 0.0 <= low < high <= 100.0
 
 
-def test_a_share_stays_in_its_range(simulate):
+def test_a_share_stays_in_range(simulate):
     answer = bootstrap(fitted_of(*variety(simulate)["share"]), 40, random_state=0)
     share = answer.estimates[:, answer.names.index("share")]
     assert share.min() >= 0.0

@@ -1,4 +1,4 @@
-"""Second derivatives of the likelihood, outer products of the rows' scores, and the coordinates that carry both."""
+"""Second derivatives of the likelihood, outer products of the rows' scores, and their coordinates."""
 
 import mpmath as mp
 import numpy as np
@@ -16,9 +16,9 @@ from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.scores.covariance import STRUCTURES
 from marmix.scores.linear import LinearScores
 
-ANY_NUMBER = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # of classes
-SMOOTH = [name for name in ANY_NUMBER if not MEASURES[name].kinked]  # however many classes
-KINKED = [name for name in ANY_NUMBER if MEASURES[name].kinked]  # from three classes on
+ANY_NUMBER = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # of classes allowed
+SMOOTH = [name for name in ANY_NUMBER if not MEASURES[name].kinked]  # for any number of classes
+KINKED = [name for name in ANY_NUMBER if MEASURES[name].kinked]  # with three classes or more
 LINKS = ["logit", "cloglog", "aranda-ordaz", "near cloglog", "large shape", "with share"]
 KINDS = [*sorted(STRUCTURES), "wide"]
 
@@ -43,14 +43,14 @@ def with_slopes(mechanism, covariates):
 
 
 def objective_of(X, z, weight, frame, model, covariates, tempering):
-    """The objective of a model on these rows; its engine remembers what it was made of."""
+    """The objective of a model on these rows; its engine keeps the arguments in `made_of`."""
     engine = NumpyEngine(X, z, weight, model.n_classes, frame, covariates)
     engine.made_of = X, z, weight, frame, model, covariates, tempering
     return Objective(engine, model, tempering)
 
 
 def mixture(kind, mechanism, counts=(1, 1), d=2, weighted=False, covariates=0, tempering=1.0, n=36):
-    """The objective of a random mixture and mechanism, which are no maximum."""
+    """Objective, theta and mechanism of a random mixture, away from a maximum."""
     wide = kind == "wide"
     problem = Problem(
         "full" if wide else kind, mechanism, labels_of(len(counts), n), list(counts), d=d, weighted=weighted, wide=wide
@@ -65,7 +65,7 @@ def mixture(kind, mechanism, counts=(1, 1), d=2, weighted=False, covariates=0, t
 
 
 def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0, tempering=1.0, n=40):
-    """The same of a logistic regression."""
+    """Objective, theta and mechanism of a random logistic regression."""
     rng, d = np.random.default_rng(1), 2
     X, z = rng.normal(size=(n, d)) * 2 + 1, labels_of(classes, n)
     model = LinearScores(d, classes, degree, C, np.ones(d), np.full(d, 2.0))
@@ -78,7 +78,7 @@ def logistic(classes, mechanism, degree=1, C=np.inf, weighted=True, covariates=0
 
 
 def objective_with(objective, rows=slice(None), z=None, weight=None, repeats=None):
-    """An objective like this one with other rows, labels or weights."""
+    """A copy of the objective with other rows, labels or weights."""
     X, old_z, _, *rest = objective.engine.made_of
     X, z = X[rows], (old_z if z is None else z)[rows]
     if repeats is not None:
@@ -87,7 +87,7 @@ def objective_with(objective, rows=slice(None), z=None, weight=None, repeats=Non
 
 
 def pulled(coordinates, vector, gradient):
-    """A gradient in (W, kappa) as one in the coordinates."""
+    """The gradient in the coordinates, from one in (W, kappa)."""
     part, rest = coordinates._parts(vector)
     cut = len(gradient) - coordinates._size_of_kappa
     by_theta, by_mechanism = (
@@ -98,7 +98,7 @@ def pulled(coordinates, vector, gradient):
 
 
 def equations(coordinates, objective, vector):
-    """What a fit solves, in the coordinates: a tempered mechanism counts t in the classes' equations, one in its own."""
+    """The equations of a fit, in the coordinates: a tempered mechanism has weight t in those of the classes only."""
     theta, mechanism = coordinates.at(vector)
     sums = objective.sums(theta, mechanism)
     if objective.tempering != 1.0:
@@ -118,17 +118,17 @@ def differences(function, size, steps):
 
 def steps_of(coordinates):
     steps = np.full(coordinates.size, 2e-4)
-    steps[coordinates.n_theta :] = 2e-6  # a shape of 40 moves by a unit for 6e-4 of its coordinate
+    steps[coordinates.n_theta :] = 2e-6  # a shape of 40 changes by one per 6e-4 of its coordinate
     return steps
 
 
 def check(objective, theta, mechanism, rtol=1e-7):
-    """Gradient and Hessian of `curvature` are those of the equations that a fit solves."""
+    """Check gradient and Hessian of `curvature` against differences of the equations of a fit."""
     coordinates = Coordinates(objective, theta, mechanism)
     sums = curvature(objective, theta, mechanism)
     origin, steps = np.zeros(coordinates.size), steps_of(coordinates)
     gradient = equations(coordinates, objective, origin)
-    assert np.abs(gradient).max() > 1e-2  # no maximum: what the curved coordinates add is not zero
+    assert np.abs(gradient).max() > 1e-2  # not a maximum: the curvature of the coordinates matters
     result = pulled(coordinates, origin, sums.gradient)
     np.testing.assert_allclose(result, gradient, atol=1e-11 * np.abs(gradient).max(), rtol=0.0)
     pull = coordinates.pull(len(sums.gradient))
@@ -138,7 +138,7 @@ def check(objective, theta, mechanism, rtol=1e-7):
     np.testing.assert_allclose(result, numeric, atol=rtol * np.abs(numeric).max(), rtol=0.0)
 
 
-# The pieces: the link and the measures.
+# Links and measures.
 
 
 @pytest.mark.parametrize("shape", [0.0, 1e-6, 1e-3, 0.0099, 0.0101, 0.05, 0.3, 1.0, 7.0, 100.0])
@@ -225,7 +225,7 @@ def test_permuting_the_classes_permutes_the_curvature_of_a_measure(name):
     np.testing.assert_allclose(permuted, result[np.ix_(order, order)], atol=1e-8)
 
 
-# Gradient and Hessian against differences of the equations that a fit solves.
+# Gradient and Hessian against differences of the equations of a fit.
 
 
 @pytest.mark.pairs
@@ -284,7 +284,7 @@ def test_hessian_with_kinks_is_that_of_the_smooth_mean_over_many_rows(measure):
     [lambda m: mixture("full", m, (1, 2)), lambda m: logistic(3, m, 2, C=0.7)],
     ids=["mixture", "logistic"],
 )
-def test_what_the_curved_coordinates_add_has_its_digits(build, link):
+def test_bend_agrees_with_differences(build, link):
     objective, theta, mechanism = build(mechanism_of(link, "entropy"))
     coordinates, gradient = Coordinates(objective, theta, mechanism), curvature(objective, theta, mechanism).gradient
     numeric = differences(lambda vector: pulled(coordinates, vector, gradient), coordinates.size, steps_of(coordinates))
@@ -323,7 +323,7 @@ def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(cas
 
 
 def outcomes(objective, theta, mechanism, rate=0.0):
-    """Every outcome of all rows at once: an objective each, weighted by its probability given the features."""
+    """An objective for every outcome of all rows, weighted by its probability given the features."""
     engine = objective.engine
     p = posterior(objective.model.scores(theta, engine.x))
     q = np.full(engine.n_rows, rate)
@@ -348,7 +348,7 @@ def test_expected_outer_is_the_mean_over_all_outcomes_of_every_row(case, modelle
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_information_identity_holds_for_every_row(case):
-    # given the features, outer products and second derivatives cancel but for those of the features' own density
+    # given the features, outer products and second derivatives cancel, except for those of the features' density
     objective, theta, mechanism = CASES[case]()
     every = [curvature(outcome, theta, mechanism) for outcome in outcomes(objective, theta, mechanism, 0.4)]
     total = sum(part.hessian + part.outer for part in every)
@@ -385,14 +385,14 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
         np.testing.assert_allclose(third, first, atol=1e-12 * np.abs(first).max())
 
 
-# The extremes.
+# Extremes.
 
 
 @pytest.mark.parametrize("free", [False, True])
 @pytest.mark.parametrize("shape", [0.0, 0.004, 1.0, 40.0])
 @pytest.mark.parametrize("alpha", [(-900.0, 300.0), (-3.0, 900.0), (250.0, -20.0), (400.0, 20.0), (900.0, 300.0)])
-def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
-    # that a label which was almost sure to be lost is lost says nothing; nor that one sure to be given is given
+def test_outliers_leave_the_sums_finite(shape, alpha, free):
+    # a label that is missing, or given, with certainty carries no information
     objective, theta, _ = logistic(2, None, n=60)
     mechanism = Mechanism("signed-margin", alpha=alpha, shape=shape, free_shape=free)
     engine = objective.engine
@@ -404,7 +404,7 @@ def test_rows_far_out_leave_the_sums_finite(shape, alpha, free):
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-14])
-def test_a_direction_without_information_is_blind_whatever_rounding_says_of_it(noise):
+def test_a_direction_without_information_is_blind_despite_rounding(noise):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(5, 50))
     information = root @ root.T

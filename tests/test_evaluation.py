@@ -9,16 +9,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
 
-SCORES = {
-    "log_loss": evaluation.log_loss,
-    "brier": evaluation.brier,
-    "accuracy": evaluation.accuracy,
-    "roc_auc": evaluation.roc_auc,
-}
+SCORES = {name: function for name, (function, _) in evaluation.SCORES.items()}
 
 
 def population(n, rng):
-    """Rows, labels, true posteriors, missing probabilities: hard rows lose their labels."""
+    """Rows, labels, true posteriors and missing probabilities, which are high for hard rows."""
     y = rng.integers(2, size=n)
     x = rng.normal(size=n) + 2.0 * y - 1.0
     tau = 1 / (1 + np.exp(-2 * x))
@@ -27,7 +22,7 @@ def population(n, rng):
 
 
 def classifier(x):
-    """Some fixed classifier, neither the best nor calibrated."""
+    """Probabilities of a fixed classifier, neither optimal nor calibrated."""
     p = 1 / (1 + np.exp(-1.3 * x - 0.3))
     return np.column_stack([1 - p, p])
 
@@ -41,7 +36,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
+def test_scores_of_labelled_rows_agree_with_scikit_learn(name):
     x, y, _, _ = population(500, np.random.default_rng(0))
     score = SCORES[name](y, classifier(x), np.zeros(500), classes=[0, 1])
     assert score.value == pytest.approx(PLAIN[name](y, classifier(x)), rel=1e-12)
@@ -52,7 +47,7 @@ def test_with_every_row_labelled_it_is_scikit_learn_s_score(name):
 
 
 @pytest.mark.parametrize("name", ["log_loss", "accuracy", "roc_auc"])
-def test_weights_are_scikit_learn_s_weights(name):
+def test_weighted_scores_agree_with_scikit_learn(name):
     x, y, _, q = population(800, np.random.default_rng(1))
     y_partial = np.where(np.random.default_rng(2).uniform(size=800) < q, -1, y)
     labelled = y_partial >= 0
@@ -65,7 +60,7 @@ def test_weights_are_scikit_learn_s_weights(name):
     assert SCORES[name](y_partial, p, q, classes=[0, 1]).value == pytest.approx(theirs, rel=1e-12)
 
 
-def test_for_three_classes_the_area_is_that_of_one_against_the_rest():
+def test_three_classes_are_scored_one_vs_rest():
     rng = np.random.default_rng(0)
     y, p = rng.integers(3, size=300), rng.dirichlet(np.ones(3), size=300)
     p[np.arange(300), y] += 0.5
@@ -78,7 +73,7 @@ def test_for_three_classes_the_area_is_that_of_one_against_the_rest():
 
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_over_500_samples_the_mean_is_the_population_s_where_the_plain_score_is_far_off(name, robust):
+def test_scores_are_unbiased_for_the_population_and_plain_scores_are_not(name, robust):
     rng = np.random.default_rng(5)
     x, y, _, _ = population(2_000_000, rng)
     truth = PLAIN[name](y, classifier(x))
@@ -93,11 +88,11 @@ def test_over_500_samples_the_mean_is_the_population_s_where_the_plain_score_is_
     error_of_mean = np.std(values, ddof=1) / np.sqrt(500)
     assert abs(np.mean(values) - truth) < 2 * error_of_mean
     assert abs(np.mean(plain) - truth) > 20 * np.std(plain) / np.sqrt(500)
-    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is one
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is right
 
 
 @pytest.mark.parametrize("wrong", ["q", "posterior"])
-def test_the_doubly_robust_score_survives_one_wrong_part(wrong):
+def test_the_doubly_robust_score_is_unbiased_if_q_or_the_posterior_is_right(wrong):
     rng = np.random.default_rng(6)
     x, y, _, _ = population(1_000_000, rng)
     truth = PLAIN["log_loss"](y, classifier(x))
@@ -111,7 +106,7 @@ def test_the_doubly_robust_score_survives_one_wrong_part(wrong):
     assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(300)
 
 
-def test_huge_weights_are_cut_and_counted():
+def test_huge_weights_are_truncated_and_counted():
     n = 400
     q = np.zeros(n)
     q[0] = 1 - 1e-9
@@ -120,7 +115,7 @@ def test_huge_weights_are_cut_and_counted():
     y = np.ones(n, dtype=int)
     score = evaluation.log_loss(y, proba, q, classes=[0, 1])
     assert score.n_truncated == 1
-    assert score.n_effective > 100  # without the cut, row 0 alone would count
+    assert score.n_effective > 100  # without truncation, row 0 alone would count
     assert score.value == pytest.approx((20 * -np.log(0.001) + 399 * np.log(2)) / 419, rel=1e-6)
     assert "±" in str(score)
 
@@ -136,7 +131,7 @@ def test_huge_weights_are_cut_and_counted():
         ({"y": [0, 1, 2, 1]}, "label 2"),
     ],
 )
-def test_bad_input_is_refused(change, message):
+def test_bad_input_raises(change, message):
     given = {"y": [0, 1, -1, 1], "proba": np.full((4, 2), 0.5), "q": np.full(4, 0.3)} | change
     with pytest.raises(ValueError, match=message):
         evaluation.log_loss(given["y"], given["proba"], given["q"], classes=[0, 1])
@@ -165,7 +160,7 @@ def test_stratified_folds_keep_the_shares_of_the_classes():
         assert np.bincount(y[test]).tolist() == [5, 2]
 
 
-def test_splitters_say_what_they_miss():
+def test_splitters_need_y_and_enough_labelled_rows():
     with pytest.raises(ValueError, match="needs y"):
         next(PartialLabelKFold().split(np.zeros((5, 1))))
     with pytest.raises(ValueError, match="more than the 2 labelled rows"):
@@ -211,7 +206,7 @@ def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
         population_scorer("f1")
 
 
-def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_is_not():
+def test_missingness_check_rejects_wrong_mechanisms_only():
     rng = np.random.default_rng(0)
     p_values = []
     for _ in range(200):
@@ -230,10 +225,10 @@ def test_the_check_of_a_mechanism_is_quiet_where_it_is_right_and_loud_where_it_i
 
 
 @pytest.mark.parametrize("row", [0, 1])
-def test_a_class_that_is_possible_and_was_given_no_chance_costs_without_limit(row):
+def test_a_possible_class_of_probability_zero_has_infinite_loss(row):
     y, q = np.array([0, -1, 1, 0]), np.full(4, 0.5)
     tau = np.column_stack([[0.7, 0.6, 0.3, 0.8], [0.3, 0.4, 0.7, 0.2]])
     proba = tau.copy()
-    proba[row] = [1.0, 0.0]  # the pseudo-label of class 1 is negative in the first row, which is labelled 0
+    proba[row] = [1.0, 0.0]  # in the first row, labelled 0, the pseudo-label of class 1 is negative
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=tau).value == np.inf
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=proba).value < 1.0

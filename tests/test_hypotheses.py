@@ -1,4 +1,4 @@
-"""Tests of the mechanism, by hand, by statsmodels, by simulation, and in words."""
+"""Tests of the mechanism agree with separate fits, statsmodels and simulation."""
 
 import numpy as np
 import pandas as pd
@@ -52,7 +52,7 @@ def weights_of(y, seed=0):
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("params", [{}, {"link": "cloglog", "uncertainty": "entropy"}], ids=str)
 @BOTH
-def test_the_likelihood_ratio_is_that_of_separate_fits_and_a_constant_rate(simulate, make, params, classes, weighted):
+def test_the_likelihood_ratio_agrees_with_separate_fits_and_a_constant_rate(simulate, make, params, classes, weighted):
     X, y, _ = simulate(400, classes, distance=3.0, alpha=(0.5, -1.0))
     weight = weights_of(y) if weighted else np.ones(len(y))
     rows = (X, y, weight) if weighted else (X, y)
@@ -79,7 +79,7 @@ def test_covariates_stay_in_the_hypothesis(two, make, link, family):
     assert result.statistic == pytest.approx(2 * (full - null), abs=1e-3)
 
 
-def test_labels_of_any_kind_and_data_frames_give_the_same(two):
+def test_the_type_of_labels_and_features_does_not_matter(two):
     expected = inference_of(gaussian(mechanism_features=[1]), two.X, two.y)
     frame = pd.DataFrame(two.X, columns=["a", "b"])
     labels = pd.Series(np.array(["no", "yes", None], dtype=object)[two.y])
@@ -105,7 +105,7 @@ def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts():
     assert "31 parameters" in rough.sentence
 
 
-def test_a_free_shape_asks_for_the_bootstrap_and_seeds_and_jobs_do_not_matter(simulate):
+def test_a_free_shape_uses_the_bootstrap_and_jobs_do_not_matter(simulate):
     rows = simulate(150, alpha=(0.5, -1.0))[:2]
     inference = inference_of(gaussian(link="aranda-ordaz"), *rows)
     first, second = (inference.test_informative(n_resamples=19, n_jobs=n, random_state=7) for n in (1, 2))
@@ -117,7 +117,7 @@ def test_a_free_shape_asks_for_the_bootstrap_and_seeds_and_jobs_do_not_matter(si
     assert "only a guide" in inference.test_informative(bootstrap=False).sentence
 
 
-def test_the_answer_does_not_depend_on_numpy_s_global_seed(simulate):
+def test_the_result_does_not_depend_on_the_global_seed_of_numpy(simulate):
     rows = simulate(600, seed=2)[:2]
     inference = inference_of(gaussian(n_components=3, covariance_type="spherical"), *rows)
     result = []
@@ -127,15 +127,15 @@ def test_the_answer_does_not_depend_on_numpy_s_global_seed(simulate):
     assert np.ptp(result) == 0.0
 
 
-def test_a_fit_below_its_own_hypothesis_is_not_called_no_evidence(simulate):
-    # a lower maximum of the full likelihood: that of the hypothesis is higher by 1.6
+def test_a_fit_at_a_lower_maximum_than_the_hypothesis_is_reported(simulate):
+    # the fit is at a lower maximum: that of the hypothesis is higher by 1.6
     rows = simulate(300, 3, seed=26, distance=2.0, alpha=(10.0, 0.0))[:2]
     fit = gaussian(covariance_type="full", uncertainty="gini").fit(*rows)
     result = fit.inference(*rows).test_informative(bootstrap=False)
     assert result.statistic > 0.0 or "n_init" in result.sentence
 
 
-def test_what_cannot_be_tested_is_refused_in_words(two):
+def test_untestable_hypotheses_raise(two):
     X, y, truth = two
     for test in ("test_informative", "test_link", "test_mechanism", "goodness_of_fit"):
         for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
@@ -145,7 +145,7 @@ def test_what_cannot_be_tested_is_refused_in_words(two):
             getattr(inference_of(logistic(C=1.0), X, y), test)()
         with pytest.raises(ValueError, match="mechanism_weight=1"):
             getattr(inference_of(gaussian(mechanism_weight=0.5), X, y), test)()
-    with pytest.raises(ValueError, match="no missingness to test"):
+    with pytest.raises(ValueError, match="no label is missing"):
         inference_of(gaussian(), X, truth).test_mcar()
     inference = inference_of(gaussian(link="aranda-ordaz"), X, y, weights_of(y))
     with pytest.raises(ValueError, match="bootstrap=False"):
@@ -157,7 +157,7 @@ def test_what_cannot_be_tested_is_refused_in_words(two):
         inference_of(gaussian(), X, y).test_link("probit")
 
 
-# Is the link that one?
+# The link.
 
 
 @pytest.mark.parametrize("seed", [0, 5, 9, 12, 13, 29])
@@ -189,17 +189,17 @@ def test_the_reference_of_a_limit_is_half_a_point_and_half_a_chi_square(simulate
     assert by_logit.p_value == pytest.approx(chi2.sf(by_logit.statistic, 1), rel=1e-9)
 
 
-def test_a_simulated_reference_counts_the_samples_beyond(simulate):
+def test_a_simulated_p_value_counts_the_samples_beyond(simulate):
     rows = simulate(200, alpha=(1.0, -4.0))[:2]
     result = inference_of(gaussian(), *rows).test_link(bootstrap=True, n_resamples=19, random_state=0)
     assert result.p_value == (1 + np.sum(result.details["simulated"] >= result.statistic - 1e-9)) / 20
 
 
-# Completely at random?
+# Missing completely at random.
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_missing_by_the_features_is_the_logistic_regression_of_statsmodels(simulate, weighted):
+def test_test_mcar_agrees_with_logistic_regression_by_statsmodels(simulate, weighted):
     X, y, _ = simulate(400, 3, d=3, distance=3.0)
     X = X * [1.0, 1e4, 1e-5] + [3.0, 0.0, 1e-4]
     weight = weights_of(y) if weighted else np.ones(len(y))
@@ -232,7 +232,7 @@ def test_right_mechanisms_pass_and_wrong_ones_do_not(make):
     assert min(right) > 0.01
     one_sided = drawn(4000, 0, missing=lambda X: 1 / (1 + np.exp(-1.5 * X[:, 0])))
     assert inference_of(make(), *one_sided).test_mechanism().p_value < 1e-4
-    elsewhere = drawn(4000, 0, missing=lambda X: np.exp(-2.0 * (X[:, 0] - 1.5) ** 2))  # a band beside the boundary
+    elsewhere = drawn(4000, 0, missing=lambda X: np.exp(-2.0 * (X[:, 0] - 1.5) ** 2))  # a band next to the boundary
     assert inference_of(make(), *elsewhere).test_mechanism().p_value < 1e-4
 
 
@@ -256,7 +256,7 @@ def test_axes_units_and_names_of_classes_do_not_matter(three, kind):
 
 
 @pytest.mark.parametrize("column", ["constant", "repeated"])
-def test_a_column_that_says_nothing_new_changes_nothing(two, column):
+def test_a_redundant_column_changes_nothing(two, column):
     more = np.column_stack([two.X, np.ones(len(two.y)) if column == "constant" else two.X[:, 0]])
     original, extended = (inference_of(logistic(tol=1e-12, n_init=1), X, two.y) for X in (two.X, more))
     for test in ("test_informative", "test_link", "test_mechanism", "test_mcar"):
@@ -268,7 +268,7 @@ def test_a_column_that_says_nothing_new_changes_nothing(two, column):
     )
 
 
-def test_in_a_large_sample_it_is_hausman_s_contrast_of_the_two_fits():
+def test_test_mechanism_is_the_contrast_of_the_two_fits_in_a_large_sample():
     X, y = drawn(40_000, 1, missing=lambda X: 1 / (1 + np.exp(4 * np.tanh(X[:, 0]) ** 2 - 1.0 - 0.3 * X[:, 0])))
     full, alone = (inference_of(logistic(link=link, tol=1e-12), X, y) for link in ("logit", None))
     gap = full.params[:3] - alone.params
@@ -302,7 +302,7 @@ def test_rates_in_the_table_are_those_of_the_user_s_rows(two, make, by):
         assert observed == pytest.approx(np.average(m, weights=w), rel=1e-9)
         assert rate == pytest.approx(np.average(fitted, weights=w), rel=1e-9)
         binomial = w @ (m - fitted) / np.sqrt(w @ (fitted * (1 - fitted)))
-        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q takes variance away
+        assert abs(z) >= abs(binomial) * (1 - 1e-9)  # estimating q reduces the variance
         assert z * binomial >= 0.0
 
 
@@ -323,7 +323,7 @@ def test_weights_are_repeated_rows_and_order_does_not_matter(two):
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-def test_tied_values_are_not_told_apart_by_their_labels(simulate, share):
+def test_tied_values_share_a_bin(simulate, share):
     X, y, _ = simulate(600)
     group = (np.random.default_rng(0).uniform(size=600) < share).astype(float)
     result = inference_of(gaussian(), X, y).goodness_of_fit(by=group)
@@ -340,12 +340,12 @@ def test_a_handful_of_missing_labels_is_no_evidence_against_the_mechanism(make, 
     result = inference_of(make(), *drawn(400, seed, missing=lambda X: np.full(len(X), 0.01))).goodness_of_fit()
     assert result.binned.p_value > 0.001
     assert result.smooth.p_value > 0.001
-    # z is NaN where a bin leaves nothing to test
+    # z is NaN if a bin has no variance left
     assert all(np.isnan(row[3]) or abs(row[3]) < 5.0 for row in result.table.rows)
 
 
 @BOTH
-def test_it_sees_loss_on_one_side_and_a_missing_covariate(make):
+def test_one_sided_missingness_and_a_missing_covariate_are_detected(make):
     one_sided = inference_of(make(), *drawn(2000, 0, missing=lambda X: 1 / (1 + np.exp(-1.5 * X[:, 0]))))
     result = one_sided.goodness_of_fit(by="1")
     assert max(result.binned.p_value, result.smooth.p_value) < 1e-6
@@ -366,22 +366,18 @@ def test_in_a_large_sample_the_difference_of_two_groups_is_the_likelihood_ratio_
     assert result.statistic == pytest.approx(2 * (more - plain), rel=0.02)
 
 
-def test_what_it_cannot_sort_by_is_refused_in_words(two):
+def test_bad_variables_and_bins_raise(two):
     inference = inference_of(gaussian(), two.X, two.y)
-    with pytest.raises(ValueError, match=r"neither a feature \(x0, x1\) nor a class"):
-        inference.goodness_of_fit(by="x7")
-    with pytest.raises(ValueError, match="one value per row"):
-        inference.goodness_of_fit(by=np.ones(3))
-    with pytest.raises(ValueError, match="by has NaN"):
-        inference.goodness_of_fit(by=np.where(two.missing, np.nan, 1.0))
-    with pytest.raises(ValueError, match="same"):
-        inference.goodness_of_fit(by=np.ones(len(two.y)))
+    constant, gaps = np.ones(len(two.y)), np.where(two.missing, np.nan, 1.0)
+    for by, message in (("x7", r"'x7'.*\(x0, x1\)"), (np.ones(3), r"\(3,\)"), (gaps, "NaN"), (constant, "same")):
+        with pytest.raises(ValueError, match=message):
+            inference.goodness_of_fit(by=by)
     for n_bins in (-1, 0, 1, 2.5):
         with pytest.raises(ValueError, match="n_bins"):
             inference.goodness_of_fit(n_bins=n_bins)
 
 
-# Their size: many samples of 500 rows, 3.5 standard errors of a binomial.
+# Size of the tests: samples of 500 rows, within 3.5 standard errors of a binomial.
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def numerical_errors(inference, X, function):
 @pytest.mark.parametrize("cov_type", ["sandwich", "observed", "expected"])
 @pytest.mark.parametrize("classes", [2, 3])
 @EVERY
-def test_intervals_are_those_of_the_delta_method_by_differences(simulate, name, classes, cov_type):
+def test_intervals_agree_with_the_delta_method_by_differences(simulate, name, classes, cov_type):
     rows = simulate(300, classes, distance=3.0)[:2]
     fit = clone(ESTIMATORS[name]).fit(*rows)
     inference, X = fit.inference(*rows, cov_type=cov_type), grid(20)
@@ -99,7 +99,7 @@ def test_intervals_are_those_of_the_delta_method_by_differences(simulate, name, 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("observed", "nonrobust"), ("sandwich", "HC0")])
 @pytest.mark.parametrize("degree", [1, 2])
-def test_of_labelled_rows_they_are_those_of_statsmodels(two, ours, theirs, degree):
+def test_labelled_rows_agree_with_statsmodels(two, ours, theirs, degree):
     def features(X):
         products = [X[:, :1] ** 2, X[:, :1] * X[:, 1:], X[:, 1:] ** 2] if degree == 2 else []
         return np.column_stack([np.ones(len(X)), X, *products])
@@ -113,7 +113,7 @@ def test_of_labelled_rows_they_are_those_of_statsmodels(two, ours, theirs, degre
     np.testing.assert_allclose(upper[:, 1], expit(new @ reference.params + Z * error), rtol=1e-6)
 
 
-def test_of_three_labelled_classes_they_are_those_of_statsmodels(three):
+def test_intervals_of_three_labelled_classes_agree_with_statsmodels(three):
     lower, upper = logistic().fit(three.X, three.truth).inference(three.X, three.truth).predict_proba_interval(grid())
     reference = sm.MNLogit(three.truth, sm.add_constant(three.X)).fit(disp=0, tol=1e-14, cov_type="HC0")
     new = sm.add_constant(grid())
@@ -130,7 +130,7 @@ def test_of_three_labelled_classes_they_are_those_of_statsmodels(three):
 
 @pytest.mark.parametrize("classes", [2, 3])
 @EVERY
-def test_they_hold_the_estimate_also_far_away_where_posteriors_are_1e_200(simulate, name, classes):
+def test_intervals_contain_the_estimate_even_at_posteriors_of_1e_200(simulate, name, classes):
     rows = simulate(300, classes, distance=3.0)[:2]
     fit, inference = fitted(name, rows)
     angle = np.linspace(0.0, 2 * np.pi, 16)
@@ -145,7 +145,7 @@ def test_they_hold_the_estimate_also_far_away_where_posteriors_are_1e_200(simula
 
 
 @pytest.mark.parametrize("name", ["tied", "diag", "logistic", "squares"])
-def test_a_row_four_times_halves_the_width_and_weights_are_repeats(two, name):
+def test_four_copies_halve_the_width_and_weights_count_rows(two, name):
     rows, X = (two.X, two.y), grid(20)
     widths = []
     for times in (1, 4):
@@ -160,7 +160,7 @@ def test_a_row_four_times_halves_the_width_and_weights_are_repeats(two, name):
 
 
 @pytest.mark.parametrize("name", ["full", "tied", "logistic", "squares"])
-def test_names_of_classes_permute_and_affine_maps_of_features_leave_them(three, name):
+def test_intervals_follow_class_names_and_are_affine_invariant(three, name):
     X, y, _ = three
     settings = {"tol": 1e-12, "uncertainty": "entropy", "n_init": 1}
     lower, upper = fitted(name, (X, y), **settings)[1].predict_proba_interval(grid())
@@ -174,8 +174,8 @@ def test_names_of_classes_permute_and_affine_maps_of_features_leave_them(three, 
     np.testing.assert_allclose(mapped[1], upper[:, [2, 0, 1]], rtol=1e-4, atol=1e-9)
 
 
-def test_where_the_data_say_nothing_the_interval_does_not_pretend(two):
-    # the third column repeats the first: what it would do alone nobody knows
+def test_an_undetermined_probability_has_the_widest_interval(two):
+    # the third column repeats the first: its own effect is not determined
     X = np.column_stack([two.X, two.X[:, 0]])
     inference = logistic(tol=1e-12).fit(X, two.y).inference(X, two.y)
     alone = logistic(tol=1e-12).fit(two.X, two.y).inference(two.X, two.y)
@@ -188,10 +188,10 @@ def test_where_the_data_say_nothing_the_interval_does_not_pretend(two):
     assert inference.credible_labels(alien).all()
 
 
-def test_levels_and_rows_are_checked_in_words(two):
+def test_bad_levels_and_rows_raise(two):
     inference = gaussian().fit(two.X, two.y).inference(two.X, two.y)
     for call in (inference.predict_proba_interval, inference.credible_labels):
-        with pytest.raises(ValueError, match="must lie between 0 and 1"):
+        with pytest.raises(ValueError, match="alpha="):
             call(two.X, alpha=1.5)
         with pytest.raises(ValueError, match="has 3 features"):
             call(np.zeros((2, 3)))
@@ -203,7 +203,7 @@ def test_levels_and_rows_are_checked_in_words(two):
 
 
 @EVERY
-def test_of_two_classes_a_label_is_settled_where_the_interval_leaves_out_one_half(two, name):
+def test_with_two_classes_a_label_is_settled_if_the_interval_excludes_one_half(two, name):
     fit, inference = fitted(name, (two.X, two.y))
     X = grid(400)
     lower, upper = inference.predict_proba_interval(X)
@@ -214,7 +214,7 @@ def test_of_two_classes_a_label_is_settled_where_the_interval_leaves_out_one_hal
 
 
 @EVERY
-def test_a_class_is_credible_where_its_score_may_be_the_leading_one(three, name):
+def test_a_class_is_credible_if_its_score_may_be_the_largest(three, name):
     fit, inference = fitted(name, (three.X, three.y))
     X = grid(200)
     model_fit, objective = inference._fitted, inference._fitted.objective
@@ -233,7 +233,7 @@ def test_a_class_is_credible_where_its_score_may_be_the_leading_one(three, name)
 
 
 @pytest.mark.parametrize("name", ["tied", "components", "logistic"])
-def test_imputed_labels_are_the_rows_of_the_user_without_label(two, name):
+def test_imputed_labels_are_those_of_the_unlabelled_rows(two, name):
     names = np.array(["no", "yes", None], dtype=object)
     weight = np.random.default_rng(0).integers(0, 3, size=len(two.y)).astype(float)
     rows = (two.X, names[two.y], weight)
@@ -249,12 +249,12 @@ def test_imputed_labels_are_the_rows_of_the_user_without_label(two, name):
     np.testing.assert_array_equal(imputed.settled, inference.credible_labels(unlabelled, 0.2).sum(axis=1) == 1)
 
 
-def test_where_no_label_is_missing_none_is_imputed(two):
+def test_no_label_is_imputed_if_none_is_missing(two):
     imputed = gaussian().fit(two.X, two.truth).inference(two.X, two.truth).imputed_labels()
     assert all(len(part) == 0 for part in imputed)
 
 
-# The curve of the missingness.
+# The missingness curve.
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_where_no_label_is_missing_none_is_imputed(two):
     ids=str,
 )
 @pytest.mark.parametrize("make", [gaussian, logistic])
-def test_the_curve_and_its_band_are_those_of_the_parameters_by_hand(simulate, make, params):
+def test_the_curve_and_its_band_follow_from_the_parameters(simulate, make, params):
     X, y, _ = simulate(3000, alpha=(2.0, -5.0), shape=2.0)
     rng = np.random.default_rng(1)
     weight = rng.integers(1, 3, size=len(y)).astype(float)
@@ -311,7 +311,7 @@ def test_the_curve_passes_through_the_fitted_rows_and_covers_their_range(two, na
     assert ((curve.lower >= 0.0) & (curve.lower <= curve.q) & (curve.q <= curve.upper) & (curve.upper <= 1.0)).all()
 
 
-def test_a_curve_needs_a_mechanism_and_one_number_or_several(two):
+def test_a_curve_needs_a_mechanism_and_a_number_or_a_list(two):
     for fit, y in ((gaussian(link=None).fit(two.X, two.y), two.y), (gaussian().fit(two.X, two.truth), two.truth)):
         with pytest.raises(ValueError, match="needs a fitted mechanism"):
             fit.inference(two.X, y).missingness_curve()
@@ -326,7 +326,7 @@ def test_a_curve_needs_a_mechanism_and_one_number_or_several(two):
 
 @pytest.mark.parametrize("classes", [2, 3])
 @EVERY
-def test_the_boundary_is_that_of_predict_and_undecided_where_log_odds_may_be_zero(simulate, name, classes):
+def test_the_boundary_agrees_with_predict_and_is_undecided_where_log_odds_may_be_zero(simulate, name, classes):
     X, y, _ = simulate(300, classes, distance=3.0)
     names = np.array([*["left", "right", "up"][:classes], None], dtype=object)
     fit, inference = fitted(name, (X, names[y]))

@@ -1,4 +1,4 @@
-"""Profile-likelihood intervals: against refits, other optimisers, tests, and in words."""
+"""Profile-likelihood intervals agree with refits, another optimiser, tests and their sentences."""
 
 from copy import copy
 from functools import partial
@@ -32,7 +32,7 @@ def logistic(**params):
 
 
 def more(*seeds):
-    """Samples for a long run."""
+    """Seeds for long runs only."""
     return [pytest.param(seed, marks=pytest.mark.long) for seed in seeds]
 
 
@@ -40,7 +40,7 @@ BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
 free = partial(gaussian, link="aranda-ordaz")
 
 
-# The ends of a slope, by an optimiser and a likelihood written for these tests: two normals on a line, a common variance.
+# Slopes, by an independent likelihood and optimiser: two normals with a common variance.
 
 
 def line(n, seed, alpha, shape):
@@ -80,20 +80,20 @@ def highest(fit, x, y, slope, shape):
 
 @pytest.mark.parametrize("seed", [2, *more(0, 1)])
 @pytest.mark.parametrize(("link", "shape"), [("logit", 1.0), ("cloglog", 0.0), ("aranda-ordaz", None)])
-def test_the_ends_of_a_slope_lie_where_another_optimiser_finds_them(link, shape, seed):
+def test_limits_of_a_slope_agree_with_another_optimiser(link, shape, seed):
     x, y = line(250, seed, (1.0, -3.0), 1.0)
     fit = gaussian(link=link).fit(x[:, None], y)
     result = fit.inference(x[:, None], y).profile("alpha_1")
     assert result.estimate == pytest.approx(fit.alpha_[1])
     assert result.lower < result.estimate < result.upper < 0.0
     for end in (result.lower, result.upper):
-        # where a steeper slope with a larger shape fits as well, any slope lies inside
+        # if a steeper slope with a larger shape fits as well, the interval contains every slope
         slope = end if np.isfinite(end) else 4.0 * result.estimate
         drop = fit.loglik_ - highest(fit, x, y, slope, shape)
         assert drop == pytest.approx(DROP, abs=CLOSE) if np.isfinite(end) else drop < DROP
 
 
-# Whatever the parameter: at the level of a hypothesis' p-value the interval ends at the hypothesis.
+# Any parameter: at the level of the p-value of a hypothesis the interval ends at the hypothesis.
 
 
 @pytest.mark.parametrize(
@@ -127,11 +127,11 @@ def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
     result = inference.profile(name, alpha=float(chi2.sf(statistic, 1)))
     end = result.lower if value < result.estimate else result.upper
     assert np.sqrt(statistic) > 0.1
-    slack = 2e-3 * abs(result.estimate - value) / np.sqrt(statistic)  # ends are found to 1e-3 of the root
+    slack = 2e-3 * abs(result.estimate - value) / np.sqrt(statistic)  # limits are precise to 1e-3 of the root
     assert end == pytest.approx(value, abs=2.0 * slack + (0.01 if name == "shape" else 1e-4 * abs(result.estimate)))
 
 
-# The shape, against fits whose shape is fixed.
+# The shape, against fits with a fixed shape.
 
 
 def check_shape(fit, rows, result, level=DROP):
@@ -150,8 +150,8 @@ def check_shape(fit, rows, result, level=DROP):
 
 @pytest.mark.parametrize("seed", [3, 29, *more(9, 13, 18)])
 @BOTH
-def test_the_ends_of_the_shape_lie_where_refits_find_them(simulate, make, seed):
-    # truly cloglog: some of these fits have their maximum at large shapes, and cloglog is hardly worse
+def test_limits_of_the_shape_agree_with_refits(simulate, make, seed):
+    # the true link is cloglog: some fits have their maximum at large shapes, and cloglog is hardly worse
     rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
     fit = make(link="aranda-ordaz").fit(*rows)
     check_shape(fit, rows, fit.inference(*rows).profile("shape"))
@@ -168,7 +168,7 @@ def test_the_ends_of_the_shape_lie_where_refits_find_them(simulate, make, seed):
     ids=str,
 )
 @pytest.mark.parametrize("classes", [2, 3])
-def test_whatever_the_structure_the_ends_of_the_shape_are_those_of_refits(simulate, params, classes):
+def test_limits_of_the_shape_agree_with_refits_for_every_structure(simulate, params, classes):
     rows = simulate(600, classes, distance=2.5, alpha=(1.0, -4.0), shape=2.0, seed=1)[:2]
     fit = free(**params).fit(*rows)
     check_shape(fit, rows, fit.inference(*rows).profile("shape", alpha=0.3), chi2.isf(0.3, 1) / 2)
@@ -176,7 +176,7 @@ def test_whatever_the_structure_the_ends_of_the_shape_are_those_of_refits(simula
 
 @pytest.mark.parametrize("seed", [0, 38, *more(9, 13, 29)])
 @BOTH
-def test_zero_is_a_credible_slope_exactly_where_the_likelihood_ratio_says_so(simulate, make, seed):
+def test_the_interval_excludes_a_slope_of_zero_if_the_likelihood_ratio_does(simulate, make, seed):
     rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
     inference = make(link="aranda-ordaz").fit(*rows).inference(*rows)
     result = inference.profile("alpha_1")
@@ -199,7 +199,7 @@ def test_where_the_supremum_is_at_shape_zero_the_interval_starts_there_and_says_
         assert "every shape is credible" in str(result)
 
 
-def test_a_shape_bounded_from_below_only_is_said_in_a_whole_sentence(simulate):
+def test_the_sentence_says_that_a_shape_has_no_upper_limit(simulate):
     rows = simulate(600, alpha=(60.0, -100.0), shape=30.0)[:2]
     result = free().fit(*rows).inference(*rows).profile("shape")
     assert 0.0 < result.lower < result.upper == np.inf
@@ -210,7 +210,7 @@ def test_a_shape_bounded_from_below_only_is_said_in_a_whole_sentence(simulate):
 # The share.
 
 
-def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simulate):
+def test_limits_of_the_share_agree_with_refits_at_that_share(simulate):
     X, y, _ = simulate(1000, alpha=(2.0, -8.0))
     rng = np.random.default_rng(0)
     y = np.where(rng.uniform(size=len(y)) < 0.15, -1, y)
@@ -233,7 +233,7 @@ def test_the_ends_of_the_share_lie_where_refits_with_that_share_find_them(simula
         )
         assert drop == pytest.approx(DROP, abs=CLOSE)
     none = gaussian().fit(X, y)
-    assert 2 * (fit.loglik_ - none.loglik_) > 2 * DROP  # as the interval says, which leaves out 0
+    assert 2 * (fit.loglik_ - none.loglik_) > 2 * DROP  # the interval excludes 0
 
 
 def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
@@ -247,7 +247,7 @@ def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
 
 
 @BOTH
-def test_in_a_large_sample_the_interval_is_wald_s(simulate, make):
+def test_the_interval_is_wald_s_in_a_large_sample(simulate, make):
     X, y, _ = simulate(40_000, spreads=[1.0, 1.0])
     fit = make(link="aranda-ordaz", mechanism_features=[1]).fit(X, y)
     inference = fit.inference(X, y, cov_type="observed")
@@ -288,7 +288,7 @@ def test_weights_are_repeated_rows(two):
 
 @pytest.mark.parametrize("name", ["alpha_1", "shape"])
 @BOTH
-def test_the_curve_tops_at_the_estimate_and_passes_the_ends_of_the_interval(simulate, make, name):
+def test_the_curve_peaks_at_the_estimate_and_crosses_the_level_at_the_limits(simulate, make, name):
     rows = simulate(600, alpha=(1.0, -4.0), shape=2.0, seed=8)[:2]
     fit = make(link="aranda-ordaz").fit(*rows)
     result = fit.inference(*rows).profile(name, alpha=0.3, n_points=41)
@@ -308,10 +308,10 @@ def test_the_curve_tops_at_the_estimate_and_passes_the_ends_of_the_interval(simu
     assert len(fit.inference(*rows).profile(name).values) == 0
 
 
-# What cannot be profiled.
+# Errors and limits.
 
 
-def test_what_has_no_profile_is_refused_in_words(two):
+def test_parameters_without_a_profile_raise(two):
     X, y, truth = two
 
     def profile(estimator, name="alpha_1", labels=y, **kwargs):
@@ -332,22 +332,22 @@ def test_what_has_no_profile_is_refused_in_words(two):
     for estimator, labels in ((gaussian(link=None), y), (gaussian(), truth)):
         with pytest.raises(ValueError, match="needs a fitted mechanism"):
             profile(estimator, labels=labels)
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="alpha="):
         profile(gaussian(), alpha=95)
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz"])
-def test_where_the_uncertainty_tells_all_the_slope_has_no_lower_limit(two, link):
+def test_the_slope_has_no_lower_limit_if_the_uncertainty_separates_missing_labels(two, link):
     u = gaussian(link=None).fit(two.X, two.truth).uncertainty(two.X)
     y = np.where(u < np.median(u), -1, two.truth)
     result = gaussian(link=link).fit(two.X, y).inference(two.X, y).profile("alpha_1")
     assert result.lower == -np.inf
     assert -np.inf < result.upper < 0.0
-    assert ("shape" in result.sentence) == (link == "aranda-ordaz")  # no shape is to blame where it is fixed
+    assert ("shape" in result.sentence) == (link == "aranda-ordaz")
 
 
 @pytest.mark.parametrize("seed", [0, 36, *more(4, 12, 20)])
-def test_no_sample_breaks_it_and_a_better_fit_is_reported(simulate, seed):
+def test_the_interval_contains_the_estimate_in_every_sample(simulate, seed):
     rows = simulate(300, alpha=(0.4, -1.0), shape=0.0, seed=seed)[:2]
     inference = logistic(link="aranda-ordaz").fit(*rows).inference(*rows)
     for name in ("alpha_1", "shape"):

@@ -1,4 +1,4 @@
-"""The theory agrees with closed forms, published numbers, a reference written out by hand, and simulation."""
+"""The theory agrees with closed forms, published numbers, an independent reference and simulation."""
 
 import numpy as np
 import pytest
@@ -53,11 +53,11 @@ def structured(covariance_type, turn=None, shift=0.0):
 
 
 def assert_agree(first, second, factor=1.0):
-    """Two computed numbers differ by no more than their stated errors, `factor` times."""
+    """Check that two computed numbers differ by no more than `factor` times their errors."""
     assert abs(first.value - second.value) <= factor * (first.error + second.error)
 
 
-# Numbers that others found.
+# Published numbers.
 
 
 @pytest.mark.parametrize(("distance", "percent"), [(1.0, 0.51), (1.5, 3.24), (2.0, 10.08), (2.5, 21.40), (3.0, 35.89)])
@@ -116,7 +116,7 @@ def test_linear_discriminant_analysis_of_one_feature_has_its_closed_form(distanc
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
-def test_with_equal_priors_every_feature_without_information_costs_what_the_first_one_does(d):
+def test_with_equal_priors_every_noise_feature_costs_as_much_as_the_first(d):
     axes = np.random.default_rng(1).normal(size=(d, d))
     single, several = excess_risk(two(2.0)).value, excess_risk(two(2.0, d=d, axes=axes))
     assert abs(several.value - d * single) <= (3.0 if d > 2 else 1.0) * several.error
@@ -132,7 +132,7 @@ def test_quadratic_discriminant_analysis_in_simulation_has_the_excess_risk_of_th
     variances = sd[:, None] ** 2 * rng.chisquare(counts - 1) / counts
 
     def risk(weights, means, variances):
-        """Of the rule with these parameters, whose second class lies outside an interval: it has the larger variance."""
+        """Risk of the rule with these parameters; the second class, of larger variance, is outside an interval."""
         a = -0.5 / variances
         b = means / variances
         c = np.log(weights) - 0.5 * np.log(variances) - 0.5 * means**2 / variances
@@ -151,7 +151,7 @@ def test_quadratic_discriminant_analysis_in_simulation_has_the_excess_risk_of_th
     assert abs(excess.mean() - excess_risk(classes).value) < 3 * error
 
 
-# A reference for two normals with a common variance, written out from the densities by differences.
+# An independent reference for two normals with a common variance, by differences of the densities.
 
 
 class Reference:
@@ -234,7 +234,7 @@ def test_every_regime_agrees_with_a_reference_written_out_by_hand(regime):
     assert result.error < 1e-7 * result.value
 
 
-def test_labelling_the_share_of_the_budget_makes_up_for_ignoring_the_mechanism():
+def test_labelling_the_share_of_the_budget_compensates_for_ignoring_the_mechanism():
     weak = Mechanism("entropy", (-1.5, 2.0))
     answer = label_budget(CLASSES, weak, n=500)
     assert 0.05 < answer.share.value < 0.95
@@ -319,18 +319,18 @@ def test_modelling_the_mechanism_never_costs_and_estimating_more_of_it_gives_les
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.5, 0.98])
-def test_a_mechanism_is_brought_to_the_rate_asked_for(rate):
+def test_mechanism_at_rate_reaches_the_rate(rate):
     classes = structured("diag")
     mechanism = mechanism_at_rate(classes, Mechanism("margin", (5.0, -2.0), shape=0.4, share=0.1), rate)
     assert missing_rate(classes, mechanism).value == pytest.approx(rate, rel=1e-6)
     assert mechanism.alpha[1:] == (-2.0,)
 
 
-# The ways of computing agree.
+# Different computations agree.
 
 
 def excess_of_moved_rule(classes, delta, grid):
-    """The risk of the rule at coordinates delta less that of the Bayes rule, by brute force on a grid (d, n) of cell 1."""
+    """Risk of the rule at coordinates delta minus the Bayes risk, by brute force on a grid (d, n) with cells of size 1."""
     description = described(classes)
     chart = description.model.chart(description.theta)
     pi, mu = np.exp(description.theta.log_pi), description.theta.mu
@@ -412,7 +412,7 @@ def test_the_same_random_state_gives_the_same_answer():
     assert excess_risk(classes, random_state=1) != excess_risk(classes, random_state=2)
 
 
-# Fits, limits and refusals.
+# Fits, limits and errors.
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -431,24 +431,24 @@ def test_a_fit_is_described_by_its_attributes(simulate, options):
         fitted = excess_risk(clf, labels=regime)
         assert_agree(fitted, excess_risk(by_hand, clf.mechanism_, labels=regime))
         assert fitted.error < 2e-3 * fitted.value
-    # the model's own missing rate is near the one that was seen
+    # the model's missing rate is near the observed one
     assert missing_rate(clf).value == pytest.approx(data.missing.mean(), abs=0.03)
 
 
-def test_a_shape_at_its_limit_is_taken_as_known_and_said_so():
+def test_a_shape_at_its_limit_is_treated_as_known_with_a_warning():
     free, fixed = Mechanism("entropy", (-1.5, 3.0), 0.0, free_shape=True), Mechanism("entropy", (-1.5, 3.0), 0.0)
     with pytest.warns(BoundaryWarning, match="shape at 0"):
         result = excess_risk(CLASSES, free, labels="modelled")
     assert result.value == pytest.approx(excess_risk(CLASSES, fixed, labels="modelled").value, rel=1e-6)
 
 
-def test_classes_that_unlabelled_rows_cannot_tell_apart_have_endless_excess_risk():
+def test_indistinguishable_classes_have_infinite_excess_risk_without_labels():
     assert excess_risk(two(0.02), labels="unlabelled").value == np.inf
     assert unlabelled_efficiency(two(0.02)).value == 0.0
     assert np.isfinite(excess_risk(two(0.02)).value)
 
 
-def test_a_class_that_leads_everywhere_leaves_nothing_to_estimate():
+def test_a_class_that_leads_everywhere_has_no_boundary():
     classes = GaussianClasses([0.9, 0.1], [[0.0], [0.1]], [[[1.0]], [[0.9]]])
     assert bayes_error(classes).value == pytest.approx(0.1)
     assert excess_risk(classes).value == 0.0
@@ -477,17 +477,13 @@ def test_the_table_shows_every_regime():
         ({"covariance_type": "round"}, "covariance_type"),
         ({"component_classes": [0, 0]}, "two or more classes"),
         ({"mechanism_features": [1]}, "indices of the 1 features"),
+        ({"means": np.zeros((2, 2)), "covariances": [[1, 0.5], [0, 1]], "covariance_type": "tied"}, "symmetric"),
     ],
 )
-def test_descriptions_that_cannot_be_are_refused(change, message):
+def test_bad_classes_raise(change, message):
     plain = {"weights": [0.5, 0.5], "means": [[0.0], [1.0]], "covariances": [[[1.0]], [[1.0]]]}
     with pytest.raises(ValueError, match=message):
         GaussianClasses(**(plain | change))
-
-
-def test_asymmetric_covariances_are_refused():
-    with pytest.raises(ValueError, match="symmetric"):
-        GaussianClasses([0.5, 0.5], np.zeros((2, 2)), [[1.0, 0.5], [0.0, 1.0]], "tied")
 
 
 @pytest.mark.parametrize(
@@ -508,12 +504,12 @@ def test_asymmetric_covariances_are_refused():
         (lambda: bayes_error("classes"), "GaussianClasses"),
     ],
 )
-def test_questions_without_an_answer_are_refused(ask, message):
+def test_bad_arguments_raise(ask, message):
     with pytest.raises(ValueError, match=message):
         ask()
 
 
-def test_a_model_without_densities_of_the_features_is_refused(two):
+def test_a_model_without_densities_of_the_features_raises(two):
     clf = MARLogisticRegression(link="logit").fit(two.X, two.y)
     with pytest.raises(ValueError, match="no model of the features"):
         bayes_error(clf)

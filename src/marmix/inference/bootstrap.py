@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from marmix.arrays import Array
 from marmix.inference.fitted import Fitted
-from marmix.inference.intervals import check_level
+from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import Table, listed
 from marmix.mechanism.charts import SHAPE_MAX
@@ -32,10 +32,8 @@ Statistic = Callable[[Any], Any]
 KINDS = ("nonparametric", "parametric")
 METHODS = ("percentile", "basic", "normal")
 
-NO_LABEL = "a class had no labelled row"
-ALL_LABELLED = "no label was missing"
-NOT_CONVERGED = "the fit did not converge"
-NOT_FINITE = "the estimates were not finite"
+NO_LABEL, ALL_LABELLED = "a class had no labelled row", "no label was missing"
+NOT_CONVERGED, NOT_FINITE = "the fit did not converge", "the estimates were not finite"
 FAILED_FIT, FAILED_STATISTIC = "the fit failed", "the statistic failed"
 _ADVICE = {
     NO_LABEL: "label more rows of the rarest class",
@@ -152,7 +150,6 @@ class Bootstrap:
 def bootstrap(
     fitted: Fitted,
     n_resamples: int = 999,
-    *,
     kind: str = "nonparametric",
     statistic: Statistic | None = None,
     n_jobs: int | None = None,
@@ -162,8 +159,7 @@ def bootstrap(
     """Refit to resampled rows; see `Inference.bootstrap`."""
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r} is not one of {', '.join(map(repr, KINDS))}.")
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 2:
-        raise ValueError(f"n_resamples={n_resamples!r} must be a whole number, at least 2.")
+    seeds = seed_sequence(random_state).spawn(check_count("n_resamples", n_resamples, 2))
     if kind == "parametric":
         _check_parametric(fitted)
     if statistic is None:
@@ -172,7 +168,6 @@ def bootstrap(
         value = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
         indices = [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*value.shape)]
         params, names = value.ravel(), indices if value.ndim else ["statistic"]
-    seeds = seed_sequence(random_state).spawn(int(n_resamples))
     outcomes: list[Array | str] = []
     with Parallel(n_jobs=n_jobs) as parallel:
         for part in np.array_split(np.arange(len(seeds)), min(10, len(seeds)) if verbose else 1):

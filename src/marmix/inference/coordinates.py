@@ -25,23 +25,10 @@ class Coordinates:
 
     Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out.
     Parameters at a limit are held: a shape of 0 or infinity, a share of 0, a variance at its floor; `held` names them.
-
-    Parameters
-    ----------
-    objective : Objective
-    theta, mechanism
-        The fit.
-    hold_shape : bool
-        Whether to hold the shape at its estimate.
+    `hold_shape` holds the shape at its estimate.
     """
 
-    def __init__(
-        self,
-        objective: Objective,
-        theta: Any,
-        mechanism: Mechanism | None,
-        hold_shape: bool = False,
-    ):
+    def __init__(self, objective: Objective, theta: Any, mechanism: Mechanism | None, hold_shape: bool = False):
         self.objective, self.theta, self.mechanism = objective, theta, mechanism
         self.chart = objective.model.chart(theta)
         self.mechanism_chart: MechanismChart | None = None

@@ -38,9 +38,6 @@ class Curvature(NamedTuple):
     hessian: Array
     outer: Array
 
-    def __add__(self, other: "Curvature") -> "Curvature":  # type: ignore[override]
-        return Curvature(self.gradient + other.gradient, self.hessian + other.hessian, self.outer + other.outer)
-
 
 class RowBlock(NamedTuple):
     """Consecutive rows with their posteriors."""
@@ -193,8 +190,8 @@ def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> 
             by_component = (gradient[model.owner] * rows.share * rows.weight) @ rows.phi.T
             total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
-            parts.append(Curvature(total, summed(rows, model, gradient, hessian), outer))
-    return reduce(add, parts)
+            parts.append((total, summed(rows, model, gradient, hessian), outer))
+    return Curvature(*(reduce(add, blocks) for blocks in zip(*parts, strict=True)))
 
 
 def expected_outer(
@@ -202,12 +199,8 @@ def expected_outer(
 ) -> Array:
     """``sum_j E[g_j g_j' | x_j]`` in (W, kappa), over labels and missingness under the model, given the features.
 
-    Parameters
-    ----------
-    modelled : bool
-        False leaves L_miss out of the likelihood; labels are still missing by the mechanism.
-    rate : float or None
-        Probability of a missing label without a mechanism; None conditions on the labels that are missing.
+    ``modelled=False`` leaves L_miss out of the likelihood; labels are still missing by the mechanism. `rate` is the probability
+    of a missing label without a mechanism; None conditions on the labels that are missing.
     """
     model, parts = objective.model, []
     with np.errstate(all="ignore"):

@@ -23,38 +23,19 @@ _FEW_ROWS, _FEW_LABELS = 10, 10
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model and its training rows.
-
-    Parameters
-    ----------
-    model : FittedModel
-    objective : Objective
-        The objective of the fit, over the rows in the axes of the fit.
-    mechanism : Mechanism or None
-        The mechanism in the axes of its covariates.
-    covariates : Covariates
-    estimator : estimator
-        The fitted estimator, with classes 0, 1, ... and unnamed features, for refitting to other rows.
-    X, z, weight : arrays
-        The rows of positive weight; labels are -1 where missing.
-    kept : array
-        Positions of these rows among the user's `n_rows` rows.
-    n_rows : int
-    checked : callable
-        Validates rows to predict, as the estimator does, and returns them as an array.
-    """
+    """A fitted model and its training rows: those of positive weight, labels -1 where missing."""
 
     model: FittedModel
-    objective: Objective
-    mechanism: Mechanism | None
+    objective: Objective  # of the fit, over the rows in its axes
+    mechanism: Mechanism | None  # in the axes of its covariates
     covariates: Covariates
-    estimator: Any
+    estimator: Any  # with classes 0, 1, ... and unnamed features, for refitting to other rows
     X: NDArray[Any]
     z: NDArray[Any]
     weight: Array | None
-    kept: NDArray[np.integer[Any]]
+    kept: NDArray[np.integer[Any]]  # positions of these rows among the user's `n_rows` rows
     n_rows: int
-    checked: Callable[[Any], NDArray[Any]]
+    checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
 
     @property
     def theta(self) -> Any:

@@ -33,6 +33,7 @@ from scipy.stats import chi2
 from marmix.arrays import Array
 from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
 from marmix.inference.fitted import Fitted
+from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
 from marmix.inference.tables import Table, number, p_text
 from marmix.mechanism import Mechanism
@@ -444,8 +445,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
     fitted.require_mechanism("this test")
     fitted.require_likelihood("the reference distribution of these residuals")
     fitted.require_memory("this test")
-    if not isinstance(n_bins, int) or n_bins < 2:
-        raise ValueError(f"n_bins={n_bins!r} must be a whole number, at least 2.")
+    check_count("n_bins", n_bins, 2)
     order = np.argsort(np.where(fitted.z < 0, len(fitted.classes), fitted.z), kind="stable")  # that of the engine
     variable, name = _variable(fitted, by)
     variable, w = variable[order], fitted.row_weights[order]

@@ -1,8 +1,8 @@
 """Multiple imputation of missing labels, and Rubin's rules to pool the results of analyses."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from marmix.arrays import Array
 from marmix.inference.fitted import Fitted
-from marmix.inference.intervals import check_level
+from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
 from marmix.mechanism.measures import posterior
@@ -63,19 +63,10 @@ class Imputations(Sequence[NDArray[Any]]):
     def __len__(self) -> int:
         return len(self.labels)
 
-    @overload
-    def __getitem__(self, index: int) -> NDArray[Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "Imputations": ...
-
-    def __getitem__(self, index: int | slice) -> "NDArray[Any] | Imputations":
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return Imputations(self.labels[index], self.proba, self.imputed, self.rows, self.notes)
         return self.labels[index]
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return iter(self.labels)
 
     def __repr__(self) -> str:
         return f"Imputations(m={len(self)}, rows={len(self.imputed)}, imputed={int(self.imputed.sum())})"
@@ -118,8 +109,7 @@ def multiple_imputations(
     missing at random given the features, so the parameters of the mechanism do not enter. The first imputations of a larger
     m are those of a smaller one with the same `random_state`.
     """
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
-        raise ValueError(f"m={m!r} must be a whole number, at least 1 (20 is usual).")
+    m = check_count("m", m, 1)
     fitted.require_covariance(cov_type)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
@@ -128,9 +118,9 @@ def multiple_imputations(
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     imputed = fitted.z < 0
     X = fitted.X[imputed]
-    labels = np.tile(fitted.z, (int(m), 1))
+    labels = np.tile(fitted.z, (m, 1))
     tau = np.zeros((len(X), len(fitted.classes)))
-    for drawn, seed in zip(labels, seed_sequence(random_state).spawn(int(m)), strict=True):
+    for drawn, seed in zip(labels, seed_sequence(random_state).spawn(m), strict=True):
         rng = np.random.default_rng(seed)
         vector = np.zeros(coordinates.size)
         vector[:size] = root @ rng.normal(size=size)

@@ -76,6 +76,13 @@ def check_level(alpha: float) -> float:
     return float(alpha)
 
 
+def check_count(name: str, value: Any, least: int) -> int:
+    """A whole number of at least `least`, checked."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number, at least {least}.")
+    return int(value)
+
+
 def _score_rows(fitted: Fitted, X: NDArray[Any]) -> Iterator[tuple[slice, Array, Array]]:
     """Blocks of rows: their slice, scores (K, n), and derivatives (K, P, n) of the scores in theta's coordinates."""
     model, size = fitted.objective.model, fitted.coordinates.n_theta

@@ -15,6 +15,7 @@ from marmix.arrays import Array
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
 from marmix.inference.fitted import Fitted
+from marmix.inference.intervals import check_count
 from marmix.inference.tables import number
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
@@ -23,6 +24,7 @@ from marmix.workers import one_thread
 
 _LARGE = 5.0  # a shape above which slopes are steep
 _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
+_LIMITS = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}  # of the place
 _MOST_STEPS = 80  # points of the profile before a limit is taken to be out of reach
 _CLOSE = 1e-3  # precision of a limit, in units of the root
 _BETTER = 1e-3  # gain in log-likelihood that means another maximum, not rounding
@@ -108,9 +110,8 @@ class _Surface:
         self.of_slope = profiled < len(mechanism.alpha)
         self.chart: _SlopeChart | MechanismChart = _SlopeChart(mechanism, chart.centre) if self.of_slope else chart
         self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.chart.place)
-        limits = {size - 2: (0.0, _RHO_MAX), size - 1: (0.0, SHARE_MAX)}
-        fixed = {size - 2} if not mechanism.free_shape else set()
-        fixed |= {size - 1} if not mechanism.free_share else set()
+        limits = {size - 2: _LIMITS["shape"], size - 1: _LIMITS["share"]}
+        fixed = [i for i, free in ((size - 2, mechanism.free_shape), (size - 1, mechanism.free_share)) if not free]
         rest = [i for i in range(size) if i != self.profiled and i not in fixed]
         free = [i for i in rest if i not in limits]
         bounded = [i for i in rest if i in limits]
@@ -127,8 +128,11 @@ class _Surface:
         inverse = np.linalg.pinv(information[np.ix_([*rest, self.profiled], [*rest, self.profiled])], hermitian=True)
         self.error = float(np.sqrt(max(inverse[-1, -1], 1e-300)))
         self.y, self.gain = np.zeros(len(rest)), 0.0
-        self.missing_at_fit = objective.sums(theta, mechanism).missing
         self.base = self.evaluate(self.y, 0.0)[0]
+        self.centre = float(self.chart.place[profiled])  # the estimate of the profiled parameter
+        # the uncertainty separates missing from given labels, so that the slope has no finite maximum
+        self.separated = objective.sums(theta, mechanism).missing > -1e-3 * objective.engine.total_weight
+        self.rough = self.separated or mechanism.shape > _LARGE  # the quadratic approximation is poor
 
     def _information(self, fitted: Fitted) -> Array:
         """Expected information in these coordinates."""
@@ -205,24 +209,9 @@ class _Surface:
         full = np.concatenate([np.zeros(self.coordinates.size), place - self.chart.place])
         return np.asarray(np.linalg.lstsq(self.transform, full, rcond=None)[0][:-1], dtype=float)
 
-    @property
-    def centre(self) -> float:
-        """The estimate of the profiled parameter."""
-        return float(self.chart.place[self.profiled - self.coordinates.size])
-
     def root(self, value: float) -> float:
         """``sqrt(2 (L_max - L(value)))``."""
         return float(np.sqrt(max(-2.0 * self.highest(value), 0.0)))
-
-    @property
-    def separated(self) -> bool:
-        """Whether the uncertainty separates missing from given labels, so that the slope has no finite maximum."""
-        return self.missing_at_fit > -1e-3 * self.objective.engine.total_weight
-
-    @property
-    def rough(self) -> bool:
-        """Whether the quadratic approximation is poor: a large shape, or separation."""
-        return self.separated or self.chart.reference.shape > _LARGE
 
     @property
     def shape_at_limit(self) -> bool:
@@ -233,8 +222,7 @@ class _Surface:
 def profile(fitted: Fitted, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
     """Profile-likelihood interval of a slope, the shape or the share, and the curve at `n_points` values."""
     profiled, kind, unit = _profiled(fitted, name)
-    if not isinstance(n_points, int) or n_points < 0:
-        raise ValueError(f"n_points={n_points!r} must be a whole number, 0 for no curve.")
+    check_count("n_points", n_points, 0)
     fitted.require_likelihood("a profile likelihood")
     with one_thread():
         surface = _Surface(fitted, profiled)
@@ -279,8 +267,7 @@ def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
 
 def _end(surface: _Surface, kind: str, sign: float, level: float) -> float:
     """The limit of the interval on that side, on the scale of the place."""
-    limits = {"shape": (0.0, _RHO_MAX), "share": (0.0, SHARE_MAX), "slope": (-np.inf, np.inf)}[kind]
-    limit = limits[0] if sign < 0.0 else limits[1]
+    limit = _LIMITS[kind][0 if sign < 0.0 else 1]
     outer = sign * surface.centre > 0.0
     if kind == "slope" and outer and surface.separated:
         return float(sign * np.inf)
@@ -320,9 +307,7 @@ def _curve(surface: _Surface, kind: str, low: float, high: float, n_points: int)
     low = low if np.isfinite(low) else centre - 4.0 * surface.error
     high = high if np.isfinite(high) else centre + 4.0 * surface.error
     low, high = centre + 1.2 * (low - centre), centre + 1.2 * (high - centre)
-    if kind != "slope":
-        low, high = max(low, 0.0), min(high, _RHO_MAX if kind == "shape" else SHARE_MAX)
-    values = np.linspace(low, high, n_points)
+    values = np.linspace(max(low, _LIMITS[kind][0]), min(high, _LIMITS[kind][1]), n_points)
     loglik = np.empty(n_points)
     for side in (np.flatnonzero(values >= centre), np.flatnonzero(values < centre)[::-1]):
         surface.y = np.zeros_like(surface.y)

@@ -14,7 +14,7 @@ from marmix.inference.bootstrap import Bootstrap
 from marmix.inference.fitted import Fitted
 from marmix.inference.hypotheses import GoodnessOfFit, HypothesisTest
 from marmix.inference.imputation import Imputations
-from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval, check_level
+from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval, check_count, check_level
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
 from marmix.inference.tables import Table, listed, number, p_text
@@ -25,6 +25,7 @@ from marmix.workers import one_thread
 _DISAGREE, _NOISE = 0.25, 8.0
 # Log-likelihood per labelled row above which the classes count as separated.
 _SEPARATED = 0.01
+_LEAST_RESAMPLES = 19  # for p-values down to 0.05
 
 
 class Inference:
@@ -307,7 +308,8 @@ class Inference:
         n_jobs : int or None, default=None
         random_state : int, Generator, RandomState or None, default=None
         """
-        return hypotheses.informative(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
+        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
+        return hypotheses.informative(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
 
     def test_link(
         self,
@@ -321,7 +323,8 @@ class Inference:
 
         Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0. `bootstrap` simulates it instead.
         """
-        return hypotheses.link(self._fitted, link, bootstrap, _enough(n_resamples), n_jobs, random_state)
+        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
+        return hypotheses.link(self._fitted, link, bootstrap, n_resamples, n_jobs, random_state)
 
     def test_mechanism(
         self,
@@ -334,7 +337,8 @@ class Inference:
 
         `bootstrap` simulates the reference distribution from the fit; None does so if rows or labels are few.
         """
-        return hypotheses.hausman(self._fitted, bootstrap, _enough(n_resamples), n_jobs, random_state)
+        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
+        return hypotheses.hausman(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
 
     def test_mcar(self) -> HypothesisTest:
         """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them."""
@@ -391,15 +395,7 @@ class Inference:
         out, counted and reported; if more than half fail, that is an error. The estimates of a shape may run to 0 or to 100,
         which stands for infinity: their standard deviation then means little, percentile intervals are still good.
         """
-        return bootstrap.bootstrap(
-            self._fitted,
-            n_resamples,
-            kind=kind,
-            statistic=statistic,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        return bootstrap.bootstrap(self._fitted, n_resamples, kind, statistic, n_jobs, random_state, verbose)
 
     def multiple_imputations(self, m: int = 20, random_state: Any = None) -> Imputations:
         """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
@@ -408,10 +404,3 @@ class Inference:
         the features, or the analysis will underestimate associations.
         """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
-
-
-def _enough(n_resamples: int) -> int:
-    """Check that there are enough simulated samples for a p-value of 5 %."""
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int | np.integer) or n_resamples < 19:
-        raise ValueError(f"n_resamples={n_resamples!r} must be a whole number, at least 19, for p-values down to 0.05.")
-    return int(n_resamples)

@@ -32,16 +32,7 @@ _MOST_NODES = 2**20  # in total
 
 
 class Integrals:
-    """Integrals over the features of a row, at one level of precision.
-
-    Parameters
-    ----------
-    description : Description
-    level : int
-        Every level halves the steps of lattices, or takes four times as many points.
-    random_state : int
-        Seed of the shifts of the points.
-    """
+    """Integrals over the features of a row; every level halves the steps of lattices, or takes four times as many points."""
 
     def __init__(self, description: Description, level: int, random_state: int):
         self.description = description

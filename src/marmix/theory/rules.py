@@ -46,7 +46,6 @@ def lattice(k: int, step: float) -> list[Rule]:
     """The trapezoid rule in k = 0, 1 or 2 dimensions, as four coarser rules."""
     reach = int(np.ceil(_REACH / step))
     t = step * np.arange(-reach, reach + 1, dtype=np.float64)
-    nodes: list[Array]
     if k == 0:
         nodes = [np.zeros((1, 0))] * LATTICES
     elif k == 1:
@@ -71,15 +70,10 @@ def mean_over(share: Array, replicates: Array) -> Array:
 
 
 def computed(function: Callable[[Array], float], random: bool) -> Computed:
-    """A function of replicated integrals, with its error.
+    """The value of a function of the shares (R,) with which the replicates enter the integrals, with its error.
 
-    Parameters
-    ----------
-    function
-        A function of the shares (R,) with which the replicates enter the integrals.
-    random : bool
-        Whether the replicates are random. If so, the error is the jackknife's, and the value is corrected for its bias;
-        otherwise the error is the largest difference between the full rule and a single replicate.
+    If the replicates are random, the error is the jackknife's, and the value is corrected for its bias; otherwise the error
+    is the largest difference between the full rule and a single replicate.
     """
     size = SHIFTS if random else LATTICES
     full = function(np.full(size, 1.0 / size))
