@@ -309,10 +309,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         models = self.results_["mechanism"]
         q = 1.0 - (1.0 - self.missing_proba_) * len(tested) / np.sum(z >= 0)  # probability that a row is not tested
         z = np.where(np.isin(np.arange(len(z)), tested), z, -1)
-        labelled = (z >= 0)[:, None]
-        proba = np.array(
-            [np.where(labelled, held[name], est.predict_proba(X)) for name, est in self.estimators_.items()]
-        )
+        proba = np.array([self._known(name, held[name], X, z) for name in self.estimators_])
         average = self._stacked(z, q, counts, proba)
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)
@@ -339,6 +336,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.comparison_ = Gain.of(with_it, without, r.sum(axis=1))
         self.verdict_ = self.comparison_.sentence()
         return weights
+
+    def _known(self, name: str, held: Array, X: NDArray[Any], z: NDArray[Any]) -> Array:
+        """Held-out probabilities of the labelled rows, and those of the fit to all rows for the others."""
+        return np.where((z >= 0)[:, None], held, self.estimators_[name].predict_proba(X))
 
     def _stacked(self, z: NDArray[Any], q: Array, counts: Array, proba: Array) -> Array:
         """Weights under which the average of the candidates predicts the tested labels best."""
