@@ -1,4 +1,4 @@
-"""Tables larger than memory, converted once to `.npy` files that the estimators read as memory maps."""
+"""Conversion of tables larger than memory to `.npy` files, which the estimators read as memory maps."""
 
 import json
 import os
@@ -22,21 +22,21 @@ _ADVICE = "One-hot encode what is not numeric, or leave it out: columns= names t
 
 
 class Converted(NamedTuple):
-    """A table as `to_memmap` leaves it and `open_memmap` finds it.
+    """A converted table, as returned by `to_memmap` and `open_memmap`.
 
     Attributes
     ----------
     X : memmap of shape (rows, d)
-        Features, read only.
+        Features, read-only.
     y : memmap of shape (rows,) or None
-        Places of the labels in `classes`, -1 where missing. None if no label was asked for.
+        Indices of the labels in `classes`, -1 if missing. None without a label column.
     columns : list of str
         Names of the features.
     classes : array of shape (K,) or None
-        Names of the classes, sorted.
+        The sorted classes.
     rows : int
     dropped : int
-        Rows of the source left out for a missing feature.
+        Number of rows left out because of a missing feature.
     """
 
     X: NDArray[np.floating]
@@ -60,28 +60,28 @@ def to_memmap(
 ) -> Converted:
     """Convert a table of any size to a `.npy` file of its features, for estimators to read as a memory map.
 
-    The table is read once, in batches, in about 100 MB of memory. Beside `target` a file of that name and ``.json`` is
-    written, with the names of columns and classes, and for labels one that ends in ``.labels.npy``. They appear when all is
-    written: a conversion that fails or is stopped leaves nothing, and files that were there as they were.
+    The table is read once, in batches, using about 100 MB of memory. A file with the additional ending ``.json`` holds the names
+    of columns and classes, and one that ends in ``.labels.npy`` the labels. The files appear when all are complete: a conversion
+    that fails leaves no files, and existing ones unchanged.
 
     Parameters
     ----------
     source : path, table, or iterable of tables
-        Path of a Parquet file, of a folder of such (read in the order of their names, with the columns of Hive partitions), of
-        a CSV or TSV file with a line of names (``.gz`` too), or of an Arrow file (``.arrow``, ``.feather``). Or a
-        pyarrow Dataset, Table or RecordBatchReader, a DataFrame, a NumPy array (with columns x0, x1, ...), or an iterable of
-        these. In CSV files, empty fields, NA, NaN, null, None, ? and the like are missing.
+        Path of a Parquet file, a folder of Parquet files (read in the order of their names, with Hive partitions as columns), a
+        CSV or TSV file with column names (also ``.gz``), or an Arrow file (``.arrow``, ``.feather``). Or a pyarrow Dataset, Table
+        or RecordBatchReader, a DataFrame, a NumPy array (with columns x0, x1, ...), or an iterable of these. In CSV files, empty
+        fields, NA, NaN, null, None, ? and similar are missing.
     target : path
         The ``.npy`` file to write.
     columns : list of str or None, default=None
-        Features, in this order. By default all columns but the label, and but an index that pandas stored.
+        Features, in this order. By default all columns except the label and an index stored by pandas.
     label : str or None, default=None
-        Column of labels: integers, strings or booleans. Null, NaN and -1 are missing; whole floats are integers.
+        Label column: integers, strings or booleans. Null, NaN and -1 are missing; whole floats are integers.
     dtype : {"float64", "float32"}, default="float64"
     missing : {"raise", "nan", "drop"}, default="raise"
-        Where a feature is missing: refuse, write NaN (which estimators refuse), or leave the row out.
+        If a feature is missing: raise ValueError, write NaN (which estimators reject), or leave out the row.
     overwrite : bool, default=False
-        Whether to replace files that exist.
+        Whether to replace existing files.
     progress : bool, default=True
         Whether to show a progress bar on standard error, if tqdm is installed.
 
@@ -95,10 +95,10 @@ def to_memmap(
     ImportError
         Without pyarrow: ``pip install 'marmix[io]'``.
     FileExistsError
-        If one of the files is there, unless `overwrite`.
+        If one of the files exists, unless `overwrite`.
     ValueError
-        If a feature is no number, missing or infinite, with its column and row (from 0 on), or the table or an option
-        cannot be used.
+        If a feature is not a number, missing or infinite (with its column and row, from 0), or the table or an option cannot be
+        used.
 
     Examples
     --------
@@ -139,11 +139,11 @@ def to_memmap(
             closing(blocks),
         ):
             _write_header(x_file, (0, len(features)), dtype)
-            for block, numbers, lost in blocks:
+            for block, numbers, n_dropped in blocks:
                 x_file.write(block.data)
                 numbers_file.write(numbers.data)
                 rows += len(block)
-                dropped += lost
+                dropped += n_dropped
             _write_header(x_file, (rows, len(features)), dtype)
         if not rows:
             raise ValueError(f"{table.name} has no row{' without a missing feature' if dropped else ''}.")
@@ -156,12 +156,12 @@ def to_memmap(
 
 
 def open_memmap(target: str | os.PathLike[str]) -> Converted:
-    """Open what `to_memmap` wrote, by the same `target`.
+    """Open a table converted by `to_memmap` to this `target`.
 
     Raises
     ------
     FileNotFoundError
-        If a file is not there.
+        If a file does not exist.
     ValueError
         If the files do not belong together.
     """
@@ -173,7 +173,7 @@ def open_memmap(target: str | os.PathLike[str]) -> Converted:
     except FileNotFoundError:
         raise FileNotFoundError(f"{files[2]} is not there: convert the table with to_memmap.") from None
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{files[2]} is not what to_memmap writes: convert the table again.") from None
+        raise ValueError(f"{files[2]} was not written by to_memmap: convert the table again.") from None
     X = _mapped(files[0], shape, dtype)
     y = None if classes is None else _mapped(files[1], (rows,), _code_type(classes))
     if classes is not None:
@@ -183,7 +183,7 @@ def open_memmap(target: str | os.PathLike[str]) -> Converted:
 
 
 def _files(target: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
-    """The features, the labels, and the names of both."""
+    """Paths of the features, the labels, and the names of columns and classes."""
     path = Path(target)
     if path.suffix != ".npy":
         raise ValueError(f"target={str(target)!r} must be a file name that ends in .npy.")
@@ -191,7 +191,7 @@ def _files(target: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...], dtype: Any) -> None:
-    """Write the header of an array whose number of rows may grow: NumPy leaves room in it for their digits."""
+    """Write the header of an array, which NumPy pads so that the number of rows can be changed later."""
     file.seek(0)
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)
@@ -206,13 +206,10 @@ def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray
         raise ValueError(f"{path} is damaged ({error}): convert the table again.") from None
     if array.shape != shape or array.dtype != dtype:
         raise ValueError(
-            f"{path} holds {array.dtype} of shape {array.shape}, where its .json file has {dtype} of shape {shape}: they were "
-            "not written together. Convert the table again."
+            f"{path} holds {array.dtype} of shape {array.shape}, but its .json file says {dtype} of shape {shape}. Convert the "
+            "table again."
         )
     return array
-
-
-# Rows and labels.
 
 
 def _blocks(
@@ -223,7 +220,7 @@ def _blocks(
     missing: str,
     progress: bool,
 ) -> Generator[tuple[NDArray[np.floating], NDArray[np.int32], int], None, None]:
-    """Features and labels of the rows that are kept, a block at a time, and the number of rows that are not."""
+    """Yield features and label codes of the rows to keep, a block at a time, and the number of other rows."""
     seen, booleans = 0, dict[str, bool]()
     size = rows_of(len(features))
     columns = features if labels is None else [*features, labels.name]
@@ -233,24 +230,24 @@ def _blocks(
                 block = np.empty((part.num_rows, len(features)), dtype)
                 for j, feature in enumerate(features):
                     column = part.column(feature)
-                    with np.errstate(over="ignore"):  # what is too large for float32 is refused below, as infinity
+                    with np.errstate(over="ignore"):  # numbers too large for float32 are rejected below, as infinity
                         if table.text:
                             block[:, j] = _text_numbers(column, feature, table.name, seen, booleans)
                         else:
                             block[:, j] = _numbers(column, feature, table.name)
                 kept = _kept(block, missing, features, seen, table.name)
-                whole = bool(kept.all())
+                complete = bool(kept.all())
                 numbers = np.empty(0, np.int32)
                 if labels is not None:
                     column = part.column(labels.name)
-                    numbers = labels.add(column if whole else column.filter(arrow().array(kept))).astype(np.int32)
-                yield (block if whole else block[kept]), numbers, int((~kept).sum())
+                    numbers = labels.add(column if complete else column.filter(arrow().array(kept))).astype(np.int32)
+                yield (block if complete else block[kept]), numbers, int((~kept).sum())
                 seen += part.num_rows
                 advance(part.num_rows)
 
 
 def _numbers(column: Any, feature: str, name: str) -> NDArray[Any]:
-    """A column as NumPy numbers, NaN where missing."""
+    """A typed column as NumPy numbers, NaN if missing."""
     pa, kind = arrow(), column.type
     if pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
@@ -260,7 +257,7 @@ def _numbers(column: Any, feature: str, name: str) -> NDArray[Any]:
 
 
 def _text_numbers(column: Any, feature: str, name: str, seen: int, booleans: dict[str, bool]) -> NDArray[np.float64]:
-    """A column of a text file as numbers, NaN where missing; true and false, if the first cells are such, as 1 and 0."""
+    """A text column as numbers, NaN if missing; true and false become 1 and 0 if its first cells are such."""
     cells = as_numbers(column, MISSING_FIELDS)
     values, odd = cells.values, cells.odd
     if booleans.get(feature, bool(odd.any())):
@@ -279,7 +276,7 @@ def _text_numbers(column: Any, feature: str, name: str, seen: int, booleans: dic
 
 
 def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: int, name: str) -> NDArray[np.bool_]:
-    """Rows to write; refuse infinity, and missing features unless the user says what to do with them."""
+    """Mask of the rows to write; ValueError for infinity, and for missing features if `missing` is "raise"."""
     refused = np.isinf(block) if missing != "raise" else ~np.isfinite(block)
     if refused.any():
         i, j = (int(place[0]) for place in np.nonzero(refused))
@@ -287,13 +284,13 @@ def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: 
         if np.isinf(block[i, j]):
             raise ValueError(f"{name} has infinity, or a number too large for {block.dtype}, {where}: replace it.")
         raise ValueError(
-            f"{name} misses a feature {where}: impute it, or give missing='drop' to leave such rows out or missing='nan'."
+            f"{name} misses a feature {where}: impute it, or use missing='drop' to leave out such rows or missing='nan'."
         )
     return ~np.isnan(block).any(axis=1) if missing == "drop" else np.ones(len(block), dtype=bool)
 
 
 def _write_labels(labels: ConvertedLabels, numbers: Path, target: Path, rows: int) -> list[Any]:
-    """Turn the file of the numbers in which labels came into one of the numbers of classes; return the classes."""
+    """Convert the file of codes in order of first appearance to one of class codes; return the classes."""
     classes = labels.sorted_names()
     kind = _code_type(classes)
     with open(numbers, "rb") as old, open(target, "wb") as new:
@@ -308,17 +305,17 @@ def _code_type(classes: list[Any]) -> np.dtype[Any]:
 
 
 def _features(table: Source, columns: Sequence[str] | None, label: str | None) -> list[str]:
-    """Names of the features, all of them there."""
+    """Names of the features, checked."""
     names, counts = table.names, Counter(table.names)
     if isinstance(columns, str):
         raise ValueError(f"columns={columns!r} must be a list of names.")
     chosen = [name for name in names if name != label and name not in table.index] if columns is None else list(columns)
     for name in chosen if label is None else [*chosen, label]:
         if counts[name] != 1:
-            there = f"{', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
-            raise ValueError(f"{table.name} has {counts[name] or 'no'} columns {name!r}; its columns are {there}.")
+            available = f"{', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
+            raise ValueError(f"{table.name} has {counts[name] or 'no'} columns {name!r}; its columns are {available}.")
     if not chosen or len(set(chosen)) < len(chosen) or label in chosen:
-        raise ValueError(f"columns={columns!r}: name each feature once, one at least, and not the label.")
+        raise ValueError(f"columns={columns!r}: name at least one feature, each once, and not the label.")
     if columns is None and "" in chosen:
         raise ValueError(f"{table.name} has a column without a name, perhaps an index: name the features in columns=.")
     return chosen
@@ -326,7 +323,7 @@ def _features(table: Source, columns: Sequence[str] | None, label: str | None) -
 
 @contextmanager
 def _bar(table: Source, progress: bool) -> Iterator[tuple[Callable[[float], object], Callable[[int], object]]]:
-    """Yield two functions that move a progress bar: by the share of a text file that was read, or by rows that are done."""
+    """Yield two functions that advance a progress bar: by the share of a text file read, and by rows done."""
 
     def nothing(_: float) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Data files: read as they are, prepared for a fit, and written back safely."""
+"""Data files: reading tables, preparing features, and writing results."""
 
 from marmix.outputs import Output, one_file
 from marmix.tables.cells import as_text

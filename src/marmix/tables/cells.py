@@ -1,4 +1,4 @@
-"""Cells of a table as text and as numbers: how values are written, what is a number, and what is missing."""
+"""Cells of a table as text and as numbers."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from marmix.labels import MISSING_CELLS
 NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 WHOLE = re.compile(r"\s*([+-]?[0-9]+)(\.0*)?\s*")
 TRUTHS = ("false", "true")
-_SHOWN = 40  # characters of a value that an error shows
+_SHOWN = 40  # characters of a value shown in messages
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"(?i)^[+-]?inf(inity)?$"
 _COMMA = r"^[+-]?[0-9.]*,[0-9.,]*([eE][+-]?[0-9]+)?$"
 
 
 def arrow(module: str = "") -> Any:
-    """Import a module of pyarrow, or say how to install it."""
+    """Import a module of pyarrow, with advice if it is not installed."""
     try:
         return import_module(f"pyarrow{module}")
     except ModuleNotFoundError:
@@ -31,24 +31,24 @@ def arrow(module: str = "") -> Any:
 
 
 def shown(value: object) -> str:
-    """A value of the data for a message: quoted, on one line, and not longer than people read."""
+    """A value in quotes, shortened, for a message."""
     text = str(value)
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def listed(values: Any, most: int = 10) -> str:
-    """Some values for a message."""
+    """The first values of a list, for a message."""
     values = list(values)
     return ", ".join(map(shown, values[:most])) + (", ..." if len(values) > most else "")
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things, for a message."""
+    """A number and a noun in singular or plural, for a message."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def plain(array: Any) -> Any:
-    """An Arrow array without the ways of storing it: no dictionary, no runs, no extension; all text as one type."""
+    """An Arrow array without chunks, dictionaries, runs or extensions, and with all text as `string`."""
     pa, pc = arrow(), arrow(".compute")
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -65,11 +65,10 @@ def plain(array: Any) -> Any:
 
 
 def as_text(array: Any) -> Any:
-    """A column as it is written in a CSV file.
+    """A column as text, as it is written to a CSV file.
 
-    Integers are plain, floats have the fewest digits that give the same number again (whole ones no point), dates and times are
-    as in ISO 8601 with a blank between them, booleans are true and false. Lists and the like are written as JSON, bytes that are
-    no text in hexadecimal digits.
+    Floats have the fewest digits that give the same number again (no point if whole), dates and times follow ISO 8601 with a
+    space between them, booleans are true and false. Nested values are written as JSON, bytes that are not text as hexadecimal.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def as_text(array: Any) -> Any:
     Returns
     -------
     pyarrow.Array
-        Strings, empty where `array` is null.
+        Strings; empty for null.
 
     Examples
     --------
@@ -118,7 +117,7 @@ def _one_text(value: Any) -> str:
 
 
 class Numbers(NamedTuple):
-    """Of a column: the numbers, NaN where there is none; the missing cells; those that are neither."""
+    """A column as numbers (NaN for other cells), with masks of missing cells and of cells that are no number."""
 
     values: NDArray[np.float64]
     missing: NDArray[np.bool_]
@@ -126,34 +125,34 @@ class Numbers(NamedTuple):
 
 
 def is_numeric(kind: Any) -> bool:
-    """Whether an Arrow type has only numbers. Decimals do not count: as text they are read more exactly."""
+    """Whether an Arrow type is integer or floating; decimals are converted through text, which is more exact."""
     types = arrow().types
     return types.is_integer(kind) or types.is_floating(kind)
 
 
 def trimmed(column: Any) -> Any:
-    """Cells as text, without blanks around it."""
+    """Cells as text without surrounding whitespace."""
     return arrow(".compute").utf8_trim_whitespace(as_text(column))
 
 
 def missing_cells(text: Any, markers: Sequence[str] = MISSING_CELLS) -> NDArray[np.bool_]:
-    """Which trimmed cells mean that there is no value."""
+    """Mask of the trimmed cells that mean a missing value."""
     pa, pc = arrow(), arrow(".compute")
     return np.asarray(pc.is_in(text, value_set=pa.array(markers)).to_numpy(zero_copy_only=False))
 
 
 def matching(text: Any, pattern: str) -> NDArray[np.bool_]:
-    """Which cells a regular expression fits."""
+    """Mask of the cells that match a regular expression."""
     return np.asarray(arrow(".compute").match_substring_regex(text, pattern).to_numpy(zero_copy_only=False))
 
 
 def with_comma(text: Any) -> NDArray[np.bool_]:
-    """Which trimmed cells are numbers with a comma in them."""
+    """Mask of the trimmed cells that are numbers with a comma."""
     return matching(text, _COMMA)
 
 
 def truths(text: Any) -> NDArray[np.integer]:
-    """Return 1 where a trimmed cell is true, 0 where it is false, however it is capitalised or as a number, and -1 elsewhere."""
+    """1 for trimmed cells that are true (in any case, or 1), 0 for false, -1 for others."""
     pa, pc = arrow(), arrow(".compute")
     places = pc.index_in(pc.utf8_lower(text), value_set=pa.array([*TRUTHS, "0", "1", "0.0", "1.0"]))
     places = places.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -161,7 +160,7 @@ def truths(text: Any) -> NDArray[np.integer]:
 
 
 def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
-    """A column as numbers; text as Python's `float` reads it, but for underscores and the digits of other scripts."""
+    """A column as numbers; text is parsed like Python's `float`, without underscores and non-ASCII digits."""
     pa = arrow()
     column = plain(column)
     numeric = is_numeric(column.type)
@@ -179,7 +178,7 @@ def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
 
 
 def _finite(column: Any) -> NDArray[np.float64] | None:
-    """Text as finite numbers, or None if it is not all such; pyarrow would also read words such as -NAN."""
+    """Text as finite numbers, or None if some cell is not; pyarrow would also accept words such as -NAN."""
     pa = arrow()
     if column.type != pa.string() or column.null_count:
         return None
@@ -191,7 +190,7 @@ def _finite(column: Any) -> NDArray[np.float64] | None:
 
 
 def _one_by_one(text: Any, missing: NDArray[np.bool_]) -> Numbers:
-    """The numbers of a column that has other things, too."""
+    """Numbers of a column in which other cells occur too."""
     number = (matching(text, _NUMBER) | matching(text, _INFINITY)) & ~missing
     values = np.full(len(text), np.nan)
     values[number] = [float(cell) for cell in text.filter(arrow().array(number)).to_pylist()]

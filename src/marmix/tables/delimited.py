@@ -1,4 +1,4 @@
-"""Files of separated text: every cell as it stands in the file."""
+"""Delimited text files (CSV, TSV), with every cell as text."""
 
 import codecs
 import csv
@@ -12,20 +12,15 @@ from typing import Any
 
 from marmix.tables.cells import NUMBER, WHOLE, arrow, counted, shown
 
-BLOCK = 2**19  # bytes that are parsed together, and the longest row; pyarrow reads 32 blocks ahead
+BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}  # and how to write them in a shell
 
 
 class Text(io.RawIOBase):
-    """A text file as UTF-8 bytes without a byte order mark, checked as it is read.
+    """A text file, gzipped if its name ends in ``.gz``, as UTF-8 bytes without a byte order mark.
 
-    Parameters
-    ----------
-    path : Path
-        Packed by gzip if its name ends in ``.gz``.
-    encoding : str or None
-        Of the file. None reads the bytes as they are, for columns that are not wanted may be in any encoding.
+    With ``encoding=None`` the bytes are not decoded, as columns that are not needed may be in any encoding.
     """
 
     def __init__(self, path: Path, encoding: str | None):
@@ -44,7 +39,7 @@ class Text(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The bytes of the file that were read."""
+        """Number of bytes read from the file."""
         return self._file.tell()
 
     def close(self) -> None:
@@ -52,7 +47,7 @@ class Text(io.RawIOBase):
         super().close()
 
     def read(self, size: int = -1) -> bytes:
-        """At most so many bytes, fewer only at the end."""
+        """Read `size` bytes, fewer only at the end of the file."""
         while not self._ended and (size < 0 or len(self._rest) < size):
             self._rest += self._next()
         size = len(self._rest) if size < 0 else size
@@ -64,7 +59,7 @@ class Text(io.RawIOBase):
         try:
             packed = self._bytes.read(BLOCK) or b""
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.path} is not a whole gzip file ({error}): copy or download it again.") from None
+            raise ValueError(f"{self.path} is not a complete gzip file ({error}): copy or download it again.") from None
         self._ended = not packed
         try:
             piece = packed if self.encoding is None else self._decoder.decode(packed, self._ended).encode()
@@ -92,12 +87,10 @@ class Text(io.RawIOBase):
 
 
 def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> str:
-    r"""The character between cells: the user's, who may write ``\t``, or the usual one of such a file."""
+    r"""The delimiter given by the user (``\t`` and ``tab`` mean a tab), or the usual one for the file."""
     if delimiter is None:
         if usual is None:
-            raise ValueError(
-                f"{path} does not tell what is between its cells: give --delimiter ',' or --delimiter tab."
-            )
+            raise ValueError(f"the delimiter of {path} is not known: give --delimiter ',' or --delimiter tab.")
         return usual
     character = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
     if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
@@ -106,15 +99,15 @@ def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> s
 
 
 def header(path: Path, encoding: str | None, delimiter: str, advice: str = "") -> list[str]:
-    """Return the names of the columns, from the first line that is not empty; `advice` says how else a file can be read."""
+    """Return the column names from the first line that is not empty; `advice` replaces that on options of the program."""
     with Text(path, encoding) as source:
         lines = io.StringIO(source.read(BLOCK).decode(errors="ignore"), newline="")
     try:
         names: list[str] = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
     except csv.Error as error:
-        raise ValueError(f"{path}: its first line has no names of columns that can be read ({error}).") from None
+        raise ValueError(f"{path}: the column names in its first line cannot be read ({error}).") from None
     if not names or not any(name.strip() for name in names):
-        raise ValueError(f"{path} is empty: it needs a line with the names of the columns, and rows.")
+        raise ValueError(f"{path} is empty: it needs a line of column names, and rows.")
     if len(names) == 1:
         for other, written in _DELIMITERS.items():
             if other in names[0]:
@@ -122,15 +115,15 @@ def header(path: Path, encoding: str | None, delimiter: str, advice: str = "") -
                     f"{path} has one column only, {shown(names[0])}: {advice or f'give --delimiter {written}.'}"
                 )
     if headless(names):
-        advice = advice or "put a line with the names of the columns above it."
+        advice = advice or "add a line with the names of the columns above it."
         raise ValueError(f"{path} has numbers in its first line: {advice}")
     if not lines.read().strip("\r\n"):
-        raise ValueError(f"{path} has names of columns, {shown(delimiter.join(names))}, but no rows.")
+        raise ValueError(f"{path} has column names, {shown(delimiter.join(names))}, but no rows.")
     return names
 
 
 def headless(names: Sequence[str]) -> bool:
-    """Whether the first line of a file is a row rather than names: whole numbers can be names beside others, or if they count."""
+    """Whether the first line is data: it has fractions, or only numbers that do not count 0, 1, 2, ..."""
     numbers = [name for name in names if NUMBER.fullmatch(name)]
     counting = [str(j) for j in range(len(numbers))]
     return not all(map(WHOLE.fullmatch, numbers)) or list(names) == numbers != counting
@@ -145,7 +138,7 @@ def delimited_batches(
     step: Callable[[float], object],
     block: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yield record batches of the wanted columns, all text."""
+    """Yield record batches of the wanted columns, all as text."""
     block = block or BLOCK
     pa, pacsv = arrow(), arrow(".csv")
     size, rows, last = path.stat().st_size, 0, None
@@ -153,7 +146,7 @@ def delimited_batches(
         try:
             batches = pacsv.open_csv(
                 pa.PythonFile(source, mode="r"),
-                pacsv.ReadOptions(use_threads=False, block_size=block),  # with threads, errors do not tell the row
+                pacsv.ReadOptions(use_threads=False, block_size=block),  # with threads, errors do not name the row
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
@@ -163,7 +156,7 @@ def delimited_batches(
                 ),
             )
             if batches.schema.names != (wanted if encoding is None else names):
-                raise ValueError(f"{path}: its first line has no names of columns that can be read.")
+                raise ValueError(f"{path}: the column names in its first line cannot be read.")
             for batch in batches:
                 if batch.num_rows:
                     rows, last = rows + batch.num_rows, batch
@@ -173,27 +166,27 @@ def delimited_batches(
             raise ValueError(_message(path, str(error), rows, block)) from None
         if source.quotes % 2 and last is not None and _runs_on(last):
             raise ValueError(
-                f"{path} has a quotation mark that is not closed: see data row {rows}. Within a cell, write it twice."
+                f"{path} has a quotation mark that is not closed: see data row {rows}. Double quotation marks within a cell."
             )
 
 
 def _message(path: Path, error: str, rows: int, block: int) -> str:
-    """Return an error of pyarrow in plain words."""
+    """Translate an error of pyarrow."""
     ragged = _RAGGED.search(error)
     if ragged:
         row, expected, cells = (int(number) for number in ragged.groups())
         return (
-            f"{path}: data row {row - 1} has {counted(cells, 'cell')}, where the header has {expected}. Remove or add cells, "
-            "and put quotation marks around a cell that holds the delimiter."
+            f"{path}: data row {row - 1} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
+            "and quote cells that contain the delimiter."
         )
     if "straddl" in error:
         return (
             f"{path}: a row after data row {rows} is longer than {block:,} bytes. Is there a quotation mark that is not closed? "
-            "Within a cell, write it twice."
+            "Double quotation marks within a cell."
         )
     return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"
 
 
 def _runs_on(batch: Any) -> bool:
-    """Whether a cell of the last row goes over more than one line."""
+    """Whether a cell of the last row contains a line break."""
     return any("\n" in column[-1].as_py() or "\r" in column[-1].as_py() for column in batch.columns)

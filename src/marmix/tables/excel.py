@@ -10,32 +10,25 @@ from typing import Any
 
 from marmix.tables.cells import arrow, as_text, counted, listed, shown
 
-_ROWS = 8192  # converted together
-_MOST_ROWS = 2**20  # of a sheet; openpyxl believes what a file says
+_ROWS = 8192  # converted at a time
+_MOST_ROWS = 2**20  # of a sheet; openpyxl trusts the file
 
 
 def read_sheet(path: Path, sheet: str | None) -> Any:
-    """The first or the named sheet as an Arrow table, read once and whole: at most a million rows fit in one.
+    """The named or the first sheet as an Arrow table.
 
-    Each column has the type of its cells; where they are of several, all are text.
+    Each column has the type of its cells; cells of several types become text.
     """
-    pa = arrow()
-    names, chunks = _read(path, sheet)
-    return pa.Table.from_arrays([_joined([chunk[j] for chunk in chunks]) for j in range(len(names))], names)
-
-
-def _read(path: Path, sheet: str | None) -> tuple[list[str], list[list[Any]]]:
-    """Names, and arrays of all columns for some rows at a time."""
     try:
         from openpyxl import load_workbook
     except ModuleNotFoundError:
         raise ImportError("marmix reads Excel files with openpyxl: pip install 'marmix[cli]'") from None
     with open(path, "rb") as file, warnings.catch_warnings(), redirect_stdout(None):
-        warnings.simplefilter("ignore")  # openpyxl warns of styles it does not know, and prints
+        warnings.simplefilter("ignore")  # openpyxl warns about unknown styles, and prints
         try:
             book = load_workbook(file, read_only=True, data_only=True)
             pages = {page.title: page for page in book.worksheets}
-        except Exception as error:  # of a damaged file, any
+        except Exception as error:  # a damaged file can raise anything
             raise ValueError(_damaged(path, error)) from None
         try:
             if not pages:
@@ -46,27 +39,27 @@ def _read(path: Path, sheet: str | None) -> tuple[list[str], list[list[Any]]]:
             rows = _rows(path, pages[title])
             head = next(rows, None)
             if head is None:
-                raise ValueError(f"{path}: sheet {shown(title)} is empty. Name another with --sheet.")
+                raise ValueError(f"{path}: sheet {shown(title)} is empty. Choose another with --sheet.")
             names: list[str] = _texts(head)
             chunks: list[list[Any]] = []
             while block := list(islice(rows, _ROWS)):
                 chunks.append([_array(column) for column in _columns(path, names, block, _ROWS * len(chunks))])
-            return names, chunks
         finally:
             book.close()
+    return arrow().Table.from_arrays([_joined([chunk[j] for chunk in chunks]) for j in range(len(names))], names)
 
 
 def _rows(path: Path, page: Any) -> Iterator[tuple[Any, ...]]:
-    """Rows that are not empty, without the empty cells at their ends."""
+    """Rows that are not empty, without trailing empty cells."""
     try:
-        page.reset_dimensions()  # which the file may state wrongly
+        page.reset_dimensions()  # the file may state them wrongly
         for number, row in enumerate(page.iter_rows(values_only=True)):
             if number == _MOST_ROWS:
                 raise ValueError("it has more rows than a sheet can have")
             end = max((j for j, cell in enumerate(row, 1) if cell is not None), default=0)
             if end:
                 yield row[:end]
-    except Exception as error:  # of a damaged file, any
+    except Exception as error:  # a damaged file can raise anything
         raise ValueError(_damaged(path, error)) from None
 
 
@@ -82,14 +75,14 @@ def _columns(path: Path, names: list[str], block: list[tuple[Any, ...]], seen: i
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """Cells of a column as an array of their own type, or of text if they are of several."""
+    """Cells of a column as an array of their type, or of text if they have several."""
     pa = arrow()
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pa.nulls(len(values))
     if kinds == {int}:
-        whole = all(abs(value) < 2**63 for value in values if value is not None)
-        return pa.array(values, pa.int64() if whole else pa.float64())
+        fits = all(abs(value) < 2**63 for value in values if value is not None)
+        return pa.array(values, pa.int64() if fits else pa.float64())
     if kinds <= {int, float}:
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     types = {bool: pa.bool_(), str: pa.string(), datetime: pa.timestamp("us"), time: pa.time64("us")}
@@ -99,7 +92,7 @@ def _array(values: Sequence[Any]) -> Any:
 
 
 def _texts(values: Sequence[Any]) -> list[str]:
-    """Cells of any types as text, each as if all were of its type."""
+    """Cells of any types as text, each as in a column of its type."""
     texts = [""] * len(values)
     for kind in {type(value) for value in values if value is not None}:
         places = [i for i, value in enumerate(values) if type(value) is kind]
@@ -111,7 +104,7 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Parts of a column as one, of a type that holds them all; dates without a time of day as dates."""
+    """Concatenate parts of a column in a common type; timestamps at midnight become dates."""
     pa, pc = arrow(), arrow(".compute")
     kinds = {part.type for part in parts if not pa.types.is_null(part.type)} or {pa.null()}
     if kinds == {pa.int64(), pa.float64()}:

@@ -1,4 +1,4 @@
-"""The column of labels of a table, a batch at a time."""
+"""Label columns of tables, read in batches."""
 
 import re
 from collections import Counter
@@ -13,40 +13,36 @@ from marmix.tables.cells import NUMBER, WHOLE, arrow, as_text, listed, plain, sh
 
 MOST_CLASSES = 100
 MOST_CONVERTED = 100_000  # classes of `to_memmap`
-_ALMOST_ALL = 0.8  # of the labels distinct, and more than _FEW of them: names of rows, or measurements
-_FEW = 10
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as Python writes it
-_ROW_BY_ROW = "looks like an identifier or a number, not a class. Name the column of classes with --label."
+_ALMOST_ALL, _FEW = 0.8, 10  # more distinct labels than this share and this number: identifiers or measurements
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as written by Python
+_ROW_BY_ROW = "looks like an identifier or a number, not a class. Choose the column of classes with --label."
 
 
 def _distinct(column: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return the distinct values of a column that are not null, and the place of each row's value, -1 where it is null."""
+    """Return the distinct values of a column, and the index of each row's value, -1 for null."""
     encoded = plain(column).dictionary_encode()
     return encoded.dictionary, encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.intp)
 
 
 class LabelColumn(Labels):
-    """Labels of a data file as they come, batch by batch; then classes, and the number of each row's class.
+    """Encoder of the label column of a data file, which comes in batches.
 
-    A label is the text of its cell without blanks around it; a whole number of a typed column is written without a point.
-    It is missing where the cell is null, NaN or blank, or holds NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT, ?,
-    -1 or -1.0, or a text of `missing`.
+    A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without a point.
+    Missing are null, NaN, blank, NA, N/A, #N/A, nan, null, NULL, None, <NA>, NaT, ?, -1, -1.0, and the texts of `missing`.
 
     Parameters
     ----------
     name : str
-        Of the column, for messages.
+        Name of the column.
     missing : iterable of str, default=()
         Further texts that mean a missing label.
     classes : sequence or None, default=None
-        The classes of a model, if labels are for it: others are refused then.
+        The classes of a fitted model; other labels are an error.
 
     Attributes
     ----------
-    rows : int
-        So far.
-    n_missing : int
-        Of these, those whose label is missing. It may be 0, which is for the caller to judge.
+    rows, n_missing : int
+        Rows so far, and those without a label.
 
     Examples
     --------
@@ -68,7 +64,7 @@ class LabelColumn(Labels):
         self._marks: Counter[str] = Counter()
 
     def add(self, column: Any) -> NDArray[np.integer]:
-        """Take the labels of the next rows, an Arrow array."""
+        """Add the labels of the next rows, an Arrow array."""
         if arrow().types.is_nested(column.type):
             raise ValueError(f"{self.where} holds {column.type}: labels are text or whole numbers.")
         values, places = _distinct(column)
@@ -84,8 +80,8 @@ class LabelColumn(Labels):
             return None
         if "\0" in value:
             raise ValueError(
-                f"{self.where} holds {shown(value)} in data row {first() + 1}, which has a NUL character: labels are plain text "
-                "or whole numbers."
+                f"{self.where} holds {shown(value)} in data row {first() + 1}, which has a NUL character: labels must be plain "
+                "text or whole numbers."
             )
         return value
 
@@ -100,44 +96,45 @@ class LabelColumn(Labels):
         return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW}"
 
     def names(self) -> list[Any]:
-        """The labels found, in the order in which they came: integers if every one is written as such, else text."""
+        """The labels in order of first appearance: integers if all are written as such, otherwise text."""
         texts = list(self._numbers)
         return list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The classes, sorted; integers if every label is written as one, else text.
+        """The sorted classes: integers if all labels are written as such, otherwise text.
 
         Raises
         ------
         ValueError
-            If there are fewer than two, or almost as many as labels.
+            If there are fewer than two, or almost as many as labelled rows.
         """
         if self.known is not None:
             return self.known
-        texts, given = list(self._numbers), self.rows - self.n_missing
+        texts, n_labels = list(self._numbers), self.rows - self.n_missing
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
             markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
             raise ValueError(
                 f"{self.where} has {what}: at least two classes must have labels. {markers}"
-                "If the classes are in another column, name it with --label."
+                "If the classes are in another column, choose it with --label."
             )
-        if len(texts) > max(_FEW, _ALMOST_ALL * given):
+        if len(texts) > max(_FEW, _ALMOST_ALL * n_labels):
             raise ValueError(
-                f"{self.where} has {len(texts)} different labels in {given} labelled rows ({listed(texts, 3)}): it {_ROW_BY_ROW}"
+                f"{self.where} has {len(texts)} different labels in {n_labels} labelled rows ({listed(texts, 3)}): it "
+                f"{_ROW_BY_ROW}"
             )
         return super().classes
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """For each row the place of its class among `classes`, -1 where the label is missing."""
+        """Index of each row's class in `classes`, -1 if the label is missing."""
         _ = self.classes
         self._parts = [np.concatenate([*self._parts, np.empty(0, np.int8)])]
         return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
 
     def notes(self) -> list[str]:
-        """What was taken for a class or for a missing label, where somebody may have meant it otherwise."""
+        """Notes on doubtful classes and on the markers of missing labels."""
         notes = []
         if len(self._marks) > 1:
             parts = ", ".join(
@@ -160,7 +157,7 @@ class LabelColumn(Labels):
 
 
 def _meaning(text: str) -> Any:
-    """What people may read: the same for labels that differ by case, by blanks, or in how a number is written."""
+    """A key that is equal for labels that differ only in case, whitespace or the notation of a number."""
     try:
         return float(text)
     except ValueError:
@@ -168,16 +165,9 @@ def _meaning(text: str) -> Any:
 
 
 class ConvertedLabels(Labels):
-    """The labels of `to_memmap`: integers, strings or booleans, of the type that the table has, or that all its texts look like.
+    """Encoder of the labels of `to_memmap`: integers, strings or booleans.
 
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    source : str
-        Name of the table, for messages.
-    text : bool
-        Whether the table is a text file, which has no types.
+    `source` names the table in messages; `text` says that it is a text file, whose labels get the type that all of them fit.
     """
 
     text_advice = "write missing labels as null"
@@ -187,7 +177,7 @@ class ConvertedLabels(Labels):
         self.name, self.text = name, text
 
     def add(self, column: Any) -> NDArray[np.integer]:
-        """Numbers of the labels of the next rows, an Arrow array, in the order in which labels came."""
+        """Encode the labels of the next rows, an Arrow array, in order of first appearance."""
         if arrow().types.is_nested(column.type):
             raise ValueError(f"{self.where} holds {column.type}: labels are integers, strings or booleans.")
         values, places = _distinct(column)
@@ -196,7 +186,7 @@ class ConvertedLabels(Labels):
     def read(self, value: Any, count: int, first: Callable[[], int]) -> Any:
         if self.text:
             return None if value in MISSING_FIELDS else value
-        if isinstance(value, float) and value.is_integer():  # an integer that stood beside NaN
+        if isinstance(value, float) and value.is_integer():  # an integer in a column with NaN
             value = int(value)
         label = super().read(value, count, first)
         if label is not None and not isinstance(label, int | str):
@@ -204,17 +194,17 @@ class ConvertedLabels(Labels):
         return label
 
     def names(self) -> list[Any]:
-        """The labels found, in the order in which they came; those of a text file as the type that all of them look like."""
+        """The labels in order of first appearance; those of a text file in the type that fits all of them."""
         names = super().names()
         if not self.text:
             return names
         if names and all(map(NUMBER.fullmatch, names)):
-            whole = [WHOLE.fullmatch(name) for name in names]
-            if not all(whole):
+            matches = [WHOLE.fullmatch(name) for name in names]
+            if not all(matches):
                 raise ValueError(
-                    f"{self.where} holds {names[whole.index(None)]}: labels are whole numbers, or strings."
+                    f"{self.where} holds {names[matches.index(None)]}: labels are whole numbers or strings."
                 )
-            numbers = [int(match[1]) for match in whole if match]
+            numbers = [int(match[1]) for match in matches if match]
             return [None if number == MISSING else number for number in numbers]
         if {name.lower() for name in names} <= {"true", "false"}:
             return [name.lower() == "true" for name in names]

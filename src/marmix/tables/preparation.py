@@ -1,4 +1,4 @@
-"""Columns of a table as the features of a model: what they hold, and how numbers and categories become features."""
+"""`Preparation`: the columns of a table as numeric features."""
 
 import math
 from collections import Counter
@@ -29,27 +29,27 @@ from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import check_columns, naming, record_batches
 
 _KINDS = ("number", "boolean", "category")
-_MOSTLY = 0.8  # of the cells are numbers: then the others are mistakes rather than categories
+_MOSTLY = 0.8  # share of numbers from which other cells are mistakes rather than categories
 _DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4})([T ].*)?$"
 _LEAVE_OUT = "leave the column out with --exclude"
-_FEWEST = 2**13  # numbers of a column that are kept to find its median
-_KEPT = 2**22  # numbers of all columns that are kept, if they are more
+_FEWEST = 2**13  # numbers kept per column for its median, at least
+_KEPT = 2**22  # numbers kept of all columns together
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What `Preparation` had to fill in, or left as NaN; counts of parts of a table add up.
+    """Counts of the missing cells in a table; those of parts of a table can be added.
 
     Attributes
     ----------
     rows : int
         Rows with a missing feature.
     missing : dict
-        Missing cells, by column.
+        Missing cells by column.
     unseen : dict
-        Cells with a category that the fit had not seen, by column; they are treated as missing.
+        Cells with a category not seen in the fit, by column; they are treated as missing.
     examples : dict
-        The first such category, by column.
+        The first such category by column.
     """
 
     rows: int = 0
@@ -59,19 +59,18 @@ class Counts:
 
     @classmethod
     def none(cls) -> Self:
-        """Nothing yet."""
+        """Counts of no rows."""
         return cls()
 
     def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.rows + other.rows,
-            _added(self.missing, other.missing),
-            _added(self.unseen, other.unseen),
-            other.examples | self.examples,
-        )
+        def total(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
+            return ours | {name: ours.get(name, 0) + count for name, count in theirs.items()}
+
+        missing, unseen = total(self.missing, other.missing), total(self.unseen, other.unseen)
+        return Counts(self.rows + other.rows, missing, unseen, other.examples | self.examples)
 
     def notes(self) -> list[str]:
-        """The counts in plain words."""
+        """The counts as sentences."""
         return [
             f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()
         ] + [
@@ -81,51 +80,47 @@ class Counts:
         ]
 
 
-def _added(ours: dict[str, int], theirs: dict[str, int]) -> dict[str, int]:
-    return ours | {name: ours.get(name, 0) + count for name, count in theirs.items()}
-
-
 class Preparation(TransformerMixin, BaseEstimator):
-    """Columns of a table as features: numbers as they are, categories one-hot without their first level.
+    """Transformer of table columns to features: numbers as they are, categories one-hot without their first level.
 
-    What a column is follows from its cells, as they are or would be written in a CSV file, and not from how they are stored.
-    So the same data give the same features from text, pandas, polars or Parquet.
+    The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the same
+    features from CSV, pandas, polars or Parquet.
 
-    - **Missing** are null, NaN, blanks, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
+    - **Missing** are null, NaN, blank cells, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
       number.
-    - A **number** column has numbers in all other cells, a **boolean** one true and false, which become 1 and 0.
-    - Any other is a **category** column if it has at most `max_levels` different texts, compared without blanks around
-      them. Each but the first in sorted order gets a feature that is 1 where it stands.
-    - Refused: dates and times; numbers in 80 % of the cells or more, but not in all; numbers with a decimal comma; infinity;
-      more than `max_levels` texts.
-    - Columns with one value in all rows, or none, are left out, with a note.
+    - A **number** column has numbers in all other cells, a **boolean** column true and false, which become 1 and 0.
+    - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding whitespace.
+      Each level except the first in sorted order becomes a feature of zeros and ones.
+    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; decimal commas; infinity; more than
+      `max_levels` texts.
+    - Columns with a single value, or none, are left out, with a note.
 
     Parameters
     ----------
     features : list of str or None, default=None
         Columns to use, in this order; all by default.
     impute : {"median", "drop"}, default="median"
-        What is done where a cell is missing: the median of the column's numbers or its most frequent category are filled in, or
-        NaN is left in every feature of the column, for the caller to drop the row.
+        "median" fills missing cells with the median or the most frequent category. "drop" leaves NaN in every feature of the
+        column, for the caller to drop the row.
     max_levels : int, default=20
 
     Attributes
     ----------
     columns_ : list of dict
-        The columns in use: "name", "kind" ("number", "boolean" or "category"), "levels" (sorted), "fill" (what is filled in: a
-        number, a level, or None), "missing" (cells of the fit).
+        The columns in use: "name", "kind" ("number", "boolean" or "category"), "levels" (sorted), "fill" (the number or level
+        filled in, or None), "missing" (number of missing cells).
     notes_ : list of str
-        What was left out, in plain words.
+        Which columns were left out, and why.
     n_rows_ : int
         Rows of the fit.
     feature_names_in_ : list of str
-        All columns that were looked at.
+        All columns considered.
     n_features_in_ : int
 
     Notes
     -----
-    At `transform` a category that the fit had not seen is treated as a missing cell; `transform_counted` tells how many
-    there were. A cell that is no number in a number column is an error.
+    In `transform`, a category not seen in the fit is treated as missing; `transform_counted` counts them. A cell that is not a
+    number in a number column is an error.
 
     Examples
     --------
@@ -142,7 +137,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.max_levels = max_levels
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find out what the columns hold.
+        """Determine the kind of each column.
 
         Parameters
         ----------
@@ -153,18 +148,17 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self.fit_batches(lambda: _batches(X))
 
     def fit_batches(self, batches: Callable[[], Iterable[Any]], labels: LabelColumn | None = None) -> Self:
-        """`fit` on a table that comes in record batches, in little memory.
+        """Fit to a table that comes in record batches.
 
-        The batches are read once. Medians are exact: with more than 4 million numbers in the table and 8192 rows the batches are
-        read a second time for them, and about a twelfth of the numbers is held in memory.
+        The batches are read once, and a second time for exact medians if the table has more than 4 million numbers and 8192 rows;
+        about a twelfth of the numbers is then held in memory.
 
         Parameters
         ----------
         batches : callable
-            Gives the record batches from the first on, each time it is called.
+            Returns an iterator of the record batches, from the first on.
         labels : LabelColumn or None, default=None
-            Takes its column of the batches, which is no feature, in the same reading. Its `classes` and `codes` are complete
-            afterwards.
+            Label column to add in the same reading; it is not used as a feature.
         """
         if self.impute not in ("median", "drop"):
             raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
@@ -208,19 +202,19 @@ class Preparation(TransformerMixin, BaseEstimator):
     def _chosen(self, names: Sequence[str]) -> list[str]:
         chosen = list(names) if self.features is None else list(self.features)
         if not chosen:
-            raise ValueError("no column is left as a feature: name one at least.")
+            raise ValueError("no column is left as a feature: choose at least one.")
         if isinstance(self.features, str) or len(set(chosen)) < len(chosen):
             raise ValueError(f"features={self.features!r} must be a list that names each column once.")
         check_columns(chosen, names, "the table")
         return chosen
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """The features of every row.
+        """The features of each row.
 
         Parameters
         ----------
         X : table
-            As for `fit`. Its columns may be in any order, and others are ignored.
+            As for `fit`. The columns may be in any order; others are ignored.
 
         Returns
         -------
@@ -229,13 +223,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self.transform_counted(X)[0]
 
     def transform_counted(self, X: Any, first_row: int = 0) -> tuple[NDArray[np.float64], Counts]:
-        """The features of every row, and what had to be filled in.
+        """The features of each row, and the counts of missing cells.
 
         Parameters
         ----------
         X : table
         first_row : int, default=0
-            How many rows of the table came before these, for messages.
+            Number of rows of the table before these, for messages.
 
         Returns
         -------
@@ -253,35 +247,40 @@ class Preparation(TransformerMixin, BaseEstimator):
         return np.concatenate(blocks) if len(blocks) != 2 else blocks[1], counts
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: the column's, or ``column=level``."""
-        return np.array([name for column in self._columns() for name in feature_names(column)], dtype=object)
+        """Names of the features: the column, or ``column=level``."""
+        names: list[str] = []
+        for column in self._columns():
+            name, levels = column["name"], column["levels"][1:]
+            names += [f"{name}={level}" for level in levels] if column["kind"] == "category" else [name]
+        return np.array(names, dtype=object)
 
     def features_in(self) -> list[str]:
-        """Names of the columns that `transform` needs."""
+        """Names of the columns needed by `transform`."""
         return [column["name"] for column in self._columns()]
 
     def _columns(self) -> list[dict[str, Any]]:
-        """The columns in use, which may have come from a file."""
+        """The columns in use, checked as they may come from a file."""
         check_is_fitted(self, "columns_")
         columns = self.columns_
         if not isinstance(columns, list) or not columns or not all(map(is_column, columns)):
-            raise ValueError("columns_ is not a list of columns as fit leaves it: fit again.")
+            raise ValueError("columns_ is not as set by fit: fit again.")
         return columns
 
     def _block(self, batch: Any, columns: list[dict[str, Any]], seen: int) -> tuple[NDArray[np.float64], Counts]:
-        parts, lost = [], np.zeros(batch.num_rows, dtype=bool)
+        parts, incomplete = [], np.zeros(batch.num_rows, dtype=bool)
         counts = Counts()
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
-            features = column_features(column, cells, seen)
+            refuse_type(name, cells.type)
+            features = _number(column, cells, seen) if column["kind"] == "number" else _one_hot(column, cells)
             parts.append(features.values)
-            lost |= features.missing | features.unseen
+            incomplete |= features.missing | features.unseen
             if features.missing.any():
                 counts.missing[name] = int(features.missing.sum())
             if features.unseen.any():
                 counts.unseen[name] = int(features.unseen.sum())
                 counts.examples[name] = trimmed(cells)[int(np.argmax(features.unseen))].as_py()
-        return np.column_stack(parts), counts + Counts(int(lost.sum()))
+        return np.column_stack(parts), counts + Counts(int(incomplete.sum()))
 
 
 def _batches(X: Any) -> Iterator[Any]:
@@ -294,22 +293,11 @@ def _batches(X: Any) -> Iterator[Any]:
             yield from record_batches(X)
 
 
-# What a column holds.
+# Kinds of columns
 
 
 class Survey:
-    """What was seen of a column.
-
-    Parameters
-    ----------
-    name : str
-    max_levels : int
-        Different texts up to which a column is one of categories.
-
-    Attributes
-    ----------
-    rows, missing : int
-    """
+    """Summary of the cells of a column that comes in batches, from which its kind follows."""
 
     def __init__(self, name: str, max_levels: int):
         self.name, self.max_levels = name, max_levels
@@ -322,17 +310,17 @@ class Survey:
         self._levels: Counter[str] = Counter()
 
     def add(self, column: Any) -> Numbers:
-        """Look at the cells of the next rows."""
+        """Add the cells of the next rows, and return them as numbers."""
         refuse_type(self.name, column.type)
         numbers = as_numbers(column)
-        given = numbers.values[~(numbers.missing | numbers.odd)]
-        if self._infinite is None and np.isinf(given).any():
+        values = numbers.values[~(numbers.missing | numbers.odd)]
+        if self._infinite is None and np.isinf(values).any():
             self._infinite = self._first(column, np.isinf(numbers.values))
-        if len(given):
-            self._low, self._high = min(self._low, given.min()), max(self._high, given.max())
+        if len(values):
+            self._low, self._high = min(self._low, values.min()), max(self._high, values.max())
         if not is_numeric(column.type) and (numbers.odd.any() or not self._many):
             self._add_texts(column, numbers)
-        self._numbers += len(given)
+        self._numbers += len(values)
         self.missing += int(numbers.missing.sum())
         self.rows += len(column)
         return numbers
@@ -361,10 +349,10 @@ class Survey:
         return len(self._levels) > self.max_levels
 
     def column(self) -> dict[str, Any] | str:
-        """The column as `Preparation` keeps it, or why it is left out; what cannot be used is refused."""
-        given, name = self.rows - self.missing, shown(self.name)
-        if not given:
-            return f"Column {name} has no value and was left out."
+        """The column as an entry of `columns_`, or a note on why it is left out; ValueError if it cannot be used."""
+        filled = self.rows - self.missing
+        if not filled:
+            return f"Column {shown(self.name)} has no value and was left out."
         column: dict[str, Any] = {
             "name": self.name,
             "kind": "number",
@@ -372,7 +360,7 @@ class Survey:
             "fill": None,
             "missing": self.missing,
         }
-        if self._numbers == given:
+        if self._numbers == filled:
             if self._infinite:
                 raise ValueError(infinite(self.name, *self._infinite))
             return column if self._low < self._high else self._constant(f"{self._low:.15g}")
@@ -381,7 +369,7 @@ class Survey:
             lowered[level.lower()] += count
         levels = lowered if not self._many and set(lowered) <= set(TRUTHS) else self._levels
         if levels is self._levels:
-            self._refuse_texts(given)
+            self._refuse_texts(filled)
         if len(levels) == 1:
             return self._constant(next(iter(levels)))
         kind = "boolean" if levels is lowered else "category"
@@ -391,15 +379,15 @@ class Survey:
     def _constant(self, value: str) -> str:
         return f"Column {shown(self.name)} has the same value, {shown(value)}, in every row and was left out."
 
-    def _refuse_texts(self, given: int) -> None:
-        """Refuse text that is no category."""
+    def _refuse_texts(self, filled: int) -> None:
+        """Raise ValueError for text that is not a category."""
         name = shown(self.name)
-        if self._comma and self._numbers + self._commas >= _MOSTLY * given:
+        if self._comma and self._numbers + self._commas >= _MOSTLY * filled:
             raise ValueError(comma(self.name, *self._comma))
-        if self._odd and self._numbers >= _MOSTLY * given:
+        if self._odd and self._numbers >= _MOSTLY * filled:
             cell, row = self._odd
             raise ValueError(
-                f"column {name} holds {shown(cell)} in data row {row}, and numbers in {self._numbers:,} of {given:,} cells. "
+                f"column {name} holds {shown(cell)} in data row {row}, and numbers in {self._numbers:,} of {filled:,} cells. "
                 f"Correct the cell, or leave it empty if the number is missing, or {_LEAVE_OUT}."
             )
         pa, pc = arrow(), arrow(".compute")
@@ -413,17 +401,18 @@ class Survey:
 
 
 def refuse_type(name: str, kind: Any) -> None:
-    """Refuse what can be neither a number nor a category."""
+    """Raise ValueError for types that are neither numbers nor categories."""
     types = arrow().types
     if types.is_nested(kind):
-        what = str(kind)[:60]
-        raise ValueError(f"column {shown(name)} holds {what}: give each part a column of its own, or {_LEAVE_OUT}.")
+        raise ValueError(
+            f"column {shown(name)} holds {str(kind)[:60]}: give each part a column of its own, or {_LEAVE_OUT}."
+        )
     if types.is_temporal(kind):
         raise ValueError(dates(name, str(kind)))
 
 
 def dates(name: str, what: str) -> str:
-    """Why dates are refused."""
+    """Message for dates."""
     return (
         f"column {shown(name)} holds dates or times ({what}): turn them into a number, such as days since an event, "
         f"or {_LEAVE_OUT}."
@@ -431,15 +420,15 @@ def dates(name: str, what: str) -> str:
 
 
 def comma(name: str, cell: str, row: int) -> str:
-    """Why a number with a comma is refused."""
+    """Message for a number with a comma."""
     return (
-        f"column {shown(name)} holds {shown(cell)} in data row {row}: write numbers with a decimal point, and nothing between "
-        "thousands."
+        f"column {shown(name)} holds {shown(cell)} in data row {row}: write numbers with a decimal point and without "
+        "thousands separators."
     )
 
 
 def infinite(name: str, cell: str, row: int) -> str:
-    """Why an infinite number is refused."""
+    """Message for an infinite number."""
     return (
         f"column {shown(name)} holds {shown(cell)} in data row {row}, which is infinite: give a number, or leave the cell "
         "empty if it is missing."
@@ -447,37 +436,28 @@ def infinite(name: str, cell: str, row: int) -> str:
 
 
 class Median:
-    """The median of values that come in pieces, the same pieces once or twice.
+    """Exact median of values that come in batches, once or twice.
 
-    The first time all values are kept, or a random sample, which brackets the median by five standard errors. The second time
-    values below the bracket are counted, and those inside are kept, a twelfth at most.
-
-    Parameters
-    ----------
-    most : int, default=8192
-        Values that are kept the first time; if there are no more, the median is known at once.
-
-    Attributes
-    ----------
-    value : float or None
-        The median, once it is known. The mean of the two middle values, of an even number.
+    In the first pass up to `most` values are kept. If there are more, they are a random sample, which brackets the median within
+    five standard errors; in a second pass values below the bracket are counted and those inside are kept, a twelfth at most.
+    `value` is the median, None until it is known.
     """
 
     def __init__(self, most: int = _FEWEST) -> None:
         self.value: float | None = None
         self._most, self._kept = most, 0
         self._random = np.random.default_rng(0)
-        self._share = 1.0  # of the values in the sample
+        self._share = 1.0  # sampled share of the values
         self._sample: list[NDArray[np.float64]] = []  # random numbers, and the values
         self._low, self._high = math.nan, math.nan
-        self._begin()
+        self._start_pass()
 
-    def _begin(self) -> None:
+    def _start_pass(self) -> None:
         self._count = self._below = self._at_low = self._at_high = 0
         self._inside: list[NDArray[np.float64]] = []
 
     def add(self, values: NDArray[np.float64]) -> None:
-        """Take a piece, without NaN."""
+        """Add a batch of values without NaN."""
         self._count += len(values)
         if not math.isnan(self._low):
             self._below += int((values < self._low).sum())
@@ -494,7 +474,7 @@ class Median:
             self._kept = sum(sample.shape[1] for sample in self._sample)
 
     def finish(self) -> None:
-        """All pieces were added: find the median, or a bracket for it if `value` is None still."""
+        """End a pass: set `value`, or bracket the median if another pass is needed."""
         if not self._count:
             return
         ranks = ((self._count - 1) // 2, self._count // 2)
@@ -504,7 +484,7 @@ class Median:
             if self._share < 1.0:
                 width = 2.5 / math.sqrt(len(kept))
                 self._low, self._high = (float(kept[round(len(kept) * (0.5 + way * width))]) for way in (-1, 1))
-                self._begin()
+                self._start_pass()
                 return
             middle = [float(kept[rank]) for rank in ranks]
         else:
@@ -512,7 +492,7 @@ class Median:
             ends = np.cumsum([self._below, self._at_low, len(inside), self._at_high])
             if ranks[0] < ends[0] or ranks[1] >= ends[3]:  # one in a million times
                 self._low, self._high = -math.inf, math.inf
-                self._begin()
+                self._start_pass()
                 return
             middle = [
                 self._low if rank < ends[1] else self._high if rank >= ends[2] else float(inside[rank - ends[1]])
@@ -522,7 +502,7 @@ class Median:
 
 
 def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[Any]]) -> None:
-    """Finish the medians, and read again for those that need it."""
+    """Finish the medians, reading again for those that need it."""
     for median in medians.values():
         median.finish()
     while unknown := {name: median for name, median in medians.items() if median.value is None}:
@@ -534,28 +514,15 @@ def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[
             median.finish()
 
 
-# Cells of a column as features.
+# Features
 
 
 class ColumnFeatures(NamedTuple):
-    """Features of a column (rows, width), and which of its cells are missing or of a category that the fit had not seen."""
+    """Features of a column (rows, width), and masks of missing cells and of unseen categories."""
 
     values: NDArray[np.float64]
     missing: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
-
-
-def feature_names(column: dict[str, Any]) -> list[str]:
-    """Names of the features of a column."""
-    if column["kind"] == "category":
-        return [f"{column['name']}={level}" for level in column["levels"][1:]]
-    return [column["name"]]
-
-
-def column_features(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
-    """Features of some rows, what is missing filled in by the column's rule; `seen` rows came before."""
-    refuse_type(column["name"], cells.type)
-    return _number(column, cells, seen) if column["kind"] == "number" else _one_hot(column, cells)
 
 
 def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
@@ -593,7 +560,7 @@ def _one_hot(column: dict[str, Any], cells: Any) -> ColumnFeatures:
 
 
 def is_column(column: Any) -> bool:
-    """Whether a value, which may come from a file, describes a column as a fit does."""
+    """Whether a value, possibly from a file, is an entry of `columns_`."""
     if not isinstance(column, dict) or not isinstance(column.get("name"), str) or column.get("kind") not in _KINDS:
         return False
     levels, fill = column.get("levels"), column.get("fill")

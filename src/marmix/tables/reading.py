@@ -1,4 +1,4 @@
-"""Tables as Arrow record batches in little memory: data files, which can be read again, and any other source, read once."""
+"""Tables as Arrow record batches: data files, and other sources that can be read once only."""
 
 import mmap
 import os
@@ -17,8 +17,8 @@ from marmix.tables.cells import arrow, listed, shown
 from marmix.tables.delimited import BLOCK, checked_delimiter, delimited_batches, header
 from marmix.tables.excel import read_sheet
 
-_BLOCK = 2**23  # bytes of features that are converted together
-READ = 2**20  # bytes of a file that are read together
+_BLOCK = 2**23  # bytes of features converted at a time
+READ = 2**20  # bytes read from a file at a time
 _PARQUET = (".parquet", ".pq")
 _KINDS = {
     ".csv": "csv",
@@ -38,7 +38,7 @@ _FIRST_BYTES = {
     b"PAR1": ("parquet", "a Parquet file", ".parquet"),
     b"ARROW1": ("arrow", "an Arrow file", ".arrow"),
     b"PK\x03\x04": ("excel", "an Excel workbook or a zip archive", ".xlsx"),
-    b"\x1f\x8b": ("gzip", "packed by gzip", ".csv.gz"),
+    b"\x1f\x8b": ("gzip", "compressed by gzip", ".csv.gz"),
 }
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 
@@ -47,32 +47,32 @@ Step = Callable[[float], object]
 
 @dataclass(frozen=True)
 class Source:
-    """A table of any kind, which some kinds allow to be read once only."""
+    """A table of any kind; some can be read once only."""
 
     name: str
     names: list[str]  # of the columns
-    read: Callable[[list[str], Step], Iterator[Any]]  # record batches with these columns at least
-    rows: int | None = None  # if they are known before reading
-    index: list[str] = field(default_factory=list)  # columns that pandas stored as the index of a frame
-    text: bool = False  # all columns are strings, whatever they look like
+    read: Callable[[list[str], Step], Iterator[Any]]  # yields record batches with at least these columns
+    rows: int | None = None  # if known before reading
+    index: list[str] = field(default_factory=list)  # columns that pandas stored as an index
+    text: bool = False  # all columns are strings
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A table in a file, which can be read any number of times.
+    """A table in a file, which can be read repeatedly.
 
     Attributes
     ----------
     path : Path
     kind : {"csv", "tsv", "text", "parquet", "arrow", "excel"}
     names : list of str
-        Of the columns, in the order of the file.
+        Column names, in the order of the file.
     size : int
-        Of the file, in bytes.
+        Size of the file in bytes.
     rows : int or None
-        If they are known before reading.
+        Number of rows, if known before reading.
     index : list of str
-        Columns that pandas stored as the index of a frame: names of rows, no features.
+        Columns that pandas stored as an index, which are no features.
     """
 
     path: Path
@@ -89,48 +89,45 @@ class DataFile:
         Parameters
         ----------
         columns : list of str or None, default=None
-            Which columns, in this order; all by default.
+            Columns to read, in this order; all by default.
         step : callable or None, default=None
-            Called after each batch with the share that was read, from 0 to 1.
+            Called after each batch with the share of the file that was read, from 0 to 1.
 
         Returns
         -------
         iterator of pyarrow.RecordBatch
-            Columns of text files are strings, never null, each cell as it stands in the file; those of other files have their
-            own types.
+            Columns of text files are strings without nulls, cell by cell as in the file; other files have types.
         """
         wanted = self.names if columns is None else list(columns)
         check_columns(wanted, self.names, str(self.path))
-        tell = step or (lambda share: None)
-        return self._all(wanted, tell)
+        return self._batches(wanted, step or (lambda share: None))
 
-    def _all(self, wanted: list[str], tell: Step) -> Iterator[Any]:
-        with naming(str(self.path), ". Is the file whole?"):
-            for batch in self._read(wanted, tell):
+    def _batches(self, wanted: list[str], step: Step) -> Iterator[Any]:
+        with naming(str(self.path), ". Is the file complete?"):
+            for batch in self._read(wanted, step):
                 if batch.num_rows:
                     yield batch.select(wanted)
-        tell(1.0)
+        step(1.0)
 
 
 def open_table(
     path: str | os.PathLike[str], *, encoding: str = "utf-8", delimiter: str | None = None, sheet: str | None = None
 ) -> DataFile:
-    r"""Open a data file by the ending of its name.
+    r"""Open a data file, whose format follows from the ending of its name.
 
-    Text files (``.csv``, ``.tsv``, ``.txt``, also packed as ``.gz``) have the names of their columns in the first line.
-    Nothing is guessed from their cells: numbers, dates and markers of missing values are text until somebody asks. Empty
-    lines are no rows. Parquet (``.parquet``, ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have their own
-    types. So have Excel sheets (``.xlsx``), which have the names in their first row and are held in memory.
+    Text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) have the column names in their first line; all cells are read as
+    text, and empty lines are skipped. Parquet (``.parquet``, ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have
+    types. So do Excel sheets (``.xlsx``), which have the column names in their first row and are read into memory.
 
     Parameters
     ----------
     path : path
     encoding : str, default="utf-8"
-        Of a text file; a byte order mark is left out.
+        Encoding of a text file; a byte order mark is ignored.
     delimiter : str or None, default=None
-        Between the cells of a text file: by default a comma in ``.csv`` and a tab in ``.tsv``. ``.txt`` needs one.
+        Delimiter of a text file, by default a comma for ``.csv`` and a tab for ``.tsv``; required for ``.txt``.
     sheet : str or None, default=None
-        Name of the sheet of an Excel file, by default the first.
+        Sheet of an Excel file, by default the first.
 
     Returns
     -------
@@ -139,10 +136,10 @@ def open_table(
     Raises
     ------
     OSError
-        If there is no such file, or it cannot be opened.
+        If the file does not exist or cannot be opened.
     ValueError
-        If it is not a table: empty, without rows or names, names twice, not of the kind that its name says, not in this encoding.
-        Errors in later rows come when these are read.
+        If the file is not a table: empty, without column names or with repeated ones, of another format than its name says, in
+        another encoding. Errors in later rows are raised when they are read.
 
     Examples
     --------
@@ -165,32 +162,32 @@ def open_table(
     ):
         if given and kind not in kinds:
             raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
-    with naming(str(path), ". Is the file whole?"):
+    with naming(str(path), ". Is the file complete?"):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
             source = _of_text(path, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
         else:
-            source = _of_sheet(path, sheet) if kind == "excel" else _of_file(path, kind)
+            source = _of_sheet(path, sheet) if kind == "excel" else _of_typed_file(path, kind)
     _check_names(source)
     return DataFile(path, kind, source.names, path.stat().st_size, source.rows, source.index, source.read)
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
-    """Refuse columns that are not there, with the names that are nearest to them."""
-    lost = [name for name in wanted if name not in set(names)]
-    if lost:
-        near = [match for name in lost for match in get_close_matches(name, names, 1)]
+    """Raise ValueError for columns that do not exist, with the closest names."""
+    missing = [name for name in wanted if name not in set(names)]
+    if missing:
+        near = [match for name in missing for match in get_close_matches(name, names, 1)]
         hint = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(names, 20)}."
-        raise ValueError(f"{where} has no column {listed(lost)}. {hint}")
+        raise ValueError(f"{where} has no column {listed(missing)}. {hint}")
 
 
 def _kind(path: Path) -> str:
-    """The kind of a file that is there."""
+    """The format of an existing file."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it.")
     if not path.exists():
-        there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, there, 1)
+        siblings = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, siblings, 1)
         hint = f"Did you mean {path.parent / near[0]}?" if near else "Check the name and the folder."
         raise FileNotFoundError(f"{path} is not there. {hint}")
     name = path.name.lower()
@@ -199,14 +196,14 @@ def _kind(path: Path) -> str:
     if ending == ".gz" and _KINDS.get(inner) in _DELIMITERS:
         ending = inner
     if ending == ".xls":
-        raise ValueError(f"{path} is in the old format of Excel: save it as .xlsx or .csv, and give that file.")
+        raise ValueError(f"{path} is in the old Excel format: save it as .xlsx or .csv.")
     if ending not in _KINDS:
         raise ValueError(f"{path}: the name should end in {', '.join(_KINDS)}, or .csv.gz: rename or convert the file.")
     return _KINDS[ending]
 
 
 def _check_first_bytes(path: Path, kind: str) -> None:
-    """Refuse an empty file, and one of another kind than its name says."""
+    """Raise ValueError for an empty file, or one of another format than its name says."""
     with open(path, "rb") as file:
         first = file.read(8)
     if not first:
@@ -218,27 +215,25 @@ def _check_first_bytes(path: Path, kind: str) -> None:
         if not first.startswith(signature) and signed == ("gzip" if packed else kind) and signed != "arrow":
             old = first.startswith(_OLD_EXCEL)
             advice = "save it without a password as .xlsx" if old else "check what it is, and rename or convert it"
-            raise ValueError(f"{path} is not {words}, though its name ends so: {advice}.")
+            raise ValueError(f"{path} is not {words}, although its name says so: {advice}.")
 
 
 def _check_names(table: Source) -> None:
-    """Refuse a table without rows, and columns without a name of their own."""
+    """Raise ValueError for a table without rows, and for missing or repeated column names."""
     if table.rows == 0:
-        raise ValueError(f"{table.name} has names of columns but no rows.")
+        raise ValueError(f"{table.name} has column names but no rows.")
     unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip()]
     if unnamed:
-        index = " (pandas leaves it out with to_csv(..., index=False))" if unnamed == [1] else ""
-        raise ValueError(
-            f"{table.name}: column {unnamed[0]} has no name{index}. Give each column a name in the first line."
-        )
+        index = " (write it without an index: pandas to_csv(..., index=False))" if unnamed == [1] else ""
+        raise ValueError(f"{table.name}: column {unnamed[0]} has no name{index}. Name every column in the first line.")
     twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
-        raise ValueError(f"{table.name} has several columns {shown(twice[0])}: give each column a name of its own.")
+        raise ValueError(f"{table.name} has several columns {shown(twice[0])}: give each column a different name.")
     if not table.names:
         raise ValueError(f"{table.name} has no columns.")
 
 
-# Sources of any kind.
+# Sources of any kind
 
 
 def _index(schema: Any) -> list[str]:
@@ -247,13 +242,13 @@ def _index(schema: Any) -> list[str]:
 
 
 def rows_of(columns: int) -> int:
-    """Rows of a block."""
+    """Number of rows converted at a time."""
     return _BLOCK // (8 * max(columns, 1)) or 1
 
 
 @contextmanager
 def naming(name: str, advice: str = "") -> Iterator[None]:
-    """Turn errors of pyarrow, which do not name the table, into errors of one line that do."""
+    """Turn errors of pyarrow into ValueErrors of one line that name the table."""
     pa = arrow()
     try:
         yield
@@ -264,7 +259,7 @@ def naming(name: str, advice: str = "") -> Iterator[None]:
 
 
 def as_source(source: Any) -> Source:
-    """Return the table of a path, a table in memory, or an iterable of such tables."""
+    """Return the table at a path, a table in memory, or an iterable of tables as a `Source`."""
     if isinstance(source, str | os.PathLike):
         with naming(str(source)):
             return _of_path(Path(source))
@@ -280,14 +275,14 @@ def as_source(source: Any) -> Source:
 
 
 def _of_path(path: Path) -> Source:
-    """A file by the ending of its name; a folder of Parquet files."""
+    """A file, or a folder of Parquet files."""
     if not path.is_dir():
         kind = _kind(path)
         _check_first_bytes(path, kind)
         if kind in ("csv", "tsv"):
             return _of_text(path, None, str(_DELIMITERS[kind]))
         if kind in ("parquet", "arrow"):
-            return _of_file(path, kind)
+            return _of_typed_file(path, kind)
         raise ValueError(f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather.")
     inside = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET)
     files = [str(path / file) for file in inside if not any(part[0] in "._" for part in file.parts)]
@@ -297,7 +292,7 @@ def _of_path(path: Path) -> Source:
     return _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
 
 
-def _of_file(path: Path, kind: str) -> Source:
+def _of_typed_file(path: Path, kind: str) -> Source:
     if kind == "parquet":
         return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
     return _of_arrow(path)
@@ -312,7 +307,7 @@ def _refuse_other_columns(names: Sequence[str], first: Sequence[str], where: str
 
 
 def _of_dataset(dataset: Any, name: str) -> Source:
-    """Plain Parquet files are read as such; others, or some rows of files, by pyarrow's scanner, which holds row groups whole."""
+    """A pyarrow dataset; unless it is plain Parquet files, pyarrow's scanner reads it, a row group at a time."""
     ds = arrow(".dataset")
 
     def plain(fragment: Any) -> bool:
@@ -326,7 +321,7 @@ def _of_dataset(dataset: Any, name: str) -> Source:
 
     try:
         fragments = list(dataset.get_fragments())
-    except ValueError:  # there is a filter
+    except ValueError:  # a filtered dataset
         fragments = []
     if fragments and all(map(plain, fragments)):
         return _of_parquet(dataset, name)
@@ -334,7 +329,7 @@ def _of_dataset(dataset: Any, name: str) -> Source:
 
 
 def _of_parquet(dataset: Any, name: str) -> Source:
-    """Parquet files in batches that are smaller than their row groups."""
+    """Parquet files, read in batches smaller than their row groups."""
     pa, ds, pq = arrow(), arrow(".dataset"), arrow(".parquet")
     fragments = list(dataset.get_fragments())
     rows = sum(fragment.count_rows() for fragment in fragments)
@@ -358,7 +353,7 @@ def _of_parquet(dataset: Any, name: str) -> Source:
 
 
 def _of_text(path: Path, encoding: str | None, delimiter: str) -> Source:
-    """A text file, whose cells are as they stand there; of `to_memmap` if there is no encoding, which reads numbers only."""
+    """A text file, with cells as text; no encoding for `to_memmap`, which reads numbers only."""
     advice = (
         "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs."
     )
@@ -371,7 +366,7 @@ def _of_text(path: Path, encoding: str | None, delimiter: str) -> Source:
 
 
 def _of_sheet(path: Path, sheet: str | None) -> Source:
-    """A sheet of an Excel workbook, which is held in memory."""
+    """A sheet of an Excel workbook, in memory."""
     table = read_sheet(path, sheet)
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
@@ -385,7 +380,7 @@ def _of_sheet(path: Path, sheet: str | None) -> Source:
 
 
 def _of_arrow(path: Path) -> Source:
-    """An Arrow IPC file, or stream in a file, through a map whose pages are given back as they are read."""
+    """An Arrow IPC file or stream, read through a memory map whose pages are released."""
     pa, ipc = arrow(), arrow(".ipc")
     with open(path, "rb") as file:
         stream = file.read(6) != b"ARROW1"
@@ -409,7 +404,7 @@ def _of_arrow(path: Path) -> Source:
 
 
 def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
-    """Tables in memory, or streams of record batches, one after the other."""
+    """A sequence of tables in memory or streams of record batches."""
     batches = chain.from_iterable(map(record_batches, pieces))
     first = next(batches, None)
     if first is None:
@@ -424,7 +419,7 @@ def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
 
 
 def record_batches(piece: Any) -> Iterator[Any]:
-    """Record batches of one table; those of pandas and NumPy are copies, of a block at most."""
+    """Record batches of a table; pandas and NumPy tables are copied a block at a time."""
     pa = arrow()
     if getattr(piece, "ndim", 2) != 2:
         raise TypeError(f"cannot read {type(piece).__name__} of {piece.ndim} dimensions as a table, which has 2.")
