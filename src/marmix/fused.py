@@ -169,7 +169,7 @@ def _middle(s, label, weight, numbers, K: tl.constexpr, LABELLED: tl.constexpr, 
         if FREE_SHAPE:
             by_shape = by_share * shape_slope
     if IGNORABLE:
-        sign: tl.constexpr = 1.0 if JOINT else -1.0  # the normaliser is added for unlabelled rows, or subtracted for labelled ones
+        sign: tl.constexpr = 1.0 if JOINT else -1.0  # the normaliser is added if unlabelled, or subtracted if labelled
         added = ()
         for k in tl.static_range(K):
             g_k = g[k]
@@ -210,7 +210,8 @@ def _polynomial(x, stride, coefficients, rows, live, K: tl.constexpr, D: tl.cons
     return s
 
 # without alignment, neighbouring threads take neighbouring rows and loads are scalar; masks would break vector loads
-@triton.jit(do_not_specialize=["stride", "g_stride", "begin", "end", "label"], do_not_specialize_on_alignment=["x", "weights", "g"])
+@triton.jit(do_not_specialize=["stride", "g_stride", "begin", "end", "label"],
+            do_not_specialize_on_alignment=["x", "weights", "g"])
 def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int64, end: tl.int64, label: tl.int32,
           alpha_0: tl.float64, alpha_1: tl.float64, shape: tl.float64, rate: tl.float64, far_up: tl.float64,
           extra: tl.float64, tempering: tl.float64, K: tl.constexpr, D: tl.constexpr, PRODUCTS: tl.constexpr,
