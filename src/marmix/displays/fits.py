@@ -8,11 +8,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.inferential import InferentialClassifier
 from marmix.labels import number_labels
-from marmix.streams import opened
+from marmix.streams import open_array
 
 MOST_MISSING = 1.0 - 1e-9  # a probability of a missing label that leaves a label its weight
 
@@ -25,7 +25,7 @@ def last_step(estimator: Any) -> Any:
 
 def transformed(estimator: Any, X: Any) -> Any:
     """Rows as the last step takes them."""
-    (X,) = brought_here("a display", opened(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
 
 
@@ -47,13 +47,13 @@ def own_model(estimator: Any, display: str) -> Any:
 
 def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     """The numbers of the labels, -1 where one is missing."""
-    (y,) = brought_here("a display", opened(y, "y"))
+    (y,) = to_host_or_refuse("a display", open_array(y, "y"))
     return np.asarray(number_labels(y, classes))
 
 
 def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
     """Some of the rows, in a table of the same kind."""
-    (X,) = brought_here("a display", opened(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return _safe_indexing(X, places)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
 from marmix.labels import known_labels
 from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
@@ -55,7 +55,7 @@ class Predictions(NamedTuple):
         posterior: ArrayLike | None = None,
     ) -> "Predictions":
         """Arrays of the user's, checked."""
-        y, proba, q, posterior = brought_here("a display", y, proba, q, posterior)
+        y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
         p = np.asarray(proba, dtype=float)
         names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
         z = numbered(y, names)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators.candidates import (
     default_candidates,
     fit_one,
@@ -33,7 +33,7 @@ from marmix.labels import encode_labels
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import inverse_weights, pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
-from marmix.streams import opened
+from marmix.streams import open_array
 
 # No missing probability is taken as larger than this when rows are weighted: q is an estimate itself.
 Q_MAX = 0.95
@@ -171,8 +171,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
-        X, y, sample_weight = brought_here(
-            "MARClassifierCV", opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
+        X, y, sample_weight = to_host_or_refuse(
+            "MARClassifierCV", open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
         )
         refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False)
@@ -351,7 +351,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        (X,) = brought_here("MARClassifierCV", opened(X))
+        (X,) = to_host_or_refuse("MARClassifierCV", open_array(X))
         refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
         check_finite(X, self._names())

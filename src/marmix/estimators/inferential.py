@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import brought_here
+from marmix.arrays import to_host_or_refuse
 from marmix.estimators.base import MARClassifier, Training
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
@@ -40,7 +40,7 @@ class InferentialClassifier(Described, MARClassifier):
         """
         check_is_fitted(self)
         require_parameters(self.model_)
-        X, y, sample_weight = brought_here("inference", X, y, sample_weight)
+        X, y, sample_weight = to_host_or_refuse("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
@@ -84,7 +84,7 @@ class InferentialClassifier(Described, MARClassifier):
     def fitted_to(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
         """Whether these are the rows of the fit, by their sums: the estimator does not keep the rows."""
         check_is_fitted(self)
-        X, y, sample_weight = brought_here("fitted_to", X, y, sample_weight)
+        X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(

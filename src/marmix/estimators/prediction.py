@@ -11,12 +11,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, brought_here, namespace, on_cluster, on_device, on_host, to_host
+from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse
 from marmix.labels import known_labels
 from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
 from marmix.rows import Rows, rows_of
-from marmix.streams import opened
+from marmix.streams import open_array
 
 
 class SettingAndMethod:
@@ -46,8 +46,8 @@ def _models_missingness(estimator: "Predictor") -> bool:
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Accuracy on the rows whose label is known."""
     check_is_fitted(estimator)
-    X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
-    X, y, sample_weight = brought_here("score", X, y, sample_weight)
+    X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
+    X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
     known, labels = known_labels(y, estimator.classes_)
     if not known.any():
         raise ValueError("score needs labelled rows, and every label in y is missing.")

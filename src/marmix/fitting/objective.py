@@ -101,7 +101,7 @@ class Objective:
         """The same objective with t = 1."""
         return replace(self, tempering=1.0)
 
-    def sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
+    def driver_sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
         """Drivers of the mechanism for at most about `most` rows, evenly spread over the sorted rows."""
         thinned = self if self.engine.n_rows <= most else self.thinned(most)
         parts = thinned.map(_drivers, theta, mechanism)

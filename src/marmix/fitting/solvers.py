@@ -44,7 +44,7 @@ def per_row(decrease: float, gradient: Array, total: float) -> tuple[float, Arra
 
 def mechanism_chart(objective: Objective, theta: Any, mechanism: Mechanism) -> MechanismChart:
     """Coordinates of the mechanism, scaled by its information in a sample of rows."""
-    sample = objective.sample(theta, mechanism, _CHART_ROWS)
+    sample = objective.driver_sample(theta, mechanism, _CHART_ROWS)
     return MechanismChart(mechanism, sample.drivers, sample.weight)
 
 
@@ -53,7 +53,7 @@ def better_shape(
 ) -> tuple[Mechanism, Sums] | None:
     """A mechanism of a very different shape with an objective above `beyond`: the profile of the shape can have two maxima."""
     many = objective.engine.n_rows > _MANY_ROWS
-    drivers, labelled, weight = objective.sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
+    drivers, labelled, weight = objective.driver_sample(theta, mechanism, 16 * _SCAN_ROWS if many else _SCAN_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     chart = MechanismChart(mechanism, drivers, weight)
     best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()

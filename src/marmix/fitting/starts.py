@@ -230,7 +230,7 @@ def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, valu
     if "alpha" in values:
         alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
         return replace(mechanism, alpha=tuple(alpha.tolist()))
-    drivers, labelled, weight = objective.sample(theta, mechanism, _MECHANISM_ROWS)
+    drivers, labelled, weight = objective.driver_sample(theta, mechanism, _MECHANISM_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())
     mechanism = mechanism.starting(rate)

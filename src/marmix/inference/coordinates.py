@@ -46,7 +46,7 @@ class Coordinates:
         self.chart = objective.model.chart(theta)
         self.about: MechanismChart | None = None
         if mechanism is not None:
-            sample = objective.sample(theta, mechanism, _CHART_ROWS)
+            sample = objective.driver_sample(theta, mechanism, _CHART_ROWS)
             self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.held: list[str] = []
         self.shape_held = False

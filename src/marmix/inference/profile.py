@@ -121,7 +121,7 @@ class _Surface:
         assert mechanism is not None
         self.objective = objective
         self.coordinates = Coordinates(objective, theta, None)
-        sample = objective.sample(theta, mechanism, 4096)
+        sample = objective.driver_sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.of_slope = profiled < len(mechanism.alpha)
         self.place: _SlopePlace | _ChartPlace = (

@@ -142,7 +142,7 @@ class Integrals:
     def samples(self, mechanism: Mechanism) -> list[Sample]:
         """The nodes of every replicate as the mechanism sees them."""
         theta = self.description.theta
-        return [one.sample(theta, mechanism, one.engine.n_rows) for one in self.objectives]
+        return [one.driver_sample(theta, mechanism, one.engine.n_rows) for one in self.objectives]
 
     def missing(self, mechanism: Mechanism, samples: list[Sample]) -> Array:
         """The share of rows without label, (R,)."""
