@@ -35,7 +35,7 @@ class Problem:
         self.chart = GaussianChart(self.model, self.theta)
         self.about = None
         if mechanism is not None:
-            sample = self.objective.sample(self.theta, mechanism, 10_000)
+            sample = self.objective.driver_sample(self.theta, mechanism, 10_000)
             self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.size = self.chart.size + (0 if self.about is None else self.about.size)
 

@@ -102,7 +102,7 @@ def equations(coordinates, objective, vector):
     theta, mechanism = coordinates.at(vector)
     sums = objective.sums(theta, mechanism)
     if objective.tempering != 1.0:
-        untempered = objective.alone().sums(theta, mechanism)
+        untempered = objective.untempered().sums(theta, mechanism)
         sums = sums._replace(alpha=untempered.alpha, shape=untempered.shape, share=untempered.share)
     return coordinates.gradient(vector, theta, sums)
 

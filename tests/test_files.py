@@ -13,7 +13,7 @@ import marmix.streams
 from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.fitting import Objective
 from marmix.rows import Covariates, FileEngine, Frame, NumpyEngine
-from marmix.streams import in_file, opened, release, write_array
+from marmix.streams import in_file, open_array, release, write_array
 
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
@@ -94,10 +94,10 @@ def test_a_block_of_which_no_row_counts_is_no_block(monkeypatch):
 
 def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch):
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1], weighted=True)
-    mine = p.objective.sample(p.theta, p.mechanism, 1000)
+    mine = p.objective.driver_sample(p.theta, p.mechanism, 1000)
     monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 6)
     there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame)
-    other = Objective(there, p.model).sample(p.theta, p.mechanism, 1000)
+    other = Objective(there, p.model).driver_sample(p.theta, p.mechanism, 1000)
     assert other.labelled == mine.labelled
     for own in (slice(0, mine.labelled), slice(mine.labelled, None)):
         np.testing.assert_allclose(np.sort(other.drivers[0, own]), np.sort(mine.drivers[0, own]), rtol=1e-10)
@@ -277,9 +277,9 @@ def test_an_unfinished_file_is_not_left_behind(tmp_path):
 
 def test_a_path_that_is_no_array_says_what_to_do(tmp_path):
     with pytest.raises(ValueError, match=r"marmix\.io\.to_memmap"):
-        opened("rows.csv")
+        open_array("rows.csv")
     with pytest.raises(FileNotFoundError, match=r"y=.*no such file"):
-        opened(tmp_path / "y.npy", "y")
+        open_array(tmp_path / "y.npy", "y")
 
 
 def test_letting_pages_go_changes_no_value(tmp_path):

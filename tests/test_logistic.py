@@ -80,7 +80,7 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
     model.calibrate(phi @ phi.T / engine.n_rows, engine.total_weight)
     theta = 0.5 * rng.normal(size=(model.vectors, model.n_features()))
     chart = model.chart(theta)
-    about = MechanismChart(mechanism, *objective.sample(theta, mechanism, 100)[::2])
+    about = MechanismChart(mechanism, *objective.driver_sample(theta, mechanism, 100)[::2])
 
     def parts(vector):
         here = chart.theta(vector[: chart.size])

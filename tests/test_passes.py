@@ -74,10 +74,9 @@ def problem(n=4000):
 def test_in_the_metric_of_a_sample_the_curvature_is_near_one_in_every_direction():
     objective, theta, mechanism = problem()
     fit = quasi_newton.lbfgs(objective, theta, mechanism, max_iter=200, tol=1e-12, report=lambda *_: None)
-    place = quasi_newton._Place(fit.theta, fit.mechanism, fit.sums)
-    charts = quasi_newton._Charts(objective, place)
+    charts = quasi_newton._Charts(objective, quasi_newton._Point(fit.theta, fit.mechanism, fit.sums))
     steps = 1e-4 * np.eye(charts.size)
-    changes = [charts.gradient(-s, charts.place(-s)) - charts.gradient(s, charts.place(s)) for s in steps]
+    changes = [charts.gradient(-s, charts.point(-s)) - charts.gradient(s, charts.point(s)) for s in steps]
     curvature = np.array(changes) / (2e-4 * objective.engine.total_weight)
     common = np.append(
         np.exp(0.5 * fit.theta.log_pi), np.zeros(charts.size - 2)

@@ -143,7 +143,7 @@ def on_cluster(array: Any) -> bool:
     return type(array).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(array, "__dask_graph__")
 
 
-def brought_here(what: str, *arrays: Any) -> list[Any]:
+def to_host_or_refuse(what: str, *arrays: Any) -> list[Any]:
     """Copy device arrays to the host for `what`; refuse Dask collections, which may not fit there."""
     if any(on_cluster(array) for array in arrays):
         raise TypeError(

@@ -1,18 +1,19 @@
-"""One value-and-gradient pass on a CUDA device in two Triton kernels; what they compute is `block_sums`.
+"""One value-and-gradient pass on a CUDA device in two Triton kernels, which compute `block_sums`.
 
-Array operations write and read dozens of numbers a row between x and the sums. Here x is read twice, and ``G`` written and read:
+Array operations write and read dozens of numbers per row between x and the sums. Here x is read twice, and ``G`` is written and
+read once:
 
-    a row    x -> scores -> posteriors -> uncertainty -> hazard -> G and six sums   `_rows`, vector arithmetic
-    a class  ``sum_j G_jk [1; x_j] [1; x_j]'``                                      `_moments`, tensor cores
+    per row    x -> scores -> posteriors -> uncertainty -> hazard -> G and six sums   `_rows`, vector arithmetic
+    per class  ``sum_j G_jk [1; x_j] [1; x_j]'``                                      `_moments`, tensor cores
 
-A score is a polynomial, ``s_k = w_0 + sum_i x_i (w_i + sum_{j >= i} w_ij x_j)``, with all products, squares alone or neither. Its
-moments are a triangle of the second kernel's matrix, or its first row and diagonal, or its first row. For more than
-`_MOST_FEATURES` features the score model's own matrix products give scores and moments, and only what is between them is fused.
+A score is a polynomial, ``s_k = w_0 + sum_i x_i (w_i + sum_{j >= i} w_ij x_j)``, with all products, only squares, or none. Its
+moments are a triangle of the second kernel's matrix, its first row and diagonal, or its first row. With more than
+`_MOST_FEATURES` features, scores and moments are matrix products of the score model, and only the steps between them are fused.
 
-All is in double precision and as exact at both ends as `uncertainty` and `links`. Sums are made in one order, so the same
-device gives the same bits again. Nothing waits for the host.
+Everything is in double precision and as accurate at the extremes as `measures` and `links`. The order of summation is fixed, so
+that a device always returns the same bits. Nothing waits for the host.
 """
-# Kernels are Triton, not quite Python: tuples grow by addition, and most arguments have no type.
+# In Triton tuples grow by addition, and most arguments have no type.
 # ruff: noqa: RUF005
 # mypy: disable-error-code="no-untyped-def, assignment"
 
@@ -33,24 +34,24 @@ from marmix.scores.covariance import Moments
 from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import LinearScores
 
-# How the kernels are cut: rows of a tile, warps that share it, tiles that a program walks over. ROWS by the number of classes: a
-# thread holds tile / (32 warps) rows; with more it reads coefficients less often, and needs more registers. MOMENTS by the
-# length that [1; x] is padded to.
+# Launch sizes: rows per tile, warps per tile, tiles per program. ROWS by the largest number of classes: a thread has
+# tile / (32 warps) rows; with more it reads coefficients less often but needs more registers. MOMENTS by the padded length of
+# [1; x].
 ROWS = {2: (128, 4, 16), 5: (256, 4, 8), 1000: (128, 4, 16)}
 MOMENTS = {16: (64, 1, 64), 32: (32, 1, 128), 64: (32, 4, 128)}
 _MOST_FEATURES = max(MOMENTS) - 1
 
-# Entries of G in a block of rows, and of the whitened rows where they are formed: 1/4 and 2 GiB, far more than fills a device.
+# Entries of G in a block of rows, and of whitened rows: 1/4 and 2 GiB, far more than occupies a device.
 _BLOCK_G, _BLOCK_WIDE = 2**25, 2**28
 
 _LARGEST = tl.constexpr(torch.finfo(torch.float64).max)
 _EXPM1 = tl.constexpr(tuple(1.0 / factorial(i) for i in range(14)))
-_MOST_CLASSES = 32  # a row's scores are in registers
-_FAR_UP, _SMALL_SHAPE, _NO_SHAPE = 690.0, 0.01, 1e-290  # as in `links`; 1 / shape overflows below the last
+_MOST_CLASSES = 32  # as a row's scores are in registers
+_FAR_UP, _SMALL_SHAPE, _NO_SHAPE = 690.0, 0.01, 1e-290  # as in `links`; below the last, 1 / shape overflows
 
 
 # fmt: off
-# Functions of rows: 1-d tensors with an entry a row. Tuples have one for every class.
+# Functions of rows: 1-d tensors with one entry per row; tuples have one tensor per class.
 
 @triton.jit
 def _log1p(x):
@@ -61,7 +62,7 @@ def _log1p(x):
 
 @triton.jit
 def _expm1(x):
-    """``exp(x) - 1``, near 0 by Taylor's series: the remainder is below 0.35^13 / 14!."""
+    """``exp(x) - 1``, near 0 by its Taylor series, whose remainder is below 0.35^13 / 14!."""
     series = tl.zeros_like(x)
     for i in tl.static_range(13, 0, -1):
         series = series * x + _EXPM1[i]
@@ -69,7 +70,7 @@ def _expm1(x):
 
 @triton.jit
 def _posterior(s, K: tl.constexpr):
-    """The two largest scores, ``rest`` and ``tau``; see `uncertainty.posterior`."""
+    """The two largest scores, ``rest`` and ``tau``; see `measures.posterior`."""
     top, second = tl.maximum(s[0], s[1]), tl.minimum(s[0], s[1])
     for k in tl.static_range(2, K):
         second = tl.maximum(second, tl.minimum(top, s[k]))
@@ -89,14 +90,14 @@ def _posterior(s, K: tl.constexpr):
 
 @triton.jit
 def _measured(s, top, second, rest, tau, log1p_rest, K: tl.constexpr, MEASURE: tl.constexpr):
-    """The uncertainty and its slopes in the scores; see `uncertainty`."""
+    """The uncertainty and its slopes in the scores; see `measures`."""
     u, slopes = tl.zeros_like(top), ()
     inverse = 1.0 / (1.0 + rest)
     if MEASURE == "margin":
         delta = -_expm1(second - top) * inverse
         short = (rest + (rest if K == 2 else tl.exp(second - top))) * inverse
         u = delta * delta
-        followed = u < 0.0  # of classes that tie the first follows; where leading ones tie delta is zero
+        followed = u < 0.0  # of tied classes the first is second; if the leading classes tie, delta is zero
         for k in tl.static_range(K):
             follows = (s[k] == second) & (followed == 0)
             followed = followed | follows
@@ -139,9 +140,9 @@ def _hazard(eta, shape, rate, far_up, SHAPE: tl.constexpr):
     return n, growth * inverse, shape_slope
 
 @triton.jit
-def _middle(s, own, weight, numbers, K: tl.constexpr, LABELLED: tl.constexpr, JOINT: tl.constexpr, IGNORABLE: tl.constexpr,
+def _middle(s, label, weight, numbers, K: tl.constexpr, LABELLED: tl.constexpr, JOINT: tl.constexpr, IGNORABLE: tl.constexpr,
             MEASURE: tl.constexpr, SHAPE: tl.constexpr, FREE_SHAPE: tl.constexpr, SHARE: tl.constexpr):
-    """Terms of the six sums, and G, from the scores of rows of class `own`, or of unlabelled ones."""
+    """Terms of the six sums, and G, from the scores of rows of class `label`, or of unlabelled rows."""
     alpha_0, alpha_1, shape, rate, far_up, extra, tempering = numbers
     top, second, rest, tau = _posterior(s, K)
     log1p_rest = _log1p(rest)
@@ -168,13 +169,13 @@ def _middle(s, own, weight, numbers, K: tl.constexpr, LABELLED: tl.constexpr, JO
         if FREE_SHAPE:
             by_shape = by_share * shape_slope
     if IGNORABLE:
-        sign: tl.constexpr = 1.0 if JOINT else -1.0  # the normaliser counts for unlabelled rows, or against labelled ones
+        sign: tl.constexpr = 1.0 if JOINT else -1.0  # the normaliser is added if unlabelled, or subtracted if labelled
         added = ()
         for k in tl.static_range(K):
             g_k = g[k]
             if LABELLED:
-                loglik += tl.where(own == k, s[k], 0.0)
-                g_k += tl.where(own == k, weight, 0.0)
+                loglik += tl.where(label == k, s[k], 0.0)
+                g_k += tl.where(label == k, weight, 0.0)
             if LABELLED != JOINT:
                 g_k += sign * tau[k] * weight
             added = added + (g_k,)
@@ -208,14 +209,15 @@ def _polynomial(x, stride, coefficients, rows, live, K: tl.constexpr, D: tl.cons
         s, left = scored, left + stride
     return s
 
-# no alignment: threads then take neighbouring rows in turn, and loads need no vectors, which masks would break
-@triton.jit(do_not_specialize=["stride", "g_stride", "begin", "end", "own"], do_not_specialize_on_alignment=["x", "weights", "g"])
-def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int64, end: tl.int64, own: tl.int32,
+# without alignment, neighbouring threads take neighbouring rows and loads are scalar; masks would break vector loads
+@triton.jit(do_not_specialize=["stride", "g_stride", "begin", "end", "label"],
+            do_not_specialize_on_alignment=["x", "weights", "g"])
+def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int64, end: tl.int64, label: tl.int32,
           alpha_0: tl.float64, alpha_1: tl.float64, shape: tl.float64, rate: tl.float64, far_up: tl.float64,
           extra: tl.float64, tempering: tl.float64, K: tl.constexpr, D: tl.constexpr, PRODUCTS: tl.constexpr,
           WEIGHTED: tl.constexpr, LABELLED: tl.constexpr, JOINT: tl.constexpr, IGNORABLE: tl.constexpr, MEASURE: tl.constexpr,
           SHAPE: tl.constexpr, FREE_SHAPE: tl.constexpr, SHARE: tl.constexpr, TILE: tl.constexpr, STEPS: tl.constexpr):
-    """G of rows ``begin:end``, of class `own` or unlabelled, and their six sums; with PRODUCTS "given" `g` holds the scores."""
+    """G and six sums of rows ``begin:end`` of class `label` or unlabelled; with PRODUCTS "given", `g` holds the scores."""
     total = [tl.zeros((TILE,), tl.float64) for _ in (0, 1, 2, 3, 4, 5)]
     for step in range(STEPS):
         rows = (begin // TILE + tl.program_id(0).to(tl.int64) * STEPS + step) * TILE + tl.arange(0, TILE)
@@ -228,7 +230,7 @@ def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int6
             s = _polynomial(x, stride, coefficients, rows, live, K, D, PRODUCTS)
         weight = tl.load(weights + rows, mask=live, other=0.0) if WEIGHTED else tl.full((TILE,), 1.0, tl.float64)
         numbers = (alpha_0, alpha_1, shape, rate, far_up, extra, tempering)
-        terms, gradient = _middle(s, own, weight, numbers, K, LABELLED, JOINT, IGNORABLE, MEASURE, SHAPE, FREE_SHAPE, SHARE)
+        terms, gradient = _middle(s, label, weight, numbers, K, LABELLED, JOINT, IGNORABLE, MEASURE, SHAPE, FREE_SHAPE, SHARE)
         total = [total[q] + tl.where(live, terms[q], 0.0) for q in (0, 1, 2, 3, 4, 5)]
         for k in tl.static_range(K):
             tl.store(g + k * g_stride + rows, gradient[k], mask=live)
@@ -238,7 +240,7 @@ def _rows(x, stride, coefficients, weights, g, g_stride, partial, begin: tl.int6
 @triton.jit(do_not_specialize=["end"])
 def _moments(x, stride, ones, g, g_stride, partial, end: tl.int64,
              K: tl.constexpr, D: tl.constexpr, SIDE: tl.constexpr, TILE: tl.constexpr, STEPS: tl.constexpr):
-    """Sums of ``G_k [1; x] [1; x]'``, (SIDE, SIDE), over a run of tiles of the rows ``:end``, for one class."""
+    """Sums of ``G_k [1; x] [1; x]'``, (SIDE, SIDE), for one class over a run of tiles of the rows ``:end``."""
     i, t = tl.arange(0, SIDE), tl.arange(0, TILE)
     feature = x + (i - 1).to(tl.int64) * stride
     weights = g + tl.program_id(0).to(tl.int64) * g_stride
@@ -247,7 +249,7 @@ def _moments(x, stride, ones, g, g_stride, partial, end: tl.int64,
     for step in range(STEPS):
         rows = (run * STEPS + step) * TILE + t
         live = rows < end
-        # ones from memory: put in later, they would send x_1 through shared memory twice
+        # ones are read from memory: if inserted later, x_1 would go through shared memory twice
         place = tl.where(i[:, None] == 0, ones + t[None, :], feature[:, None] + rows[None, :])
         x_1 = tl.load(place, mask=(i <= D)[:, None] & live[None, :], other=0.0)
         g_k = tl.load(weights + rows, mask=live, other=0.0)
@@ -256,11 +258,11 @@ def _moments(x, stride, ones, g, g_stride, partial, end: tl.int64,
 
 
 # fmt: on
-# What the host does: cut the rows into blocks, launch, add.
+# Host code: cut the rows into blocks, launch the kernels, add the results.
 
 
 def _case(model: Any, mechanism: Mechanism | None, ignorable: bool, tempering: float) -> dict[str, Any]:
-    """A likelihood as `_rows` takes it: numbers, and switches that are compiled in."""
+    """Arguments of `_rows` for a likelihood: numbers, and compile-time constants."""
     m = Mechanism() if mechanism is None else mechanism
     shape = m.shape if m.shape > _NO_SHAPE else 0.0
     rate, far_up = (1.0 / shape, _FAR_UP - max(log(shape), 0.0)) if shape else (0.0, _FAR_UP)
@@ -275,17 +277,17 @@ def _case(model: Any, mechanism: Mechanism | None, ignorable: bool, tempering: f
 
 
 def _fill(g: Tensor, x: Tensor, weight: Tensor | None, cuts: list[int], coefficients: Tensor, case: Any) -> Tensor:
-    """Write G of a block of rows; their six sums."""
+    """Write G of a block of rows to `g`, and return their six sums."""
     tile, warps, steps = next(cut for most, cut in ROWS.items() if g.shape[0] <= most)
     sums = torch.zeros(6, dtype=x.dtype, device=x.device)
-    for own, (begin, end) in enumerate(pairwise([*cuts, g.shape[1]])):
+    for label, (begin, end) in enumerate(pairwise([*cuts, g.shape[1]])):
         if begin == end:
             continue
         programs = triton.cdiv(triton.cdiv(end, tile) - begin // tile, steps)
         partial = torch.empty((programs, 6), dtype=x.dtype, device=x.device)
         _rows[(programs,)](
-            x, x.stride(0), coefficients, x if weight is None else weight, g, g.stride(0), partial, begin, end, own,
-            D=x.shape[0], WEIGHTED=weight is not None, LABELLED=own < g.shape[0],
+            x, x.stride(0), coefficients, x if weight is None else weight, g, g.stride(0), partial, begin, end, label,
+            D=x.shape[0], WEIGHTED=weight is not None, LABELLED=label < g.shape[0],
             TILE=tile, STEPS=steps, num_warps=warps, **case,
         )  # fmt: skip
         sums += partial.sum(0)
@@ -306,7 +308,7 @@ def _squares(g: Tensor, x: Tensor) -> Tensor:
 
 
 def _products(model: Any) -> str:
-    """Products of features that the scores are made of; empty where no kernel knows the model."""
+    """Products of features in the scores; empty if the kernels do not implement the model."""
     if isinstance(model, LinearScores):
         return "all" if model.degree == 2 else "none"
     if isinstance(model, GaussianScores) and model.single:
@@ -315,12 +317,12 @@ def _products(model: Any) -> str:
 
 
 def _coefficients(model: Any, prepared: Tensor) -> Tensor:
-    """Coefficients (K, P) of ``[1, x, products]`` in the scores, from what the model prepares."""
+    """Coefficients (K, P) of ``[1, x, products]`` in the scores, from the model's `prepare`."""
     if isinstance(model, LinearScores) and model.vectors == 1:
         return torch.cat([torch.zeros_like(prepared), prepared])
     if prepared.ndim == 2:
         return prepared.contiguous()
-    white = prepared[:, 1:, :]  # `WideFull` whitens rows by it and takes their squared length
+    white = prepared[:, 1:, :]  # `WideFull` whitens rows with it and takes their squared length
     row, column = torch.triu_indices(white.shape[2], white.shape[2], device=white.device)
     coefficients = (white.mT @ white)[:, row, column] * (0.5 * (row == column) - 1.0)
     coefficients[:, 0] += prepared[:, 0, 0]
@@ -328,7 +330,7 @@ def _coefficients(model: Any, prepared: Tensor) -> Tensor:
 
 
 def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
-    """``sum_j G_jk [1; x_j] [1; x_j]'`` as the model's `block_moments` gives it."""
+    """``sum_j G_jk [1; x_j] [1; x_j]'`` in the form of the model's `block_moments`."""
     if isinstance(model, LinearScores):
         squares = squares[-model.vectors :]
     elif whitened:
@@ -341,12 +343,12 @@ def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
 
 
 def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
-    """Whether `fused_sums` knows this likelihood and, where they are given, rows like `x`."""
+    """Whether `fused_sums` implements this likelihood and, if given, rows like `x`."""
     if mechanism is not None and (not mechanism.measured.fused or len(mechanism.alpha) != 2):
         return False
-    there = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
-    known = bool(_products(model)) and model.n_classes <= _MOST_CLASSES
-    return there and known and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
+    on_cuda = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
+    implemented = bool(_products(model)) and model.n_classes <= _MOST_CLASSES
+    return on_cuda and implemented and (x is None or (x.dtype == torch.float64 and x.stride(1) == 1))
 
 
 def fused_sums(
@@ -358,21 +360,16 @@ def fused_sums(
     tempering: float = 1.0,
     wide: bool | None = None,
 ) -> Sums:
-    """`block_sums` of rows on a device, with tensors there for arrays and numbers.
+    """`block_sums` for rows on a device, with tensors for arrays and numbers; the block may be as large as fits there.
 
-    Parameters
-    ----------
-    block, model, mechanism, ignorable, tempering
-        As `block_sums` takes them; the block may be as large as the device can hold.
-    prepared : tensor
-        The score model's parameters, from its `prepare`.
-    wide : bool or None
-        Whether scores and moments are the model's own matrix products; None where there are many features.
+    `wide` is whether scores and moments are matrix products of the model; None to decide by the number of features.
     """
     x: Any = block.x
     weight: Any = block.weight
     if not supports(model, mechanism, x):
-        raise ValueError("There is no kernel for these rows or this likelihood: use block_sums, as `supports` says.")
+        raise ValueError(
+            "There is no kernel for these rows or this likelihood: check with `supports`, or use block_sums."
+        )
     (d, n), classes, parts = x.shape, model.n_classes, []
     wide = d > _MOST_FEATURES if wide is None else wide
     coefficients = prepared if wide else _coefficients(model, prepared)
@@ -381,7 +378,7 @@ def fused_sums(
     with torch.cuda.device(x.device) if x.is_cuda else nullcontext():
         for start in range(0, n, size):
             rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
-            own = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in block.cuts]
+            cuts = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in block.cuts]
             if wide:
                 phi = ones_like_columns(rows, model.n_features())
                 phi[1 : 1 + d] = rows
@@ -389,7 +386,7 @@ def fused_sums(
                 g = model.block_scores(prepared, phi)[0].contiguous()
             else:
                 g = torch.empty((classes, rows.shape[1]), dtype=x.dtype, device=x.device)
-            total: Any = _fill(g, rows, w, own, coefficients, case)
+            total: Any = _fill(g, rows, w, cuts, coefficients, case)
             moments: Any = (
                 model.block_moments(g, None, phi) if wide else _moments_of(model, _squares(g, rows), prepared.ndim == 3)
             )

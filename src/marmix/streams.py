@@ -15,7 +15,7 @@ from marmix.outputs import one_file
 LEFT_IN_FILE = 2**26
 
 
-def opened(array: Any, name: str = "X") -> Any:
+def open_array(array: Any, name: str = "X") -> Any:
     """Return the array, or a read-only memory map of the `.npy` file if a path is given."""
     if not isinstance(array, str | os.PathLike):
         return array

@@ -8,11 +8,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.base import MARClassifier
 from marmix.labels import number_labels
-from marmix.streams import opened
+from marmix.streams import open_array
 
 MOST_MISSING = 1.0 - 1e-9  # keeps the weight 1 / (1 - q) finite
 
@@ -25,7 +25,7 @@ def last_step(estimator: Any) -> Any:
 
 def transformed(estimator: Any, X: Any) -> Any:
     """Rows after all steps but the last."""
-    (X,) = brought_here("a display", opened(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
 
 
@@ -47,13 +47,13 @@ def single_model(estimator: Any, display: str) -> Any:
 
 def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
     """Labels as class numbers, -1 where missing."""
-    (y,) = brought_here("a display", opened(y, "y"))
+    (y,) = to_host_or_refuse("a display", open_array(y, "y"))
     return np.asarray(number_labels(y, classes))
 
 
 def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
     """Selected rows, in a table of the same kind."""
-    (X,) = brought_here("a display", opened(X))
+    (X,) = to_host_or_refuse("a display", open_array(X))
     return _safe_indexing(X, places)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, class_colours, class_label, figure_text, paper_colour
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
@@ -61,7 +61,7 @@ class Predictions(NamedTuple):
         posterior: ArrayLike | None = None,
     ) -> "Predictions":
         """Check arrays given by the user."""
-        y, proba, q, posterior = brought_here("a display", y, proba, q, posterior)
+        y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
         p = np.asarray(proba, dtype=float)
         names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
         z = numbered(y, names)

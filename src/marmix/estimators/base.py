@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, brought_here, namespace, on_cluster, on_device, on_host, to_host
+from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import check_width, feature_columns
@@ -30,7 +30,7 @@ from marmix.notes import BoundaryWarning, Note, mechanism_notes
 from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
 from marmix.rows.checks import check_finite
 from marmix.scores.gaussian import GaussianScores
-from marmix.streams import opened
+from marmix.streams import open_array
 from marmix.workers import one_thread
 
 
@@ -375,7 +375,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         require_parameters(self.model_)
-        X, y, sample_weight = brought_here("inference", X, y, sample_weight)
+        X, y, sample_weight = to_host_or_refuse("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
@@ -410,7 +410,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     def fitted_to(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
         """Whether these are the rows of the fit, judged by their moments."""
         check_is_fitted(self)
-        X, y, sample_weight = brought_here("fitted_to", X, y, sample_weight)
+        X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(
@@ -468,8 +468,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """Accuracy on the labelled rows."""
     check_is_fitted(estimator)
-    X, y, sample_weight = opened(X), opened(y, "y"), opened(sample_weight, "sample_weight")
-    X, y, sample_weight = brought_here("score", X, y, sample_weight)
+    X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
+    X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
     labelled, labels = known_labels(y, estimator.classes_)
     if not labelled.any():
         raise ValueError("score needs labelled rows, and every label in y is missing.")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators.base import NotKept, score_labelled
 from marmix.estimators.candidates import (
     default_candidates,
@@ -32,7 +32,7 @@ from marmix.labels import encode_labels
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import inverse_weights, pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
-from marmix.streams import opened
+from marmix.streams import open_array
 
 Q_MAX = 0.95  # upper limit of the estimated q in the weights 1 / (1 - q)
 TINY = 1e-300  # lower limit of probabilities in the log-loss
@@ -210,7 +210,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
-        y, sample_weight = brought_here("MARClassifierCV", opened(y, "y"), opened(sample_weight, "sample_weight"))
+        y, sample_weight = to_host_or_refuse(
+            "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
+        )
         X = self._checked(X, reset=True)
         z, self.classes_ = encode_labels(y, self.classes)
         if len(z) != len(X):
@@ -381,7 +383,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """X as a finite array on the host; `reset` in a fit."""
         if not reset:
             check_is_fitted(self)
-        (X,) = brought_here("MARClassifierCV", opened(X))
+        (X,) = to_host_or_refuse("MARClassifierCV", open_array(X))
         refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
         check_finite(X, self._names())

@@ -1,6 +1,6 @@
-"""Solvers: maximise L_full over the classes and the mechanism. They see parameters and `Sums`, never a row.
+"""Starting values and solvers, which maximise L_full over the classes and the mechanism from `Sums` over the rows.
 
-Both stop when the rise still to come is below `tol` per row.
+The solvers stop when the estimated remaining increase of the log-likelihood is below `tol` per row.
 """
 
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from marmix.fitting.expectation import ecm
 from marmix.fitting.objective import Objective, Sample
 from marmix.fitting.quasi_newton import lbfgs
-from marmix.fitting.solvers import Fit, Report, fit_mechanism, unheard
+from marmix.fitting.solvers import Fit, Report, fit_mechanism, no_report
 
-__all__ = ["SOLVERS", "Fit", "Objective", "Report", "Sample", "ecm", "fit_mechanism", "lbfgs", "unheard"]
+__all__ = ["SOLVERS", "Fit", "Objective", "Report", "Sample", "ecm", "fit_mechanism", "lbfgs", "no_report"]
 
 SOLVERS: dict[str, Callable[..., Fit]] = {"lbfgs": lbfgs, "ecm": ecm}

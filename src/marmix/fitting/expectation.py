@@ -1,11 +1,10 @@
 """Expectation-conditional-maximisation: Section S4 of the paper.
 
-The E-step finds responsibilities; their moments are all that the complete-data terms need. CM-step 1 maximises
+The E-step computes responsibilities, whose moments suffice for the complete-data terms. CM-step 1 maximises
 
     Q_1(theta) = sum r_jk log{pi_k N(x_j; k)} + L_miss(theta; alpha, shape)
 
-with the uncertainties recomputed from theta, CM-step 2 maximises L_miss over (alpha, shape, share). Each step can only raise
-L_full.
+with the uncertainties recomputed from theta, CM-step 2 maximises L_miss over (alpha, shape, share). No step decreases L_full.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from marmix.mechanism import Mechanism
 from marmix.scores.covariance import Moments
 from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
 
-# Corrections kept by L-BFGS in CM-step 1.
+# Corrections stored by L-BFGS in CM-step 1.
 _MEMORY = 30
 
 
@@ -31,7 +30,7 @@ def ecm(
     tol: float,
     report: Report,
 ) -> Fit:
-    """Expectation-conditional-maximisation from `theta` and `mechanism`; plain EM if there is no mechanism."""
+    """Maximise by expectation-conditional-maximisation from `theta` and `mechanism`; by EM if there is no mechanism."""
     total, t = objective.engine.total_weight, objective.tempering
     tol = max(tol, objective.engine.resolution)
     model: GaussianScores = objective.model  # type: ignore[assignment]
@@ -39,7 +38,7 @@ def ecm(
     missing = 0.0 if mechanism is None else objective.sums(theta, mechanism, ignorable=False).missing
     trace = [e_step.ignorable + t * missing]
     used_up = f"max_iter={max_iter} iterations were used up"
-    converged, reason, looked_around = False, used_up, False
+    converged, reason, shapes_tried = False, used_up, False
     for iteration in range(1, max_iter + 1):
         new_mechanism = mechanism
         if mechanism is None:
@@ -50,26 +49,26 @@ def ecm(
         e_step = objective.sums(new_theta, None)
         value = e_step.ignorable + t * missing
         if not value > trace[-1]:
-            # Rounding: nothing is left to gain, and the step is not taken.
+            # rounding: no increase is left, and the step is rejected
             converged, reason = value > trace[-1] - tol * total, "no step raises the log-likelihood"
             break
         theta, mechanism = new_theta, new_mechanism
         trace.append(value)
         report(iteration, value)
-        if _still_to_come(trace) < tol * total:
+        if _remaining_increase(trace) < tol * total:
             converged, reason = True, "the rise still to come is below tol"
-            other = None
-            if not looked_around and mechanism is not None and mechanism.free_shape:
-                looked_around, other = True, better_shape(objective, theta, mechanism, trace[-1] + tol * total)
-            if other is None:
+            better = None
+            if not shapes_tried and mechanism is not None and mechanism.free_shape:
+                shapes_tried, better = True, better_shape(objective, theta, mechanism, trace[-1] + tol * total)
+            if better is None:
                 break
-            mechanism, converged, reason = other[0], False, used_up
-            trace.append(objective.value(theta, other[1]))
+            mechanism, converged, reason = better[0], False, used_up
+            trace.append(objective.value(theta, better[1]))
     return Fit(theta, mechanism, trace[-1], trace, converged, reason)
 
 
-def _still_to_come(trace: list[float]) -> float:
-    """Aitken's estimate of the rise left in a sequence whose steps shrink geometrically."""
+def _remaining_increase(trace: list[float]) -> float:
+    """Aitken's estimate of the remaining increase of a sequence whose steps shrink geometrically."""
     if len(trace) < 4:
         return np.inf
     before, last = trace[-2] - trace[-3], trace[-1] - trace[-2]
@@ -84,7 +83,7 @@ def _cm_step_1(
     responsibilities: Moments,
     tol: float,
 ) -> Gaussians:
-    """Maximise Q_1 over theta, the uncertainties recomputed with it, the mechanism fixed."""
+    """Maximise Q_1 over theta with the mechanism fixed."""
     total, t = objective.engine.total_weight, objective.tempering
     chart = GaussianChart(model, theta)
     base = (
@@ -92,14 +91,14 @@ def _cm_step_1(
     )
 
     def negative(vector: Array) -> tuple[float, Array]:
-        here = chart.theta(vector)
-        sums = objective.sums(here, mechanism, ignorable=False)
-        value = model.complete_loglik(here, responsibilities) + t * sums.missing
-        gradient = chart.gradient(vector, here, responsibilities + sums.moments)
+        moved = chart.theta(vector)
+        sums = objective.sums(moved, mechanism, ignorable=False)
+        value = model.complete_loglik(moved, responsibilities) + t * sums.missing
+        gradient = chart.gradient(vector, moved, responsibilities + sums.moments)
         return per_row(base - value, gradient, total)
 
-    found = minimize(
+    result = minimize(
         negative, np.zeros(chart.size), jac=True, method="L-BFGS-B", bounds=[(None, limit) for limit in chart.upper],
         options={"maxcor": _MEMORY, "ftol": 1e-3 * tol, "gtol": 1e-3 * np.sqrt(tol), "maxiter": 100, "maxls": 40},
     )  # fmt: skip
-    return chart.theta(found.x) if found.fun < 0.0 else theta
+    return chart.theta(result.x) if result.fun < 0.0 else theta

@@ -1,4 +1,4 @@
-"""What a fit maximises: ``L_ig + t L_miss`` less the model's penalty, over the rows of an engine."""
+"""The objective of a fit: ``L_ig + t L_miss`` less the model's penalty, summed over the rows of an engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from marmix.scores.covariance import Moments
 
 
 class Sample(NamedTuple):
-    """Some rows as the mechanism sees them, the labelled ones first."""
+    """Drivers of the mechanism for a sample of rows, labelled rows first."""
 
     drivers: Array
     labelled: int
@@ -35,7 +35,7 @@ class Objective:
     tempering : float
         The weight t of L_miss.
     passes : list of one int
-        How many passes over the rows were made so far.
+        Number of passes over the rows so far.
     """
 
     engine: Engine
@@ -44,13 +44,13 @@ class Objective:
     passes: list[int] = field(default_factory=lambda: [0])
 
     @cached_property
-    def _model_there(self) -> Any:
-        """The score model as an argument of functions of blocks."""
+    def _shared_model(self) -> Any:
+        """The score model as an argument for functions of blocks."""
         return self.engine.shared(self.model)
 
     @cached_property
     def second(self) -> Array | None:
-        """Moments of the quadratic term that the classes share, where they share one."""
+        """Moments of the quadratic term that the classes share, if they share one."""
         if self.model.second_moment(np.empty((len(self.engine.frame.centre), 0)), None) is None:
             return None
         moments: Array = self.total(_second_moment)
@@ -58,24 +58,24 @@ class Objective:
 
     @property
     def offset(self) -> float:
-        """What brings the log-likelihood from the axes of the fit to those of the user."""
+        """Log-likelihood in the user's axes less that in the axes of the fit."""
         return self.engine.total_weight * self.engine.frame.log_det if self.model.joint else 0.0
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """``function(block, model, *args)`` of every block of rows, in their order."""
-        return self.engine.map(function, self._model_there, *args, width=self.model.values_per_row())
+        """Results of ``function(block, model, *args)`` for all blocks, in order."""
+        return self.engine.map(function, self._shared_model, *args, width=self.model.values_per_row())
 
     def total(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The sum of ``function(block, model, *args)`` over all rows."""
-        return self.engine.total(function, self._model_there, *args, width=self.model.values_per_row())
+        """Sum of ``function(block, model, *args)`` over all blocks."""
+        return self.engine.total(function, self._shared_model, *args, width=self.model.values_per_row())
 
     def sums(self, theta: Any, mechanism: Mechanism | None, ignorable: bool = True) -> Sums:
-        """The likelihood's terms at these parameters, summed over all rows."""
+        """Sums over all rows at these parameters."""
         self.passes[0] += 1
         prepared = like(self.model.prepare(theta), self.engine.place)
         kernel = _fused_kernel(self.model, mechanism, self.engine.place)
         function, width = (block_sums, self.model.values_per_row()) if kernel is None else (kernel, 1)
-        args = self._model_there, prepared, mechanism, ignorable, self.tempering
+        args = self._shared_model, prepared, mechanism, ignorable, self.tempering
         sums: Sums = self.engine.total(function, *args, width=width)
         moments = Moments(self.model.gathered(sums.moments.by_component))
         value = float(sums.ignorable)
@@ -86,32 +86,32 @@ class Objective:
         return Sums(value, float(sums.missing), moments, sums.alpha, float(sums.shape), float(sums.share))
 
     def value(self, theta: Any, sums: Sums) -> float:
-        """The objective at parameters with these sums."""
+        """The objective from the sums at `theta`."""
         return sums.ignorable + self.tempering * sums.missing - self.model.penalty(theta)
 
     def entropy(self, theta: Any) -> float:
-        """The entropy of the labels that are missing."""
+        """Entropy of the missing labels."""
         return float(self.total(_entropy, theta))
 
     def thinned(self, rows: int) -> "Objective":
-        """The objective of about that many rows, which stand for all of them."""
+        """The objective on a sample of about that many rows, weighted to represent all of them."""
         return Objective(self.engine.thinned(rows), self.model, self.tempering)
 
-    def alone(self) -> "Objective":
-        """The same with the mechanism not tempered."""
+    def untempered(self) -> "Objective":
+        """The same objective with t = 1."""
         return replace(self, tempering=1.0)
 
-    def sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
-        """Drivers of the mechanism for at most about `most` rows, evenly spread over the sorted ones."""
-        few = self if self.engine.n_rows <= most else self.thinned(most)
-        parts = few.map(_drivers, theta, mechanism)
-        runs = [(part, slice(0, part.labelled)) for part in parts]
-        runs += [(part, slice(part.labelled, None)) for part in parts]
-        drivers = np.concatenate([part.drivers[:, rows] for part, rows in runs], axis=1)
+    def driver_sample(self, theta: Any, mechanism: Mechanism, most: int) -> Sample:
+        """Drivers of the mechanism for at most about `most` rows, evenly spread over the sorted rows."""
+        thinned = self if self.engine.n_rows <= most else self.thinned(most)
+        parts = thinned.map(_drivers, theta, mechanism)
+        slices = [(part, slice(0, part.labelled)) for part in parts]
+        slices += [(part, slice(part.labelled, None)) for part in parts]
+        drivers = np.concatenate([part.drivers[:, rows] for part, rows in slices], axis=1)
         weight = None
         if parts[0].weight is not None:
-            weight = np.concatenate([part.weight[rows] for part, rows in runs])
-        return Sample(drivers, few.engine.labelled, weight)
+            weight = np.concatenate([part.weight[rows] for part, rows in slices])
+        return Sample(drivers, thinned.engine.labelled, weight)
 
 
 def _second_moment(block: Block, model: ScoreModel) -> Any:
@@ -139,6 +139,6 @@ def _fused() -> Any:
 
 
 def _fused_kernel(model: ScoreModel, mechanism: Mechanism | None, place: Any) -> Any:
-    """The fused form of `block_sums`, where there is one for rows like these; it cuts the rows into blocks itself."""
+    """The fused kernel for `block_sums`, if there is one for these rows; it cuts the rows into blocks itself."""
     fused = _fused() if getattr(place, "is_cuda", False) else None
     return fused.fused_sums if fused is not None and fused.supports(model, mechanism, place) else None

@@ -1,4 +1,4 @@
-"""From rows to a maximum: starts, restarts, and the solver between them."""
+"""The best maximum over several starts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array, along_rows, like
-from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, starts, unheard
+from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_report, starts
 from marmix.likelihood import Block
 from marmix.mechanism import Mechanism
 from marmix.moments import GroupMoments
@@ -15,40 +15,40 @@ from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
 from marmix.workers import one_thread
 
-# Rows that suffice to scale the coordinates of a logistic fit.
+# Rows used to scale the coordinates of a logistic fit.
 _CALIBRATION_ROWS = 4096
-# Coefficients up to which the last digits are found by Newton steps.
+# Number of coefficients up to which a fit ends with Newton steps.
 _NEWTON_SIZE = 500
-# Rise still to come, per row, from which Newton steps need no more climbing.
+# Tolerance of L-BFGS before Newton steps.
 _NEAR_TOL = 1e-10
 
 
 def silent(line: str) -> None:
-    """Take a line of progress and say nothing."""
+    """Ignore a line of progress."""
 
 
 class Search(NamedTuple):
-    """How the maximum is searched for.
+    """Options of the search for the maximum.
 
     Parameters
     ----------
     rng : RandomState
     values : dict
-        Starting values by name for the first start.
+        User's starting values by name, for the first start.
     solver : str
         A key of `SOLVERS`.
     n_init : int
-        Starts; the first as asked for, the others shaken.
+        Number of starts; all but the first are perturbed.
     max_iter, tol
-        Where a solver stops.
+        Options of the solver.
     kmeans : bool
         Whether to start from k-means instead of the labelled rows.
     classes : sequence
-        The classes, for messages.
+        The classes, for error messages.
     empty : array or None
-        Axes of the fit that are zero in all rows, where there are any.
+        Mask of the axes of the fit that are zero in all rows, if there are any.
     say, say_more : callable
-        Take a line for each start, and for each iteration.
+        Called with a line of progress for each start, and for each iteration.
     """
 
     rng: np.random.RandomState
@@ -72,71 +72,70 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     labelled : GroupMoments
         Moments of the labelled rows, in the user's axes.
     mechanism : Mechanism or None
-        Its options; None to leave the mechanism out.
+        The mechanism to fit; None to omit it.
     """
     model: GaussianScores = objective.model  # type: ignore[assignment]
     if objective.engine.labelled == objective.engine.n_rows and model.single:
         return _closed_form(objective, model, labelled)
 
-    def begins() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
+    def all_starts() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
         for i in range(search.n_init):
-            this = search if i == 0 else search._replace(values={})
-            theta = _mixture_start(objective, labelled, this, shaken=i > 0)
-            yield (theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)), this.values
+            values = search.values if i == 0 else {}
+            theta = _mixture_start(objective, labelled, search._replace(values=values), perturbed=i > 0)
+            yield (theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)), values
 
-    return best_fit(objective, begins(), mechanism, search)
+    return _best_fit(objective, all_starts(), mechanism, search)
 
 
 def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Search) -> Fit:
-    """The best maximum from all starts: the fit to the labelled rows, and shaken versions of it.
+    """The best maximum from all starts: the fit to the labelled rows, and perturbed versions of it.
 
-    Without a mechanism the surface has one top, which is then found to rounding.
+    Without a mechanism the objective is concave, and its maximum is found up to rounding.
     """
     model: LinearScores = objective.model  # type: ignore[assignment]
     engine, rng = objective.engine, search.rng
-    few = objective if engine.n_rows <= _CALIBRATION_ROWS else objective.thinned(_CALIBRATION_ROWS)
-    model.calibrate(few.total(_information) / few.engine.total_weight, engine.total_weight)
+    sample = objective if engine.n_rows <= _CALIBRATION_ROWS else objective.thinned(_CALIBRATION_ROWS)
+    model.calibrate(sample.total(_information) / sample.engine.total_weight, engine.total_weight)
     origin = np.zeros((model.vectors, model.n_features()))
-    alone = mechanism is None or not objective.tempering
 
-    def heard(iteration: int, value: float) -> None:
+    def report(iteration: int, value: float) -> None:
         search.say_more(f"  iteration {iteration}: objective {value:.6f}")
 
-    if alone:
-        # a penalty makes sure of a top, near which Newton steps find the digits; else the climb goes on while it can
-        near = [_NEAR_TOL] if np.isfinite(model.C) and origin.size <= _NEWTON_SIZE else []
-        begin = origin
-        for enough in [*near, 1e-16]:
+    if mechanism is None or not objective.tempering:
+        # with a penalty there is a maximum, near which Newton steps converge; otherwise L-BFGS goes on as long as it can
+        newton = np.isfinite(model.C) and origin.size <= _NEWTON_SIZE
+        theta = origin
+        for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16]:
             with one_thread():
-                fit = lbfgs(objective, begin, None, max_iter=search.max_iter, tol=enough, report=heard)
+                fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol, report=report)
             with np.errstate(all="ignore"):
-                begin, at_top = _newton(objective, model, fit.theta)
-            if at_top:
+                theta, at_maximum = _newton(objective, model, fit.theta)
+            if at_maximum:
                 break
-        fit = fit._replace(theta=begin, converged=fit.converged or at_top, sums=None)
+        fit = fit._replace(theta=theta, converged=fit.converged or at_maximum, sums=None)
         return _with_mechanism(objective, fit, mechanism)
 
     with one_thread():
-        by_labels = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=unheard)
+        from_labels = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
 
-    def begins() -> Iterator[tuple[Array, dict[str, Any]]]:
+    def all_starts() -> Iterator[tuple[Array, dict[str, Any]]]:
         given = search.values.get("coefficients")
-        yield (by_labels.theta if given is None else model.from_user(given)), search.values
+        yield (from_labels.theta if given is None else model.from_user(given)), search.values
         for _ in range(search.n_init - 1):
-            shrunk = rng.uniform(0.3, 1.0) * by_labels.theta
-            size = np.sqrt(np.mean(by_labels.theta[:, 1:] ** 2))
+            shrunk = rng.uniform(0.3, 1.0) * from_labels.theta
+            size = np.sqrt(np.mean(from_labels.theta[:, 1:] ** 2))
             yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
 
-    fit = best_fit(objective, begins(), mechanism, search)
-    if model.vectors > 1:  # a vector added to all changes no score: they sum to zero, as those of scikit-learn do
+    fit = _best_fit(objective, all_starts(), mechanism, search)
+    if model.vectors > 1:  # a vector added to all changes no posterior: let them sum to zero, as in scikit-learn
         fit = fit._replace(theta=fit.theta - fit.theta.mean(axis=0))
     return fit
 
 
 def _newton(objective: Objective, model: LinearScores, theta: Array) -> tuple[Array, bool]:
-    """Newton steps at the top of the labelled rows' log-likelihood: the last digits, which its values no longer show.
+    """Newton steps near the maximum of the labelled rows' log-likelihood, for the last digits of the coefficients.
 
-    Returns the coefficients, and whether the last step shows that they are those of the top.
+    Returns the coefficients, and whether the last step was small enough for convergence.
     """
     if theta.size > _NEWTON_SIZE:
         return theta, False
@@ -149,7 +148,7 @@ def _newton(objective: Objective, model: LinearScores, theta: Array) -> tuple[Ar
         step = np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-13)[0].reshape(theta.shape)
         size = np.abs(step).max() / (1.0 + np.abs(theta).max())
         if not size < 1e-2:
-            return theta, False  # not near a top: there is none, as with separable classes and no penalty
+            return theta, False  # not near a maximum; without a penalty, separable classes have none
         theta = theta + step
     return theta, bool(size < 1e-8)
 
@@ -165,16 +164,13 @@ def _hessian(block: Block, model: LinearScores, theta: Array) -> Any:
     return model.hessian(like(theta, x), model.features(x), weight)
 
 
-def best_fit(
+def _best_fit(
     objective: Objective,
-    begins: Iterable[tuple[Any, dict[str, Any]]],
+    all_starts: Iterable[tuple[Any, dict[str, Any]]],
     mechanism: Mechanism | None,
     search: Search,
 ) -> Fit:
-    """The best of the maxima reached from these starts (parameters, and starting values of the mechanism).
-
-    A fit is many small steps, in which the threads of the linear algebra would only wait for each other: it is given one.
-    """
+    """The best of the maxima from these starts (parameters, and starting values of the mechanism)."""
     offset, limits = objective.offset, {"max_iter": search.max_iter, "tol": search.tol}
 
     def report(iteration: int, value: float) -> None:
@@ -182,10 +178,10 @@ def best_fit(
 
     best: Fit | None = None
     with one_thread(), np.errstate(all="ignore"):
-        for i, (theta, values) in enumerate(begins, start=1):
-            # a mechanism of weight 0 is fitted to what the rest gives, afterwards
-            for begin in _mechanism_starts(objective, theta, mechanism if objective.tempering else None, values):
-                fit = SOLVERS[search.solver](objective, theta, begin, **limits, report=report)
+        for i, (theta, values) in enumerate(all_starts, start=1):
+            # a mechanism of weight 0 is fitted afterwards, with theta fixed
+            for start in _mechanism_starts(objective, theta, mechanism if objective.tempering else None, values):
+                fit = SOLVERS[search.solver](objective, theta, start, **limits, report=report)
                 search.say(
                     f"start {i} of {search.n_init}: log-likelihood {fit.objective + offset:.6f} after {len(fit.trace) - 1} "
                     f"iterations{'' if fit.converged else ', not converged'}"
@@ -197,30 +193,30 @@ def best_fit(
 
 
 def _with_mechanism(objective: Objective, fit: Fit, mechanism: Mechanism | None) -> Fit:
-    """The fit with a mechanism fitted to what it gives, which its parameters did not feel."""
+    """Add a mechanism to a fit, with the other parameters fixed."""
     if mechanism is None:
         return fit
     with np.errstate(all="ignore"):
-        begin = starts.mechanism_start(objective, fit.theta, mechanism, {})
-        return fit._replace(mechanism=fit_mechanism(objective.alone(), fit.theta, begin)[0], sums=None)
+        start = starts.mechanism_start(objective, fit.theta, mechanism, {})
+        return fit._replace(mechanism=fit_mechanism(objective.untempered(), fit.theta, start)[0], sums=None)
 
 
 def _closed_form(objective: Objective, model: GaussianScores, labelled: GroupMoments) -> Fit:
-    """Every row labelled, one component a class: the LDA or QDA estimates, by one M-step."""
-    anywhere = starts.labelled_start(model, objective.engine.frame, labelled)
-    theta = model.m_step(objective.sums(anywhere, None).moments)
+    """LDA or QDA estimates by one M-step, if every row is labelled and each class has one component."""
+    start = starts.labelled_start(model, objective.engine.frame, labelled)
+    theta = model.m_step(objective.sums(start, None).moments)
     sums = objective.sums(theta, None)
     return Fit(theta, None, sums.ignorable, [sums.ignorable], True, "closed form", sums)
 
 
-def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search, shaken: bool) -> Gaussians:
+def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search, perturbed: bool) -> Gaussians:
     engine, rng = objective.engine, search.rng
     model: GaussianScores = objective.model  # type: ignore[assignment]
     if search.kmeans:
         theta = starts.kmeans_start(engine, model, rng)
     else:
         single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
-        theta = starts.labelled_start(single, engine.frame, labelled, rng if shaken else None)
+        theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
         if not model.single and {"weights", "means", "covariances"} <= set(search.values):
             chol = theta.chol[model.owner] if model.structure.by_component else theta.chol
             theta = Gaussians(theta.log_pi[model.owner], theta.mu[model.owner], chol)
@@ -232,10 +228,10 @@ def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search,
 def _mechanism_starts(
     objective: Objective, theta: Any, mechanism: Mechanism | None, values: dict[str, Any]
 ) -> list[Mechanism | None]:
-    """A free share begins both at some of it and at none, for these lead to different tops."""
+    """Starting mechanisms; a free share starts both above zero and at zero, which can lead to different maxima."""
     if mechanism is None:
         return [None]
-    begins: list[Mechanism | None] = [starts.mechanism_start(objective, theta, mechanism, values)]
+    mechanisms: list[Mechanism | None] = [starts.mechanism_start(objective, theta, mechanism, values)]
     if mechanism.free_share and "share" not in values:
-        begins.append(starts.mechanism_start(objective, theta, mechanism, values | {"share": 0.0}))
-    return begins
+        mechanisms.append(starts.mechanism_start(objective, theta, mechanism, values | {"share": 0.0}))
+    return mechanisms

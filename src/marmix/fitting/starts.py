@@ -1,4 +1,4 @@
-"""Starting values, and the axes in which a fit is done."""
+"""Starting values, and the axes of a fit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,39 +20,39 @@ from marmix.notes import listed
 from marmix.rows import Engine, Frame
 from marmix.scores.gaussian import Gaussians, GaussianScores
 
-_SAMPLE = 20_000  # rows that suffice for k-means
-_MECHANISM_ROWS = 4096  # rows that suffice to start the mechanism
-_DEPENDENT = 1e-13  # share of a feature's variance, per feature, that is rounding: the feature depends on others
-_EMPTY = 1e-10  # variance of an axis without rows, up to rounding; that of others is about one
+_SAMPLE = 20_000  # rows for k-means
+_MECHANISM_ROWS = 4096  # rows for the mechanism's start
+_DEPENDENT = 1e-13  # residual share of a feature's variance, per feature, below which it is linearly dependent
+_EMPTY = 1e-10  # variance, relative to about one, below which an axis is zero in all rows
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
-    """Refuse constant columns, by name."""
+    """Raise an error that names constant columns."""
     sd = np.sqrt(np.diag(covariance))
     constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > 1e-13 * abs(m)]
     if constant:
         raise ValueError(
-            f"column {listed(constant)} is constant: it tells the classes nothing and leaves its variance at zero. Drop it "
+            f"column {listed(constant)} is constant, so it cannot help to tell the classes apart. Drop it "
             "(for instance with sklearn.feature_selection.VarianceThreshold in a pipeline)."
         )
 
 
 def dependent_columns(covariance: Array) -> list[int]:
-    """The columns of a singular covariance matrix that depend on each other; none where it is regular."""
+    """Columns that are linearly dependent, if the covariance matrix is singular; otherwise none."""
     sd = np.sqrt(np.diag(covariance))
     values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
     return [] if values[0] > _DEPENDENT * len(sd) else np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3).tolist()
 
 
 def prior_rows(d: int) -> float:
-    """How many rows the pooled covariance counts for where a class is shrunk to it: just enough to be regular."""
+    """Number of rows that the pooled covariance counts as when a class is shrunk to it: enough to be regular."""
     return d + 1.0
 
 
 def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: GroupMoments, singular: bool) -> Frame:
     """Axes in which the pooled within-class covariance of the labelled rows is the identity.
 
-    Few labels are no danger: the pooled matrix is shrunk to that of all rows, and to its diagonal where that is singular.
+    The pooled covariance is shrunk to that of all rows, and towards its diagonal if that is singular.
     """
     prior = prior_rows(len(mean))
     target = covariance + np.diag(np.diag(covariance)) if singular else covariance
@@ -62,10 +62,10 @@ def frame_of(model: GaussianScores, mean: Array, covariance: Array, labelled: Gr
 
 
 def _sheared(whitener: Array, covariance: Array) -> Array:
-    """The whitener with every feature that depends on later ones replaced by its residual, which is zero in all rows.
+    """The whitener with each feature that depends on later ones replaced by its residual, which is zero in all rows.
 
-    A shear along later axes changes no pivot, so the model and its floor stay the same; but what only the floor decides is
-    decided apart from all other parameters, and does not spoil their scale.
+    A shear along later axes changes no pivot, so the model and its floor stay the same, but the variances that are at the floor
+    no longer affect the scale of other parameters.
     """
     sd = np.sqrt(np.diag(covariance))
     left = covariance / np.outer(sd, sd)
@@ -84,12 +84,12 @@ def _sheared(whitener: Array, covariance: Array) -> Array:
 
 
 def empty_axes(frame: Frame, covariance: Array) -> NDArray[np.bool_]:
-    """Axes of the fit that are zero in all rows: those of features that depend linearly on later ones."""
+    """Mask of the axes that are zero in all rows: those of features that depend linearly on later ones."""
     return np.asarray(np.sum((frame.whitener @ covariance) * frame.whitener, axis=1) < _EMPTY)
 
 
 def at_floor(theta: Gaussians, empty: NDArray[np.bool_], floor: float) -> Gaussians:
-    """The parameters with those of empty axes where their maximum is: at zero, with the smallest residual variance."""
+    """Set the parameters of empty axes to their maximum: mean zero and the smallest residual variance."""
     mu, chol = theta.mu.copy(), theta.chol.copy()
     mu[:, empty] = 0.0
     chol[..., empty, :] = 0.0
@@ -101,10 +101,9 @@ def at_floor(theta: Gaussians, empty: NDArray[np.bool_], floor: float) -> Gaussi
 def labelled_start(
     model: GaussianScores, frame: Frame, labelled: GroupMoments, rng: np.random.RandomState | None = None
 ) -> Gaussians:
-    """Class moments of the labelled rows, covariances shrunk to the pooled one; one component a class.
+    """Moments of the labelled rows with covariances shrunk to the pooled one; one component for each class.
 
-    With `rng` the start is shaken for a restart: means by about the error of a mean of a few rows, covariances by up to
-    a factor of two.
+    With `rng` the start is perturbed: means by about the error of a mean of a few rows, covariances by up to a factor of two.
     """
     d = labelled.mean.shape[1]
     mu = (labelled.mean - frame.centre) @ frame.whitener.T
@@ -115,9 +114,7 @@ def labelled_start(
     if rng is not None:
         mu = mu + 0.5 * rng.normal(size=mu.shape)
         covariances = covariances * np.exp2(rng.uniform(-1.0, 1.0, size=len(mu)))[:, None, None]
-    return Gaussians(
-        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
-    )
+    return _gaussians(model, log_pi, mu, covariances)
 
 
 def split_start(
@@ -128,7 +125,7 @@ def split_start(
     rng: np.random.RandomState,
     names: Sequence[Any],
 ) -> Gaussians:
-    """Several components a class: k-means within the rows of each class, the unlabelled ones assigned by `base`."""
+    """Several components for each class by k-means within its rows; unlabelled rows are assigned by `base`."""
     x, cuts, w, *_ = engine.sample(min(_SAMPLE, engine.n_rows))
     assert w is not None
     assigned = single.scores(base, x).argmax(axis=0)
@@ -141,8 +138,8 @@ def split_start(
         distinct = len(np.unique(x[:, rows], axis=1).T) if len(rows) < 50 * count else len(rows)
         if distinct < count:
             raise ValueError(
-                f"n_components={count} for class {names[k]!r}, to which {len(rows)} rows belong at the start, {distinct} of "
-                "them distinct: ask for fewer components of it."
+                f"n_components={count} is too large for class {names[k]!r}, which starts with {len(rows)} rows, {distinct} of "
+                "them distinct: use fewer components."
             )
         groups = KMeans(count, n_init=3, random_state=rng).fit(x[:, rows].T, sample_weight=w[rows])
         cluster[rows] = first[k] + groups.labels_
@@ -150,7 +147,7 @@ def split_start(
 
 
 def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomState) -> Gaussians:
-    """The paper's start: k-means with ten starts, clusters given to the classes whose labels they hold."""
+    """The paper's start: k-means with ten starts, clusters matched to classes by their labels."""
     x, cuts, w, *_ = engine.sample(min(_SAMPLE, engine.n_rows))
     assert w is not None
     clusters = int(sum(model.counts))
@@ -158,7 +155,7 @@ def kmeans_start(engine: Engine, model: GaussianScores, rng: np.random.RandomSta
     votes = np.zeros((clusters, len(model.counts)))
     for k, (a, b) in enumerate(pairwise(cuts)):
         votes[:, k] = np.bincount(labels[a:b], weights=w[a:b], minlength=clusters)
-    # one column for every component, so that each class gets as many clusters as it has components
+    # one column per component, so that each class gets as many clusters as it has components
     cluster, component = linear_sum_assignment(-votes[:, model.owner])
     renamed = np.empty(clusters, dtype=int)
     renamed[cluster] = component
@@ -170,19 +167,22 @@ def _cluster_moments(model: GaussianScores, x: Array, w: Array, cluster: NDArray
     weight, mu, covariances = np.zeros(components), np.zeros((components, d)), np.zeros((components, d, d))
     prior = prior_rows(d)
     for c in range(components):
-        own = cluster == c
-        weight[c] = w[own].sum()
-        mu[c] = x[:, own] @ w[own] / weight[c]
-        centred = x[:, own] - mu[c][:, None]
-        covariances[c] = ((centred * w[own]) @ centred.T + prior * np.eye(d)) / (weight[c] + prior)
-    log_pi = np.log(weight / weight.sum())
-    return Gaussians(
-        log_pi, mu, model.structure.factor(model.structure.project(covariances, np.exp(log_pi)), model.floor)
-    )
+        rows = cluster == c
+        weight[c] = w[rows].sum()
+        mu[c] = x[:, rows] @ w[rows] / weight[c]
+        centred = x[:, rows] - mu[c][:, None]
+        covariances[c] = ((centred * w[rows]) @ centred.T + prior * np.eye(d)) / (weight[c] + prior)
+    return _gaussians(model, np.log(weight / weight.sum()), mu, covariances)
+
+
+def _gaussians(model: GaussianScores, log_pi: Array, mu: Array, covariances: Array) -> Gaussians:
+    """Parameters from full covariance matrices (C, d, d)."""
+    projected = model.structure.project(covariances, np.exp(log_pi))
+    return Gaussians(log_pi, mu, model.structure.factor(projected, model.floor))
 
 
 def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any]) -> Gaussians:
-    """The user's own weights, means and covariances, in the shapes of the fitted attributes; `base` where not given."""
+    """The user's weights, means and covariances, in the shapes of the fitted attributes; `base` for those not given."""
     log_pi, mu, chol = base
     components, d = mu.shape
     if "weights" in values:
@@ -219,9 +219,9 @@ def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
 
 
 def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
-    """alpha roughly fitted to the uncertainties of the starting values, the shape at its own start (logit if free).
+    """A mechanism with alpha roughly fitted to the uncertainties at `theta`.
 
-    The user's `values` of alpha, shape and share come first; the last two only where they are free.
+    The user's `values` of alpha, shape and share take precedence; the last two only if they are free.
     """
     if "shape" in values and mechanism.free_shape:
         mechanism = replace(mechanism, shape=_between(values, "shape", SHAPE_MAX))
@@ -230,7 +230,7 @@ def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, valu
     if "alpha" in values:
         alpha = _shaped(values, "alpha", (len(mechanism.alpha),))
         return replace(mechanism, alpha=tuple(alpha.tolist()))
-    drivers, labelled, weight = objective.sample(theta, mechanism, _MECHANISM_ROWS)
+    drivers, labelled, weight = objective.driver_sample(theta, mechanism, _MECHANISM_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     rate = float(w[labelled:].sum() / w.sum())
     mechanism = mechanism.starting(rate)

@@ -33,7 +33,7 @@ class Coordinates:
         self.chart = objective.model.chart(theta)
         self.mechanism_chart: MechanismChart | None = None
         if mechanism is not None:
-            sample = objective.sample(theta, mechanism, _CHART_ROWS)
+            sample = objective.driver_sample(theta, mechanism, _CHART_ROWS)
             self.mechanism_chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.held: list[str] = []
         self.shape_held = False

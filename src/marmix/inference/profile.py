@@ -105,7 +105,7 @@ class _Surface:
         assert mechanism is not None
         self.objective = objective
         self.coordinates = Coordinates(objective, theta, None)
-        sample = objective.sample(theta, mechanism, 4096)
+        sample = objective.driver_sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
         self.of_slope = profiled < len(mechanism.alpha)
         self.chart: _SlopeChart | MechanismChart = _SlopeChart(mechanism, chart.centre) if self.of_slope else chart

@@ -10,7 +10,7 @@ from marmix.rows.checks import check_table, refuse_sparse
 from marmix.rows.device import DeviceRows
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows
 from marmix.rows.host import FileEngine, HostRows, NumpyEngine
-from marmix.streams import in_file, opened
+from marmix.streams import in_file, open_array
 
 __all__ = [
     "NO_COVARIATES",
@@ -32,7 +32,7 @@ def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
 
     `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
     """
-    X = detached(opened(X))
+    X = detached(open_array(X))
     refuse_sparse(X)
     if on_cluster(X):
         from marmix.rows.cluster import ClusterRows, described

@@ -38,7 +38,7 @@ from marmix.rows import NO_COVARIATES, Covariates, Engine, Frame, NumpyEngine
 from marmix.rows.checks import check_finite, check_lengths, check_weighted_classes, check_weights
 from marmix.rows.engine import Rows, encoded, slices
 from marmix.rows.host import MANY_ROWS, HostRows
-from marmix.streams import opened
+from marmix.streams import open_array
 from marmix.workers import available, ordered
 
 # Small partitions are joined up to this many rows times the square of the features: about the work of one block.
@@ -458,7 +458,7 @@ class ClusterRows(Rows):
             check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> list[Any]:
-        y = opened(y, "y")
+        y = open_array(y, "y")
         if not on_cluster(y):
             return _aligned(self.X, self._lengths, encoded(y, None, classes)[0], "y")
         return [delayed(number_labels)(part, classes) for part in _aligned(self.X, self._lengths, y, "y")]

@@ -18,7 +18,7 @@ from marmix.moments import GroupMoments, merged
 from marmix.rows.checks import check_lengths, check_weighted_classes, check_weights
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, encoded, slices, sorted_slice
 from marmix.rows.host import NumpyEngine
-from marmix.streams import opened
+from marmix.streams import open_array
 
 # Most values in an array computed from a block: enough to occupy a large card, little compared to its memory.
 _BLOCK_VALUES = 2**26
@@ -143,7 +143,7 @@ class DeviceRows(Rows):
         return namespace(self.X).asarray(codes, device=self.X.device)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
-        return self._moved_codes(encoded(opened(y, "y"), None, classes)[0])
+        return self._moved_codes(encoded(open_array(y, "y"), None, classes)[0])
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         xp, X = namespace(self.X), self.X

@@ -11,7 +11,7 @@ from marmix.arrays import Array, like, namespace, on_host
 from marmix.labels import encode_labels, number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
-from marmix.streams import opened
+from marmix.streams import open_array
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
 # (benchmarks/cores.py).
@@ -226,7 +226,7 @@ class Rows(ABC):
         single : bool
             Whether rows on a device are computed in single precision.
         """
-        self._add_labels(opened(y, "y"), opened(sample_weight, "sample_weight"), named, classes, single)
+        self._add_labels(open_array(y, "y"), open_array(sample_weight, "sample_weight"), named, classes, single)
         return self
 
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, brought_here
+from marmix.arrays import Array, to_host_or_refuse
 from marmix.labels import number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
@@ -26,7 +26,7 @@ from marmix.rows.engine import (
     slices,
     sorted_slice,
 )
-from marmix.streams import in_file, opened, release, write_array
+from marmix.streams import in_file, open_array, release, write_array
 from marmix.workers import available, ordered
 
 # Number of rows from which several threads are used.
@@ -311,7 +311,7 @@ class HostRows(Rows):
         return available() if len(self.X) >= MANY_ROWS else 1
 
     def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
-        y, sample_weight = brought_here("the fit", y, sample_weight)
+        y, sample_weight = to_host_or_refuse("the fit", y, sample_weight)
         self.codes, self.classes = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
         to_check = self.classes if classes is None else self.classes[:0]
@@ -325,7 +325,7 @@ class HostRows(Rows):
             self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
-        codes = number_labels(brought_here("impute", opened(y, "y"))[0], classes)
+        codes = number_labels(to_host_or_refuse("impute", open_array(y, "y"))[0], classes)
         check_lengths(self.X, codes)
         return codes
 

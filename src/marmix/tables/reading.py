@@ -386,11 +386,11 @@ def _of_arrow(path: Path) -> Source:
         stream = file.read(6) != b"ARROW1"
         pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def opened() -> Any:
+    def open_array() -> Any:
         return (ipc.open_stream if stream else ipc.open_file)(pa.BufferReader(pa.py_buffer(pages)))
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
-        reader, rows = opened(), rows_of(len(wanted))
+        reader, rows = open_array(), rows_of(len(wanted))
         for batch in reader if stream else map(reader.get_batch, range(reader.num_record_batches)):
             for a in range(0, batch.num_rows, rows):
                 part = batch.slice(a, rows)
@@ -399,7 +399,7 @@ def _of_arrow(path: Path) -> Source:
                 if hasattr(mmap, "MADV_DONTNEED"):
                     pages.madvise(mmap.MADV_DONTNEED)
 
-    schema = opened().schema
+    schema = open_array().schema
     return Source(str(path), schema.names, read, index=_index(schema))
 
 
