@@ -110,8 +110,7 @@ def test_the_defaults_are_those_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    ("classes", "features"),
-    [(2, 1), (2, 5), (3, 2), (4, 3), (5, 4), (6, 8), (3, 1), (5, 1), (5, 3), (7, 2), (12, 4)],
+    ("classes", "features"), [(2, 1), (2, 5), (3, 2), (4, 3), (5, 4), (6, 8), (3, 1), (5, 1), (5, 3), (7, 2), (12, 4)]
 )
 def test_neighbouring_classes_are_the_separation_apart(classes, features):
     centres = places(classes, features, 1.7)

@@ -128,10 +128,7 @@ def load_magic(
 
 
 def load_gastro(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    as_frame: bool = False,
-    return_X_y: bool = False,
+    *, data_home: str | os.PathLike[str] | None = None, as_frame: bool = False, return_X_y: bool = False
 ) -> Any:
     """Lesions in colonoscopy videos: 76 rows, four features, labels missing where endoscopists disagreed.
 
