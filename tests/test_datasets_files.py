@@ -1,4 +1,4 @@
-"""load_magic and load_gastro: files found or fetched, and checked."""
+"""load_magic and load_gastro: local or downloaded files, with their checksums verified."""
 
 import hashlib
 import http.server
@@ -23,7 +23,7 @@ needs_pandas = pytest.mark.skipif(pd is None, reason="pandas is not installed")
 
 @pytest.fixture
 def shared(monkeypatch):
-    """The folder of the real files, in force as MARMIX_DATA."""
+    """Set MARMIX_DATA to the folder of the real files."""
     folder = Path(os.environ.get("MARMIX_SHARED", "/nowhere")) / "data"
     if not (folder / "magic04.data").exists():
         pytest.skip("MARMIX_SHARED does not name a folder with data/magic04.data")
@@ -32,7 +32,7 @@ def shared(monkeypatch):
 
 @pytest.fixture
 def fake(monkeypatch):
-    """A small file in place of MAGIC's, that no source has."""
+    """Content of a small file in place of MAGIC's, without a source."""
     content = b"".join(b"%d.5," % i * 10 + b"gh"[i % 2 : i % 2 + 1] + b"\n" for i in range(6))
     monkeypatch.setattr(files, "MAGIC", files.MAGIC._replace(sha256=hashlib.sha256(content).hexdigest(), addresses=()))
     monkeypatch.setenv("no_proxy", "*")
@@ -40,19 +40,16 @@ def fake(monkeypatch):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves what is in `pages` and counts who asks."""
+    """Serves `pages` and records the requests."""
 
     def __init__(self, pages):
-        self.pages, self.asked = pages, []
+        self.pages, self.requests = pages, []
         super().__init__(("127.0.0.1", 0), Handler)
-
-    def address(self, name):
-        return f"http://127.0.0.1:{self.server_port}/{name}"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.server.asked.append(self.path)
+        self.server.requests.append(self.path)
         page = self.server.pages.get(self.path.removeprefix("/"))
         self.send_response(200 if page is not None else 404)
         self.end_headers()
@@ -67,15 +64,15 @@ def serve(monkeypatch, fake):
     """A function that serves pages on this machine and makes them the sources of MAGIC, in this order."""
     servers = []
 
-    def begin(**pages):
+    def start(**pages):
         server = Server(pages)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         servers.append(server)
-        addresses = tuple(server.address(name) for name in pages)
+        addresses = tuple(f"http://127.0.0.1:{server.server_port}/{name}" for name in pages)
         monkeypatch.setattr(files, "MAGIC", files.MAGIC._replace(addresses=addresses))
         return server
 
-    yield begin
+    yield start
     for server in servers:
         server.shutdown()
         server.server_close()
@@ -95,18 +92,8 @@ def test_magic_is_read_from_the_folder_in_the_environment():
     assert data.data.shape == (19020, 10)
     assert np.bincount(data.target).tolist() == [12332, 6688]
     assert data.target_names == ["gamma", "hadron"]
-    assert data.data[0].tolist() == [
-        28.7967,
-        16.0021,
-        2.6449,
-        0.3918,
-        0.1982,
-        27.7004,
-        22.011,
-        -8.2027,
-        40.092,
-        81.8828,
-    ]
+    first = [28.7967, 16.0021, 2.6449, 0.3918, 0.1982, 27.7004, 22.011, -8.2027, 40.092, 81.8828]
+    assert data.data[0].tolist() == first
     some = load_magic(columns=["fAlpha", "fLength"])
     np.testing.assert_array_equal(some.data, data.data[:, [8, 0]])
     assert some.feature_names == ["fAlpha", "fLength"]
@@ -117,9 +104,9 @@ def test_magic_is_read_from_the_folder_in_the_environment():
 def test_gastro_has_labels_where_endoscopists_agree_and_they_are_right():
     data = load_gastro()
     assert data.data.shape == (76, 4)
-    known = data.target >= 0
-    assert np.bincount(data.target[known]).tolist() == [4, 31]
-    np.testing.assert_array_equal(data.target[known], data.target_true[known])
+    labelled = data.target >= 0
+    assert np.bincount(data.target[labelled]).tolist() == [4, 31]
+    np.testing.assert_array_equal(data.target[labelled], data.target_true[labelled])
     assert np.bincount(data.target_true).tolist() == [21, 55]
     np.testing.assert_allclose(data.data.mean(axis=0), 0.0, atol=1e-15)
     np.testing.assert_allclose((data.data**2).sum(axis=0), 1.0, rtol=1e-14)
@@ -145,7 +132,7 @@ def test_real_data_come_as_frames_too():
 
 
 def test_unknown_columns_are_refused_before_anything_is_read():
-    with pytest.raises(ValueError, match="no 'alpha'; there are fLength"):
+    with pytest.raises(ValueError, match=r"'alpha'.*fLength"):
         load_magic(columns=["alpha"])
     with pytest.raises(ValueError, match="once"):
         load_magic(columns=["fSize", "fSize"])
@@ -155,9 +142,9 @@ def test_the_folder_is_the_one_given_then_the_environment_s_then_the_cache(monke
     folders = [tmp_path / name for name in ("given", "environment", "xdg/marmix", "home/.cache/marmix")]
 
     def where():
-        with pytest.raises(OSError, match=r"magic04\.data is not there") as caught:
+        with pytest.raises(OSError, match=r"magic04\.data") as caught:
             load_magic(download_if_missing=False)
-        return Path(str(caught.value).split(" is not there")[0]).parent
+        return Path(str(caught.value).split(".data")[0]).parent
 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
@@ -188,8 +175,8 @@ def test_without_file_and_network_the_error_says_what_to_do(monkeypatch, tmp_pat
     serve(nothing=None)
     with pytest.raises(OSError, match="404") as caught:
         load_magic(data_home=tmp_path)
-    for telling in (str(tmp_path), "archive.ics.uci.edu/dataset/159", "MARMIX_DATA", "data_home"):
-        assert telling in str(caught.value)
+    for fact in (str(tmp_path), "archive.ics.uci.edu/dataset/159", "MARMIX_DATA", "data_home"):
+        assert fact in str(caught.value)
     assert "\n" not in str(caught.value)
     monkeypatch.setattr(files, "MAGIC", files.MAGIC._replace(addresses=("http://127.0.0.1:9/nobody",)))
     with pytest.raises(OSError, match="not downloaded"):
@@ -200,12 +187,13 @@ def test_without_file_and_network_the_error_says_what_to_do(monkeypatch, tmp_pat
 def test_gastro_is_never_downloaded_and_its_error_says_what_it_is(tmp_path):
     with pytest.raises(OSError, match="no public address") as caught:
         load_gastro(data_home=tmp_path / "folder")
-    rebuilt = "features 294, 441, 472 and 486 of that set, each centred, scaled to unit sum of squares"
-    for telling in ("feature_294", "truth", rebuilt, files.GASTRO.sha256, "dataset/408", "MARMIX_DATA"):
-        assert telling in str(caught.value)
+    rebuilt = "features 294, 441, 472 and 486"
+    for fact in ("feature_294", "truth", rebuilt, "sum of squares", files.GASTRO.sha256, "dataset/408", "MARMIX_DATA"):
+        assert fact in str(caught.value)
     assert not (tmp_path / "folder").exists()
-    assert "features 294, 441, 472 and 486" in " ".join(files.GASTRO_DESCRIPTION.split())
-    assert "sum of squares 1" in " ".join(files.GASTRO_DESCRIPTION.split())
+    description = " ".join(files.GASTRO_DESCRIPTION.split())
+    assert rebuilt in description
+    assert "sum of squares 1" in description
 
 
 @pytest.mark.parametrize("way", ["zip", "plain", "second source", "zip without the member", "broken zip"])
@@ -213,7 +201,7 @@ def test_a_download_is_checked_kept_and_not_repeated(tmp_path, fake, serve, way)
     pages = {
         "zip": {"archive": zipped(fake)},
         "plain": {"file": fake},
-        "second source": {"lost": None, "file": fake},
+        "second source": {"gone": None, "file": fake},
         "zip without the member": {"archive": zipped(fake, "../magic04.data"), "file": fake},
         "broken zip": {"archive": zipped(fake).replace(b"PK\x03\x04", b"PK\x03\x05"), "file": fake},
     }[way]
@@ -224,14 +212,14 @@ def test_a_download_is_checked_kept_and_not_repeated(tmp_path, fake, serve, way)
     assert [path.name for path in folder.iterdir()] == ["magic04.data"]
     assert (folder / "magic04.data").read_bytes() == fake
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
-    assert len(server.asked) == len(pages)
+    assert len(server.requests) == len(pages)
     load_magic(data_home=folder)
-    assert len(server.asked) == len(pages)
+    assert len(server.requests) == len(pages)
 
 
 def test_a_source_with_another_content_is_refused_and_leaves_nothing(tmp_path, fake, serve):
     serve(archive=zipped(fake + b"more"), file=fake[1:])
-    with pytest.raises(OSError, match="another file, by its SHA-256"):
+    with pytest.raises(OSError, match="SHA-256"):
         load_magic(data_home=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -261,4 +249,4 @@ def test_no_download_is_tried_where_it_is_not_wanted(tmp_path, fake, serve):
     server = serve(file=fake)
     with pytest.raises(OSError, match="download_if_missing=False"):
         load_magic(data_home=tmp_path, download_if_missing=False)
-    assert server.asked == []
+    assert server.requests == []

@@ -1,4 +1,4 @@
-"""Data to try things on: simulated mixtures with known posteriors, labels hidden by a known mechanism, two real data sets."""
+"""Example data: simulated mixtures with exact posteriors, labels hidden by a known mechanism, and two real data sets."""
 
 from marmix.datasets.files import load_gastro, load_magic
 from marmix.datasets.hiding import hide_labels

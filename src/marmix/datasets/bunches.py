@@ -1,18 +1,18 @@
-"""What users receive: a Bunch, with data frames on request, or the features and the target alone."""
+"""Return values of the data sets: a Bunch, with data frames on request, or ``(data, target)``."""
 
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
-_OF_ROWS = {"target_true", "margin", "missing", "missing_proba"}  # besides the target, one value a row
+_ROW_VALUES = {"target_true", "margin", "missing", "missing_proba"}  # besides the target
 
 
 def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool) -> Any:
-    """The bunch with its frame, or ``(data, target)``; `as_frame` needs pandas.
+    """The bunch, or ``(data, target)``.
 
-    With `as_frame`, ``data`` and ``posterior`` become DataFrames (of features, of classes), all else that has a value for
-    each row a Series, and ``frame`` holds the features beside the target. They share one index.
+    With `as_frame` (needs pandas), ``data`` and ``posterior`` become DataFrames, other values by row become Series, and
+    ``frame`` holds the features and the target. All share one index.
     """
     bunch.frame = None
     if as_frame:
@@ -24,7 +24,7 @@ def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool) -> Any:
         index = bunch.data.index
         bunch.frame = bunch.data.assign(target=bunch.target)
         bunch.target = bunch.frame["target"]
-        for name in _OF_ROWS & bunch.keys():
+        for name in _ROW_VALUES & bunch.keys():
             bunch[name] = pd.Series(bunch[name], index=index, name=name)
         if "posterior" in bunch:
             columns = np.asarray(bunch.target_names, dtype=object)

@@ -1,4 +1,4 @@
-"""Classes to draw rows from: their laws, of which the log densities are exact, and where they stand by default."""
+"""Distributions of simulated classes: how rows are drawn, exact log densities, and default parameters."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -8,21 +8,21 @@ from scipy import stats
 
 from marmix.arrays import Array
 
-SEPARATION = 2.0  # of neighbouring classes, the paper's
+SEPARATION = 2.0  # distance of neighbouring classes, as in the paper
 
 
 class Law(Protocol):
-    """How the features of one class are distributed."""
+    """Distribution of the features of one class."""
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
-        """Rows (n, d)."""
+        """Draw rows (n, d)."""
 
     def log_density(self, X: Array) -> Array:
-        """The log density of every row, (n,)."""
+        """Log density of every row, (n,)."""
 
 
 class Joint(NamedTuple):
-    """A law of scipy over all features at once; scipy drops axes of length one, which are put back."""
+    """A multivariate scipy distribution; `reshape` restores the axes of length one that scipy drops."""
 
     law: Any
     features: int
@@ -35,7 +35,7 @@ class Joint(NamedTuple):
 
 
 class Independent(NamedTuple):
-    """Independent features, each with a law of its own: scipy's, with one parameter a feature."""
+    """Independent features: a univariate scipy distribution with one parameter for each feature."""
 
     law: Any
     features: int
@@ -48,58 +48,55 @@ class Independent(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A kind of classes: its parameters' defaults, and the laws that parameters stand for."""
+    """A family of distributions: its default parameters, and the law of each class given parameters."""
 
-    defaults: Callable[[int, int, float], dict[str, Any]]  # of the numbers of classes and features, and the separation
-    laws: Callable[[int, int, dict[str, Any]], list[Law]]  # of the numbers of classes and features, and the parameters
-    places: str | None  # the parameter that the separation decides
+    defaults: Callable[[int, int, float], dict[str, Any]]  # (classes, features, separation) -> parameters
+    laws: Callable[[int, int, dict[str, Any]], list[Law]]  # (classes, features, parameters) -> laws
+    places: str | None  # name of the parameter that `separation` sets
 
 
 def family_name(distribution: str) -> str:
-    """The family's name in `FAMILIES`, of that or another name that it has."""
+    """Name in `FAMILIES` of a distribution given by that name or by an alias."""
     name = OTHER_NAMES.get(distribution, distribution) if isinstance(distribution, str) else ""
     if name not in FAMILIES:
-        also = {name: f" (or {other!r})" for other, name in OTHER_NAMES.items()}
-        known = ", ".join(f"{name!r}{also.get(name, '')}" for name in FAMILIES)
-        raise ValueError(f"distribution={distribution!r} is not one of {known}.")
+        aliases = {name: f" (or {alias!r})" for alias, name in OTHER_NAMES.items()}
+        names = ", ".join(f"{name!r}{aliases.get(name, '')}" for name in FAMILIES)
+        raise ValueError(f"distribution={distribution!r} is not one of {names}.")
     return name
 
 
 def laws_of(
     distribution: str, classes: int, features: int, parameters: Mapping[str, Any] | None, separation: float
 ) -> list[Law]:
-    """The law of each class, by the family's name in `FAMILIES`; `parameters` stand in for the defaults that they name."""
+    """The law of each class of a family of `FAMILIES`; `parameters` override its defaults."""
     family = FAMILIES[distribution]
     if not (np.isfinite(separation) and separation > 0.0):
         raise ValueError(f"separation={separation!r} must be a positive number.")
-    given = dict(parameters or {})
-    if separation != SEPARATION and (family.places is None or family.places in given):
-        known = "has no" if family.places is None else f"is given its {family.places}, and takes no"
-        raise ValueError(
-            f"distribution={distribution!r} {known} separation: leave it out and say by parameters= where classes lie."
-        )
+    overrides = dict(parameters or {})
+    if separation != SEPARATION and (family.places is None or family.places in overrides):
+        reason = "has no" if family.places is None else f"is given its {family.places}, and takes no"
+        raise ValueError(f"distribution={distribution!r} {reason} separation: drop it, and use parameters= alone.")
     defaults = family.defaults(classes, features, separation)
-    unknown = [name for name in given if name not in defaults]
+    unknown = [name for name in overrides if name not in defaults]
     if unknown:
         raise ValueError(
             f"parameters: {distribution!r} has no {unknown[0]!r}; it has {', '.join(map(repr, defaults))}."
         )
-    return family.laws(classes, features, defaults | given)
+    return family.laws(classes, features, defaults | overrides)
 
 
-# Where classes stand.
+# Positions of the classes.
 
 
 def places(classes: int, features: int, separation: float) -> Array:
-    """Centres (K, d), neighbours `separation` apart.
+    """Centres (K, d) of the classes, with neighbours `separation` apart.
 
-    The corners of a regular simplex around the origin while there is room for one, K <= d + 1; two classes are then at
-    ``-separation / 2`` and ``separation / 2`` on the first axis. More classes stand on a circle in the first two features, or
-    on a line if there is only one.
+    If K <= d + 1 these are the corners of a regular simplex around the origin; two classes are at ``-separation / 2`` and
+    ``separation / 2`` on the first axis. More classes lie on a circle in the first two features, or on a line if d = 1.
     """
     centres = np.zeros((classes, features))
     if classes <= features + 1:
-        for k in range(1, classes):  # corner k goes above the middle of the earlier ones, on an axis of its own
+        for k in range(1, classes):  # corner k: above the centre of the earlier ones, on a new axis
             height = separation * np.sqrt((k + 1) / (2 * k))
             centres[:k, k - 1] = -height / (k + 1)
             centres[k, k - 1] = height * k / (k + 1)
@@ -119,9 +116,9 @@ def _gaussian_defaults(classes: int, features: int, separation: float) -> dict[s
     return {"means": places(classes, features, separation), "covariances": np.eye(features)}
 
 
-def _gaussian(classes: int, features: int, given: dict[str, Any]) -> list[Law]:
-    means = _table("means", given["means"], classes, features)
-    covariances = _matrices("covariances", given["covariances"], classes, features)
+def _gaussian(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    means = _table("means", parameters["means"], classes, features)
+    covariances = _matrices("covariances", parameters["covariances"], classes, features)
     pairs = zip(means, covariances, strict=True)
     return [Joint(stats.multivariate_normal(mean, covariance), features) for mean, covariance in pairs]
 
@@ -130,10 +127,10 @@ def _student_defaults(classes: int, features: int, separation: float) -> dict[st
     return {"means": places(classes, features, separation), "scales": np.eye(features), "df": 4.0}
 
 
-def _student(classes: int, features: int, given: dict[str, Any]) -> list[Law]:
-    means = _table("means", given["means"], classes, features)
-    scales = _matrices("scales", given["scales"], classes, features)
-    df = _table("df", given["df"], 1, 1, positive=True).item()
+def _student(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    means = _table("means", parameters["means"], classes, features)
+    scales = _matrices("scales", parameters["scales"], classes, features)
+    df = _table("df", parameters["df"], 1, 1, positive=True).item()
     return [Joint(stats.multivariate_t(m, s, df=df), features) for m, s in zip(means, scales, strict=True)]
 
 
@@ -143,9 +140,9 @@ def _laplace_defaults(classes: int, features: int, separation: float) -> dict[st
     return {"locations": places(classes, features, separation), "scales": scales}
 
 
-def _laplace(classes: int, features: int, given: dict[str, Any]) -> list[Law]:
-    locations = _table("locations", given["locations"], classes, features)
-    scales = _table("scales", given["scales"], classes, features, positive=True)
+def _laplace(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    locations = _table("locations", parameters["locations"], classes, features)
+    scales = _table("scales", parameters["scales"], classes, features, positive=True)
     return [Independent(stats.laplace(at, scale), features) for at, scale in zip(locations, scales, strict=True)]
 
 
@@ -153,9 +150,9 @@ def _gamma_defaults(classes: int, features: int, separation: float) -> dict[str,
     return {"shapes": np.repeat(3.0 + 2.0 * np.arange(classes)[:, None], features, axis=1), "scales": 1.0}
 
 
-def _gamma(classes: int, features: int, given: dict[str, Any]) -> list[Law]:
-    shapes = _table("shapes", given["shapes"], classes, features, positive=True)
-    scales = _table("scales", given["scales"], classes, features, positive=True)
+def _gamma(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    shapes = _table("shapes", parameters["shapes"], classes, features, positive=True)
+    scales = _table("scales", parameters["scales"], classes, features, positive=True)
     pairs = zip(shapes, scales, strict=True)
     return [Independent(stats.gamma(shape, scale=scale), features) for shape, scale in pairs]
 
@@ -165,9 +162,9 @@ def _beta_defaults(classes: int, features: int, separation: float) -> dict[str, 
     return {"a": a, "b": 2.0 * classes + 4.0 - a}
 
 
-def _beta(classes: int, features: int, given: dict[str, Any]) -> list[Law]:
-    a = _table("a", given["a"], classes, features, positive=True)
-    b = _table("b", given["b"], classes, features, positive=True)
+def _beta(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    a = _table("a", parameters["a"], classes, features, positive=True)
+    b = _table("b", parameters["b"], classes, features, positive=True)
     return [Independent(stats.beta(*pair), features) for pair in zip(a, b, strict=True)]
 
 
@@ -185,13 +182,13 @@ OTHER_NAMES = {"normal": "gaussian", "t": "student"}
 
 
 def _table(name: str, value: Any, classes: int, features: int, positive: bool = False) -> Array:
-    """A number for each class and feature, (K, d); one row may stand for all classes, and one number for all."""
-    given = _numbers(name, value)
+    """A parameter broadcast to (K, d): a number, a row for all classes, or a row for each class."""
+    array = _numbers(name, value)
     try:
-        table = np.broadcast_to(given, (classes, features))
+        table = np.broadcast_to(array, (classes, features))
     except ValueError:
         raise ValueError(
-            f"parameters: {name} has shape {given.shape}, which does not fit n_classes={classes} and "
+            f"parameters: {name} has shape {array.shape}, which does not fit n_classes={classes} and "
             f"n_features={features}."
         ) from None
     if positive and not (table > 0.0).all():
@@ -200,14 +197,14 @@ def _table(name: str, value: Any, classes: int, features: int, positive: bool = 
 
 
 def _matrices(name: str, value: Any, classes: int, features: int) -> Array:
-    """A covariance matrix for each class, (K, d, d); one may stand for all."""
-    given = _numbers(name, value)
-    if given.shape not in ((features, features), (classes, features, features)):
+    """Covariance matrices (K, d, d), from one for all classes or one for each."""
+    array = _numbers(name, value)
+    if array.shape not in ((features, features), (classes, features, features)):
         raise ValueError(
-            f"parameters: {name} has shape {given.shape}; it must be {(features, features)}, one matrix for all classes, "
+            f"parameters: {name} has shape {array.shape}; it must be {(features, features)}, one matrix for all classes, "
             f"or {(classes, features, features)}."
         )
-    matrices = np.broadcast_to(given, (classes, features, features))
+    matrices = np.broadcast_to(array, (classes, features, features))
     symmetric = np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=1e-10, atol=0.0)
     if not (symmetric and (np.linalg.eigvalsh(matrices) > 0.0).all()):
         raise ValueError(f"parameters: {name} must be symmetric and positive definite.")

@@ -1,4 +1,4 @@
-"""Two real data sets, from files that are found or fetched and whose content is checked."""
+"""Two real data sets, read from a local file or downloaded, with their checksums verified."""
 
 import csv
 import hashlib
@@ -18,17 +18,17 @@ from sklearn.utils import Bunch
 from marmix.datasets.bunches import delivered
 from marmix.outputs import write_whole
 
-TIMEOUT = 30.0  # seconds without an answer
+TIMEOUT = 30.0  # seconds without a response
 LARGEST = 50_000_000  # bytes of a download
 
 
 class KnownFile(NamedTuple):
-    """A file by its name and content, and where it comes from."""
+    """A file with its checksum and its source."""
 
     name: str
     sha256: str
-    origin: str  # for people
-    addresses: tuple[str, ...] = ()  # of the file itself, or of a zip archive that holds it
+    origin: str  # in words, for messages
+    addresses: tuple[str, ...] = ()  # of the file, or of a zip archive that contains it
 
 
 MAGIC_PAGE = "https://archive.ics.uci.edu/dataset/159/magic+gamma+telescope"
@@ -44,11 +44,11 @@ MAGIC = KnownFile(
 MAGIC_FEATURES = (
     "fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long", "fM3Trans", "fAlpha", "fDist",
 )  # fmt: skip
-MAGIC_DESCRIPTION = f"""MAGIC gamma telescope: showers of particles simulated for a Cherenkov telescope, 19,020 rows.
+MAGIC_DESCRIPTION = f"""MAGIC gamma telescope: particle showers simulated for a Cherenkov telescope, 19,020 rows.
 
-The class is what began the shower, a gamma ray (0, "gamma", 12,332 rows) or a hadron of the background (1, "hadron",
-6,688 rows). Features are of the shower's image, an ellipse: fLength and fWidth, its major and minor axes (mm); fSize, the
-logarithm to base 10 of its content (photons); fConc and fConc1, the shares of the two brightest pixels and of the
+The class is the particle that started the shower: a gamma ray (0, "gamma", 12,332 rows) or a background hadron (1, "hadron",
+6,688 rows). The features describe the image of the shower, an ellipse: fLength and fWidth, its major and minor axes (mm);
+fSize, the logarithm to base 10 of its content (photons); fConc and fConc1, the shares of the two brightest pixels and of the
 brightest one; fAsym, the distance from the brightest pixel to the centre along the major axis (mm); fM3Long and fM3Trans, the
 cubic roots of the third moments along the major and the minor axis (mm); fAlpha, the angle between the major axis and the
 line to the origin (degrees); fDist, the distance from the origin to the centre (mm).
@@ -66,10 +66,10 @@ GASTRO = KnownFile(
 )
 GASTRO_DESCRIPTION = f"""Gastrointestinal lesions in colonoscopy videos: 76 lesions, labelled by endoscopists.
 
-The class is whether the lesion should be resected (1, "resection") or not (0, "no-resection"). `target` is what the
-endoscopists say, -1 where they did not agree (41 lesions); `target_true` is histology. Four features of the video: feature_294,
-feature_441, feature_472 and feature_486 are features 294, 441, 472 and 486 of the UCI set, each centred and scaled: its mean is
-0, and its sum of squares 1.
+The class is whether the lesion should be resected (1, "resection") or not (0, "no-resection"). `target` is the label given by
+the endoscopists, -1 where they disagreed (41 lesions); `target_true` is histology. Four features of the video: feature_294,
+feature_441, feature_472 and feature_486 are features 294, 441, 472 and 486 of the UCI set, each centred and scaled to mean 0
+and sum of squares 1.
 Source: UCI, {GASTRO_PAGE}
 """
 
@@ -82,18 +82,18 @@ def load_magic(
     as_frame: bool = False,
     return_X_y: bool = False,
 ) -> Any:
-    """The MAGIC gamma telescope data, 19,020 rows with ten features; gamma rays against hadrons.
+    """The MAGIC gamma telescope data: 19,020 rows, ten features, gamma rays against hadrons.
 
-    All labels are known; `hide_labels` can hide some. The file ``magic04.data`` is read from a folder, and downloaded into it if
-    it is not there; its SHA-256 checksum is compared either way.
+    The data are fully labelled; use `hide_labels` to hide some labels. The file ``magic04.data`` is read from a folder, and
+    downloaded into it if missing; its SHA-256 checksum is verified either way.
 
     Parameters
     ----------
     columns : list of str or None, default=None
         Features to return, in this order; all ten by default.
     data_home : path or None, default=None
-        The folder. By default the environment variable ``MARMIX_DATA``; where it is not set, ``marmix`` in the user's
-        cache (``$XDG_CACHE_HOME`` or ``~/.cache``).
+        The folder. By default the environment variable ``MARMIX_DATA``; if it is not set, ``marmix`` in the user's cache
+        (``$XDG_CACHE_HOME`` or ``~/.cache``).
     download_if_missing : bool, default=True
         Whether to download the file from UCI, about 0.5 MB.
     as_frame : bool, default=False
@@ -110,9 +110,9 @@ def load_magic(
     Raises
     ------
     OSError
-        If the file is neither there nor to be had.
+        If the file is missing and cannot be downloaded.
     ValueError
-        If the file that is there is not the expected one, or a column is not known.
+        If the file is not the expected one, or a column does not exist.
     """
     chosen = _columns(columns)
     lines = _content(MAGIC, data_home, download_if_missing).decode("ascii").split()
@@ -128,14 +128,11 @@ def load_magic(
 
 
 def load_gastro(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    as_frame: bool = False,
-    return_X_y: bool = False,
+    *, data_home: str | os.PathLike[str] | None = None, as_frame: bool = False, return_X_y: bool = False
 ) -> Any:
-    """Lesions in colonoscopy videos, 76 rows with four features; labels are missing where endoscopists did not agree.
+    """Lesions in colonoscopy videos: 76 rows, four features, labels missing where endoscopists disagreed.
 
-    The file ``gastro.csv`` is a prepared table without a public address: it is only looked for, never downloaded.
+    The file ``gastro.csv`` is a prepared table without a public address: it is never downloaded.
 
     Parameters
     ----------
@@ -151,16 +148,16 @@ def load_gastro(
     Raises
     ------
     OSError
-        If the file is not there.
+        If the file is missing.
     ValueError
         If it is not the expected one.
     """
     rows = list(csv.DictReader(io.StringIO(_content(GASTRO, data_home, False).decode("ascii"))))
-    number = {"": -1} | {name: k for k, name in enumerate(GASTRO_CLASSES)}
+    code = {"": -1} | {name: k for k, name in enumerate(GASTRO_CLASSES)}
     bunch = Bunch(
         data=np.array([[float(row[name]) for name in GASTRO_FEATURES] for row in rows]),
-        target=np.array([number[row["label"]] for row in rows]),
-        target_true=np.array([number[row["truth"]] for row in rows]),
+        target=np.array([code[row["label"]] for row in rows]),
+        target_true=np.array([code[row["truth"]] for row in rows]),
         feature_names=list(GASTRO_FEATURES),
         target_names=list(GASTRO_CLASSES),
         DESCR=GASTRO_DESCRIPTION,
@@ -174,48 +171,43 @@ def _columns(columns: Sequence[str] | None) -> list[int]:
     names = [columns] if isinstance(columns, str) else list(columns)
     unknown = [name for name in names if name not in MAGIC_FEATURES]
     if unknown:
-        raise ValueError(f"columns: there is no {unknown[0]!r}; there are {', '.join(MAGIC_FEATURES)}.")
+        raise ValueError(f"columns: no column {unknown[0]!r}; there are {', '.join(MAGIC_FEATURES)}.")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"columns={columns!r}: name each feature once, one at least.")
     return [MAGIC_FEATURES.index(name) for name in names]
 
 
-# Finding and fetching.
+# Reading and downloading.
 
 
 def _content(file: KnownFile, data_home: str | os.PathLike[str] | None, download: bool) -> bytes:
-    """What the file holds, from the folder or else from its source, which then leaves it in the folder."""
-    path = _folder(data_home) / file.name
+    """Content of the file, read from the folder or else downloaded into it."""
+    folder = data_home or os.environ.get("MARMIX_DATA")
+    path = (Path(folder) if folder else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "marmix").expanduser()
+    path /= file.name
     if path.is_file():
         content = path.read_bytes()
         if _sha256(content) != file.sha256:
             raise ValueError(
-                f"{path} is not the file that it should be: its SHA-256 is {_sha256(content)}, expected was {file.sha256}. "
-                "Delete it, or put the right one there."
+                f"{path} is not the expected file: its SHA-256 is {_sha256(content)}, expected {file.sha256}. "
+                "Delete it or replace it."
             )
         return content
     reason = "download_if_missing=False" if file.addresses else "it has no public address"
     if file.addresses and download:
-        content, reason = _fetched(file)
+        content, reason = _downloaded(file)
         if content:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
             return content
     raise OSError(
-        f"{path} is not there, and was not downloaded ({reason}). {file.origin} (SHA-256 {file.sha256}): put it there, or into "
-        "another folder that data_home= or the environment variable MARMIX_DATA names."
+        f"{path} is missing and was not downloaded ({reason}). {file.origin} (SHA-256 {file.sha256}): put it there, or into "
+        "the folder given by data_home= or the environment variable MARMIX_DATA."
     )
 
 
-def _folder(data_home: str | os.PathLike[str] | None) -> Path:
-    given = data_home or os.environ.get("MARMIX_DATA")
-    if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "marmix"
-
-
-def _fetched(file: KnownFile) -> tuple[bytes, str]:
-    """The file from the first source that has it; or nothing, and why."""
+def _downloaded(file: KnownFile) -> tuple[bytes, str]:
+    """The file from the first address that has it, or nothing and the reason."""
     reasons = []
     for address in file.addresses:
         try:
@@ -225,14 +217,14 @@ def _fetched(file: KnownFile) -> tuple[bytes, str]:
             continue
         if _sha256(content) == file.sha256:
             return content, ""
-        reasons.append(f"{address}: another file, by its SHA-256")
+        reasons.append(f"{address}: wrong SHA-256")
     return b"", "; ".join(reasons)
 
 
 def _download(address: str, name: str) -> bytes:
-    """The file at this address, or the member of that name of the zip archive there; members are read, never unpacked."""
-    with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
-        content = _limited(answer)
+    """The file at an address, or its member of that name if it is a zip archive, which is read without unpacking it."""
+    with urllib.request.urlopen(address, timeout=TIMEOUT) as response:
+        content = _limited(response)
     if not zipfile.is_zipfile(io.BytesIO(content)):
         return content
     with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as member:

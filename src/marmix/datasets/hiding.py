@@ -1,4 +1,4 @@
-"""Labels lost by a mechanism of our choice: for experiments in which the truth is known."""
+"""Labels hidden by a chosen mechanism, for experiments in which the truth is known."""
 
 import numbers
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from marmix.mechanism.measures import as_measure
 
 Booleans = NDArray[np.bool_]
 
-_DRAWS = 1000  # of which one must leave `at_least` labels in every class
-_FARTHEST = 1e15  # no intercept beyond this is tried: its last digit would be worth a tenth
+_DRAWS = 1000  # attempts to leave `at_least` labels in every class
+_LARGEST_LEVEL = 1e15  # of |alpha_0|: beyond it the spacing of floats exceeds 0.1
 
 
 def hide_labels(
@@ -35,9 +35,9 @@ def hide_labels(
     random_state: Any = None,
     return_y: bool = False,
 ) -> Any:
-    """Lose labels, those of hard rows first: a partly labelled data set of which everything is known.
+    """Hide labels by a known mechanism, by default those of hard rows first.
 
-    With u_j the uncertainty of row j, a measure of its posterior, its label is lost with probability
+    With u_j the uncertainty of row j, a measure of its posterior, its label is hidden with probability
 
         q_j = 1 - (1 + shape e^eta_j)^(-1 / shape),    eta_j = alpha_0 + slope u_j,
 
@@ -46,20 +46,19 @@ def hide_labels(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels: numbers, strings, booleans, a pandas Series. Some may be missing already (-1, None, NaN): they stay so, and
-        their rows do not count in `rate`.
+        Labels: numbers, strings, booleans, a pandas Series. Labels that are missing already (-1, None, NaN) stay missing,
+        and their rows do not count in `rate`.
     posterior : array-like of shape (n, K), or None
-        Class probabilities of every row, the true ones or those of any classifier, best cross-fitted. Columns are in
-        the order of the sorted labels, or of `classes`. None is enough if `link` is None or `rate` is 0.
+        Class probabilities of every row: the true ones, or those of any classifier, preferably cross-fitted. Columns are in
+        the order of the sorted labels, or of `classes`. May be None if `link` is None or `rate` is 0.
     link : {"logit", "cloglog", "aranda-ordaz"} or None, default="logit"
-        Shape 1, shape 0, or the `shape` that is given. None loses labels completely at random: q = rate in every row,
-        whatever `slope` and `uncertainty`.
+        Shape 1, shape 0, or the given `shape`. None hides labels completely at random: q = rate in every row, whatever
+        `slope` and `uncertainty`.
     shape : float or None, default=None
         Shape lambda >= 0 of link="aranda-ordaz".
     slope : float or None, default=None
-        Slope of eta in the uncertainty. A number is taken as given, sign included. None stands for a slope with which hard
-        rows clearly lose their labels first: *negative* for measures that are large where the class is clear, *positive* for
-        those that are large where it is unclear.
+        Slope of eta in the uncertainty. None is a default with which labels of hard rows are clearly hidden first: *negative*
+        for measures that are large where the class is clear, *positive* for those that are large where it is unclear.
 
         ===================  ==============================
         ``"margin"``         -6
@@ -72,40 +71,38 @@ def hide_labels(
         ===================  ==============================
 
     rate : float, default=0.7
-        Mean of q, at least 0 and less than 1; the share that is really lost varies about it. With 0 no label is lost.
+        Mean of q, at least 0 and less than 1; the share actually hidden varies around it.
     uncertainty : str or callable, default="margin"
-        The measure u, see `Mechanism`. "signed-margin" loses labels towards one of two classes.
+        The measure u, see `Mechanism`. "signed-margin" hides labels towards one of two classes.
     side : label or None, default=None
-        A class: only rows whose most probable class this is can lose their labels, q = 0 in the others. `rate` is still the
-        mean over all labelled rows, so it must be less than the share of those rows.
+        Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean over all
+        labelled rows, so it must be less than the share of those rows.
     classes : array-like or None, default=None
-        All classes in the order of the columns of `posterior`, where this is not the sorted order, or where not every class
-        occurs in `y`.
+        All classes in the order of the columns of `posterior`, if that is not the sorted order or if `y` lacks a class.
     at_least : int, default=0
-        Labels that every class must keep. The draw is repeated until it is so, up to 1000 times.
+        Number of labels that every class must keep. The draw is repeated until it does, up to 1000 times.
     random_state : int >= 0, Generator, RandomState or None, default=None
-        One uniform number is drawn for each row, in order, and the label is lost where it is below q: with the same int a
-        higher rate loses the same labels and more (unless `at_least` had draws repeated).
+        One uniform number is drawn for each row, in order, and the label is hidden if it is below q: with the same int a
+        higher rate hides the same labels and more (unless draws were repeated for `at_least`).
     return_y : bool, default=False
         Return `target` alone.
 
     Returns
     -------
     Bunch
-        - `target`: y without the lost labels. Integers have -1 there, floats NaN, all else None; a Series stays one.
-        - `target_true`: all labels that y has, written likewise.
-        - `missing`: where `target` is missing, (n,).
-        - `missing_proba`: q, (n,); of rows that had no label, the q they would have had.
-        - `mechanism`: the `Mechanism` behind q (on the `side` that loses labels, if one was named); None if link=None or
-          rate=0.
-        - `rate`: as asked for.
+        - `target`: y without the hidden labels: -1 for integers, NaN for floats, else None; a Series stays a Series.
+        - `target_true`: all labels of y, in the same form.
+        - `missing`: whether `target` is missing, (n,).
+        - `missing_proba`: q, (n,), also of rows that had no label.
+        - `mechanism`: the `Mechanism` behind q (on the given `side`); None if link=None or rate=0.
+        - `rate`: as given.
         - `DESCR`: a sentence.
 
     Notes
     -----
-    Posteriors of exactly 0 and 1 are welcome. Measures see zeros as 2.2e-308, the least normal number, which gives them their
-    limits to all digits. Two have none that is finite where a single class has all the probability: there the log-entropy
-    is -inf and the discriminant inf, hence q is 0 or 1 by the sign of the slope.
+    Posteriors may be exactly 0 and 1. Measures replace zeros by the smallest normal number, 2.2e-308, which gives their limits
+    to all digits. Two measures are infinite where a single class has all the probability: the log-entropy is -inf there and
+    the discriminant inf, so q is 0 or 1 depending on the sign of the slope.
 
     Examples
     --------
@@ -124,139 +121,116 @@ def hide_labels(
         raise ValueError(f"slope={slope!r} must be a finite number, or None for the measure's default.")
     if not (isinstance(at_least, numbers.Integral) and at_least >= 0):
         raise ValueError(f"at_least={at_least!r} must be an integer >= 0.")
-    z, named = _encoded(y, classes)
+    z, names = _encoded(y, classes)
     mechanism, q = None, np.full(len(z), float(rate))
     if link is None and (shape is not None or side is not None):
-        raise ValueError("link=None loses labels everywhere alike: it takes neither shape nor side.")
+        raise ValueError("link=None hides labels in all rows alike: it takes neither shape nor side.")
     if posterior is not None or (link is not None and rate > 0.0):
-        tau = _checked_posterior(posterior, len(z), named)
+        tau = _checked_posterior(posterior, len(z), names)
     if link is not None:
-        options = _options(link, shape, uncertainty)
-        steepness = _slope(slope, uncertainty)
-        column = _column(side, named)
+        model = Mechanism.from_link(link, shape, uncertainty)
+        if model.free_shape:
+            raise ValueError(f"link={link!r} needs a shape: give for instance shape=2.0, or use link='logit'.")
+        steepness = as_measure(uncertainty).slope if slope is None else float(slope)
+        if steepness is None:
+            raise ValueError(
+                "slope is needed with a callable uncertainty. To hide labels of hard rows first, give a negative slope if the "
+                "measure is large where the class is clear, otherwise a positive one."
+            )
+        if side is not None and side not in names.tolist():
+            raise ValueError(f"side={side!r} is not one of the classes {names.tolist()}.")
         if rate > 0.0:
-            exposed = np.full(len(z), True) if column is None else tau.argmax(axis=1) == column
-            u = _measured(options, tau, steepness)
-            mechanism, q = _at_rate(options, u, steepness, float(rate), exposed, z >= 0)
-    lost = _lost(z, named, q, int(at_least), generator(random_state))
-    known, labels = known_labels(y, np.empty(0))
-    target = _written(y, known, labels, lost)
+            exposed = np.full(len(z), True) if side is None else tau.argmax(axis=1) == names.tolist().index(side)
+            u = _measured(model, tau, steepness)
+            mechanism, q = _at_rate(model, u, steepness, float(rate), exposed, z >= 0)
+    hidden = _draw_hidden(z, names, q, int(at_least), generator(random_state))
+    labelled, labels = known_labels(y, np.empty(0))
+    target = _without(y, labelled, labels, hidden)
     if return_y:
         return target
     return Bunch(
         target=target,
-        target_true=_written(y, known, labels, np.zeros_like(lost)),
-        missing=lost | (z < 0),
+        target_true=_without(y, labelled, labels, np.zeros_like(hidden)),
+        missing=hidden | (z < 0),
         missing_proba=q,
         mechanism=mechanism,
         rate=float(rate),
-        DESCR=_description(mechanism, side, float(rate), int(np.sum(lost & known)), int(known.sum())),
+        DESCR=_description(mechanism, side, float(rate), int(np.sum(hidden & labelled)), int(labelled.sum())),
     )
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A Generator as it is; of an int or None a fresh one; of a RandomState one that moves it on."""
+    """A Generator unchanged; a new one from an int or None; one seeded by draws from a RandomState."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     try:
         if random_state is None or isinstance(random_state, numbers.Integral):
             return np.random.default_rng(None if random_state is None else int(random_state))
-        old = check_random_state(random_state)
+        legacy = check_random_state(random_state)
     except ValueError:
         raise ValueError(
             f"random_state={random_state!r} must be an integer >= 0, a numpy Generator or RandomState, or None."
         ) from None
-    return np.random.default_rng(old.randint(2**31 - 1, size=4))
+    return np.random.default_rng(legacy.randint(2**31 - 1, size=4))
 
 
 # Input.
 
 
 def _encoded(y: Any, classes: Any) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
-    """Integers of the labels, -1 where missing, and the classes; those of `classes` need not all occur."""
+    """Labels as integers, -1 where missing, and the classes, not all of which need occur in y."""
     if classes is None:
         return encode_labels(y)
-    named = np.asarray(classes)
-    if named.ndim != 1 or len(named) < 2 or len(set(named.tolist())) != len(named):
-        raise ValueError(f"classes={classes!r}: name each class once, two or more, in a list.")
-    if MISSING in named.tolist():
-        raise ValueError("classes: -1 marks a missing label here and cannot be a class: rename it.")
-    known, labels = known_labels(y, named)
-    if not known.any():
+    names = np.asarray(classes)
+    if names.ndim != 1 or len(names) < 2 or len(set(names.tolist())) != len(names):
+        raise ValueError(f"classes={classes!r}: give a list of two or more classes, each class once.")
+    if MISSING in names.tolist():
+        raise ValueError("classes: -1 marks a missing label and cannot be a class: rename it.")
+    labelled, labels = known_labels(y, names)
+    if not labelled.any():
         raise ValueError("y has no label at all: there is none to hide.")
-    unknown = [label for label in labels.tolist() if label not in set(named.tolist())]
+    unknown = [label for label in labels.tolist() if label not in set(names.tolist())]
     if unknown:
-        raise ValueError(f"y holds the label {unknown[0]!r}, which is not in classes={named.tolist()}.")
-    return number_labels(y, named), named
+        raise ValueError(f"y has the label {unknown[0]!r}, which is not in classes={names.tolist()}.")
+    return number_labels(y, names), names
 
 
-def _checked_posterior(posterior: Any, n: int, named: NDArray[Any]) -> Array:
+def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
     if posterior is None:
-        raise ValueError(
-            "posterior is needed: class probabilities (n, K) of every row. Only link=None, labels lost completely at "
-            "random, does without."
-        )
+        raise ValueError("posterior is needed: class probabilities (n, K) of every row. Only link=None works without.")
     tau = np.asarray(posterior, dtype=float)
-    if tau.shape != (n, len(named)):
+    if tau.shape != (n, len(names)):
         raise ValueError(
-            f"posterior has shape {tau.shape}; for {n} labels of the classes {named.tolist()} it must have shape "
-            f"{(n, len(named))}. (Name all classes in classes= if y lacks one.)"
+            f"posterior has shape {tau.shape}; for {n} labels of the classes {names.tolist()} it must have shape "
+            f"{(n, len(names))}. If y lacks a class, give all of them in classes=."
         )
     if not (tau >= 0.0).all():
-        raise ValueError("posterior holds negative numbers or NaN: give class probabilities, not scores.")
+        raise ValueError("posterior has negative numbers or NaN: give class probabilities, not scores.")
     if not (np.abs(tau.sum(axis=1) - 1.0) <= 1e-6).all():
         raise ValueError("posterior: the probabilities of every row must sum to one (to 1e-6).")
     return tau
 
 
-def _options(link: str, shape: float | None, uncertainty: str | Callable[..., object]) -> Mechanism:
-    """The mechanism without its alpha."""
-    options = Mechanism.from_link(link, shape, uncertainty)
-    if options.free_shape:
-        raise ValueError(f"link={link!r} needs a shape to lose labels by: give shape=2.0, say, or link='logit'.")
-    return options
-
-
-def _slope(slope: float | None, uncertainty: str | Callable[..., object]) -> float:
-    """The slope given, or else the measure's default."""
-    default = as_measure(uncertainty).slope if slope is None else float(slope)
-    if default is None:
-        raise ValueError(
-            "slope is needed with a callable uncertainty. Hard rows lose their labels first with a negative slope if the measure "
-            "is large where the class is clear, with a positive one if it is large where the class is unclear."
-        )
-    return default
-
-
-def _column(side: Any, named: NDArray[Any]) -> int | None:
-    """The number of the class whose rows alone can lose their labels; None for all rows."""
-    if side is None:
-        return None
-    if side not in named.tolist():
-        raise ValueError(f"side={side!r} is not one of the classes {named.tolist()}.")
-    return named.tolist().index(side)
-
-
 # The mechanism.
 
 
-def _measured(options: Mechanism, tau: Array, slope: float) -> Array:
-    """The uncertainty of every row; zeros where the slope makes it irrelevant."""
+def _measured(model: Mechanism, tau: Array, slope: float) -> Array:
+    """The uncertainty of every row, or zeros if the slope is zero."""
     with np.errstate(all="ignore"):
-        u = options.measure(np.log(np.maximum(tau, np.finfo(float).tiny)))
-    limit = options.measured.at_certainty(tau.shape[1])
+        u = model.measure(np.log(np.maximum(tau, np.finfo(float).tiny)))
+    limit = model.measured.at_certainty(tau.shape[1])
     if limit is not None and np.isinf(limit):
         u[(tau > 0.0).sum(axis=1) == 1] = limit
     return u if slope != 0.0 else np.zeros_like(u)
 
 
 def _at_rate(
-    options: Mechanism, u: Array, slope: float, rate: float, exposed: Booleans, at_risk: Booleans
+    model: Mechanism, u: Array, slope: float, rate: float, exposed: Booleans, at_risk: Booleans
 ) -> tuple[Mechanism, Array]:
-    """The mechanism whose q has this mean over the rows at risk, and q."""
+    """The mechanism whose q averages to `rate` over the rows at risk, and q."""
 
     def q(level: float) -> tuple[Mechanism, Array]:
-        mechanism = options.moved(np.array([level, slope]))
+        mechanism = model.moved(np.array([level, slope]))
         return mechanism, np.where(exposed, mechanism.missing_proba_of(u[None]), 0.0)
 
     def excess(level: float) -> float:
@@ -266,59 +240,59 @@ def _at_rate(
         least, most = (float(np.mean((exposed & rows)[at_risk])) for rows in (slope * u == np.inf, slope * u > -np.inf))
     if not least < rate < most:
         raise ValueError(
-            f"rate={rate:g} cannot be reached: the largest rate is {most:.4g}, the share of rows that can lose their labels"
+            f"rate={rate:g} cannot be reached: the largest rate is {most:.4g}, the share of rows whose labels can be hidden"
             + (f" (the smallest is {least:.4g})." if least else ".")
         )
     reach = 1.0
-    while reach < _FARTHEST and not excess(-reach) <= 0.0 <= excess(reach):
+    while reach < _LARGEST_LEVEL and not excess(-reach) <= 0.0 <= excess(reach):
         reach *= 2.0
     level = np.nan
-    if reach < _FARTHEST:
+    if reach < _LARGEST_LEVEL:
         level = float(brentq(excess, -reach, reach, xtol=1e-12, maxiter=1000))
     if not abs(excess(level)) <= 1e-6:
-        raise ValueError(f"no alpha_0 gives rate={rate:g}: slope={slope:g} or shape={options.shape:g} is too extreme.")
+        raise ValueError(f"no alpha_0 gives rate={rate:g}: slope={slope:g} or shape={model.shape:g} is too extreme.")
     return q(level)
 
 
-def _lost(
-    z: NDArray[np.integer[Any]], named: NDArray[Any], q: Array, at_least: int, rng: np.random.Generator
+def _draw_hidden(
+    z: NDArray[np.integer[Any]], names: NDArray[Any], q: Array, at_least: int, rng: np.random.Generator
 ) -> Booleans:
-    """Which labels are lost."""
-    known = z >= 0
-    given = np.bincount(z[known], minlength=len(named))
-    if (given < at_least).any():
-        k = int(given.argmin())
-        raise ValueError(f"at_least={at_least}: class {named.tolist()[k]!r} has {given[k]} labels to begin with.")
+    """Rows whose uniform number is below q, drawn until every class keeps `at_least` labels."""
+    labelled = z >= 0
+    counts = np.bincount(z[labelled], minlength=len(names))
+    if (counts < at_least).any():
+        k = int(counts.argmin())
+        raise ValueError(f"at_least={at_least}: class {names.tolist()[k]!r} has {counts[k]} labels to begin with.")
     for _ in range(_DRAWS):
-        lost = rng.random(len(q)) < q
-        left = np.bincount(z[known & ~lost], minlength=len(named))
-        if (left >= at_least).all():
-            return lost
+        hidden = rng.random(len(q)) < q
+        counts = np.bincount(z[labelled & ~hidden], minlength=len(names))
+        if (counts >= at_least).all():
+            return hidden
     raise ValueError(
-        f"{_DRAWS} draws left fewer than at_least={at_least} labels in some class: class {named.tolist()[int(left.argmin())]!r} "
-        "keeps too few at this rate. Lower rate or at_least."
+        f"class {names.tolist()[int(counts.argmin())]!r} keeps fewer than at_least={at_least} labels in all of {_DRAWS} draws. "
+        "Lower rate or at_least."
     )
 
 
 # Output.
 
 
-def _written(y: Any, known: Booleans, labels: NDArray[Any], lost: Booleans) -> Any:
-    """The labels without the lost ones, as the user writes labels."""
+def _without(y: Any, labelled: Booleans, labels: NDArray[Any], hidden: Booleans) -> Any:
+    """The labels without the hidden ones, in the form of y; `labels` are those of the labelled rows."""
     if hasattr(y, "iloc") and y.ndim == 1:
-        return _series(y, ~known | lost)
+        return _series(y, ~labelled | hidden)
     kind = labels.dtype.kind
-    blank: NDArray[Any] = np.full(len(known), None, dtype=object)
+    target: NDArray[Any] = np.full(len(labelled), None, dtype=object)
     if kind in "iu":
-        blank = np.full(len(known), MISSING, dtype=labels.dtype if kind == "i" else np.int64)
+        target = np.full(len(labelled), MISSING, dtype=labels.dtype if kind == "i" else np.int64)
     elif kind == "f":
-        blank = np.full(len(known), np.nan, dtype=labels.dtype)
-    blank[known & ~lost] = labels[~lost[known]]
-    return blank
+        target = np.full(len(labelled), np.nan, dtype=labels.dtype)
+    target[labelled & ~hidden] = labels[~hidden[labelled]]
+    return target
 
 
 def _series(y: Any, missing: Booleans) -> Any:
-    """A pandas Series without these labels; its dtype stays where it has room for what is missing."""
+    """A pandas Series without these labels, with its dtype kept if that has a missing value."""
     if isinstance(y.dtype, np.dtype):
         if y.dtype.kind == "i":
             return y.mask(missing, MISSING)
@@ -329,10 +303,10 @@ def _series(y: Any, missing: Booleans) -> Any:
     return y.mask(missing)
 
 
-def _description(mechanism: Mechanism | None, side: Any, rate: float, lost: int, given: int) -> str:
+def _description(mechanism: Mechanism | None, side: Any, rate: float, hidden: int, labels: int) -> str:
     if rate == 0.0:
-        return "No label was lost."
-    count = f"{lost} of {given} labels were lost ({100 * rate:.4g} % in the mean)"
+        return "No label was hidden."
+    count = f"{hidden} of {labels} labels were hidden ({100 * rate:.4g} % on average)"
     if mechanism is None:
         return f"{count}, completely at random."
     where = "" if side is None else f", only where {side!r} is the most probable class"

@@ -1,1 +1,1 @@
-"""The demonstration: the whole way on real rows, and a comparison of classifiers on them."""
+"""`marmix demo`: a fit of real data from file to report, and a comparison of classifiers on them."""

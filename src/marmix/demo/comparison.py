@@ -1,4 +1,4 @@
-"""The demonstration: labels of real rows hidden, hard cases first, and what is won back on rows held out."""
+"""The comparison of `marmix demo`: labels of real data hidden, hard cases first, and scores on held-out rows."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -20,20 +20,20 @@ from marmix.arrays import Array
 from marmix.estimators import MARGaussianMixture, MARLogisticRegression
 from marmix.notes import BoundaryWarning
 
-# Chosen by what the columns measure, not by how they score: one column for each of the cell's properties. Perimeter and
-# area repeat the radius. Concavity and concave points come close to repeating compactness, and are zero in some
-# rows. The logarithm, because all six are positive and skewed to the right and the mixture wants Gaussian classes.
+# Chosen by what the columns measure, not by how they score: one column for each property of the cells. Perimeter and area
+# repeat the radius; concavity and concave points nearly repeat compactness, and are zero in some rows. Logarithms, because
+# all six are positive and skewed to the right and the mixture assumes Gaussian classes.
 COLUMNS = ("radius", "texture", "smoothness", "compactness", "symmetry", "fractal dimension")
-# "tied" gives the mixture linear boundaries, as logistic regression has, so that the two differ in what they make of the
-# unlabelled rows and not in flexibility; and with some 85 labels "full" would have twice the covariances to estimate.
+# "tied" gives the mixture linear boundaries, like logistic regression, so that the two differ in their use of unlabelled
+# rows and not in flexibility; with some 85 labels, "full" would have twice the covariances to estimate.
 COVARIANCE = "tied"
-RATE = 0.7  # of the training labels are hidden
+RATE = 0.7  # share of training labels hidden
 STEEPNESS = 6.0  # log-odds of hiding, from the easiest to the hardest row
 HARD = 1 / 3  # the hardest third of the training rows is called hard
 
 LABELLED, ALL_LABELS = "logistic, labelled rows", "logistic, every label"
 LOGISTIC, MECHANISM, IGNORED = "logistic, mechanism", "mixture, mechanism", "mixture, mechanism ignored"
-FULL = "mixture, mechanism, full"  # the paper's model: shown although, and because, it has too many parameters here
+FULL = "mixture, mechanism, full"  # the paper's model, which has too many parameters here
 PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
 MODELS = (ALL_LABELS, LABELLED, LOGISTIC, MECHANISM, IGNORED, FULL)
 METRICS = ("log-loss", "Brier", "accuracy", "AUC")
@@ -41,7 +41,7 @@ SMALLER_IS_BETTER = ("log-loss", "Brier")
 
 
 class Data(NamedTuple):
-    """Features, true classes (1 = malignant), how hard each row is (0 to 1), and its probability of losing the label."""
+    """Features, true classes (1 = malignant), difficulty of each row (0 to 1), and the probability that its label is hidden."""
 
     X: Array
     y: NDArray[np.integer]
@@ -50,7 +50,7 @@ class Data(NamedTuple):
 
 
 class Split(NamedTuple):
-    """One random half for training, some of its labels hidden (-1), and the other half to score on."""
+    """A random half for training, some of its labels hidden (-1), and the other half for scoring."""
 
     X: Array
     y: NDArray[np.integer]
@@ -60,16 +60,8 @@ class Split(NamedTuple):
     y_held: NDArray[np.integer]
 
 
-class Difference(NamedTuple):
-    """A mean paired difference between two models with the ends of its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
 def load() -> Data:
-    """The breast-cancer data that come with scikit-learn, and the probabilities with which labels are hidden."""
+    """The breast-cancer data of scikit-learn, and the probabilities with which labels are hidden."""
     bunch = load_breast_cancer()
     names = bunch.feature_names.tolist()
     X = np.log(bunch.data[:, [names.index(f"mean {column}") for column in COLUMNS]])
@@ -91,31 +83,31 @@ def split(data: Data, seed: int) -> Split:
 
 
 def fit_mixture(part: Split, **settings: Any) -> MARGaussianMixture:
-    """The mixture on all training rows, labelled or not; `notes_` says in words what a warning would."""
+    """Fit the mixture to all training rows; boundary warnings are silenced, since `notes_` has them too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
         return MARGaussianMixture(**{"covariance_type": COVARIANCE, **settings}).fit(part.X, part.y)
 
 
 def fit_logistic(part: Split) -> Pipeline:
-    """Logistic regression with the mechanism, on all training rows."""
+    """Fit logistic regression with the mechanism to all training rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BoundaryWarning)
         return make_pipeline(StandardScaler(), MARLogisticRegression()).fit(part.X, part.y)
 
 
 def missing_at(fit: MARGaussianMixture) -> Array:
-    """The fitted probability of a missing label at a toss-up between the classes, and where the class is certain."""
+    """Fitted probabilities of a missing label at a toss-up between the classes and where the class is certain."""
     assert fit.mechanism_ is not None
     return fit.mechanism_.missing_proba(np.array([[0.0, 0.0], [0.0, -700.0]]))
 
 
 def scores(part: Split) -> Array:
-    """Every metric of every model on the held-out rows, in the order of `MODELS` and `METRICS`."""
-    known = part.y >= 0
+    """Metrics of all models on the held-out rows, (models, metrics)."""
+    labelled = part.y >= 0
     models = {
         ALL_LABELS: make_pipeline(StandardScaler(), LogisticRegression()).fit(part.X, part.y_true),
-        LABELLED: make_pipeline(StandardScaler(), LogisticRegression()).fit(part.X[known], part.y[known]),
+        LABELLED: make_pipeline(StandardScaler(), LogisticRegression()).fit(part.X[labelled], part.y[labelled]),
         LOGISTIC: fit_logistic(part),
         MECHANISM: fit_mixture(part),
         IGNORED: fit_mixture(part, link=None),
@@ -133,28 +125,27 @@ def all_scores(data: Data, splits: int, seed: int) -> Array:
     return np.array([scores(split(data, seed + i)) for i in range(splits)])
 
 
-def difference(table: Array, model: str, other: str, metric: str) -> Difference:
-    """How `model` differs from `other` on the same splits."""
+def difference(table: Array, model: str, other: str, metric: str) -> tuple[float, float]:
+    """Mean paired difference of two models over the splits, and half its 95 % interval."""
     column = METRICS.index(metric)
     values = table[:, MODELS.index(model), column] - table[:, MODELS.index(other), column]
-    mean = float(values.mean())
-    half = float(student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-    return Difference(mean, mean - half, mean + half)
+    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean()), float(half)
 
 
 def verdict(table: Array, model: str, other: str) -> str:
-    """In which metrics `model` beats `other` beyond the 95 % interval, in words."""
-    found: dict[str, list[str]] = {"better in": [], "worse in": [], "no clear difference in": []}
+    """In which metrics `model` is better or worse than `other` by the 95 % interval, in words."""
+    metrics: dict[str, list[str]] = {"better in": [], "worse in": [], "no clear difference in": []}
     for metric in METRICS:
-        d = difference(table, model, other, metric)
-        rises, falls = d.low > 0.0, d.high < 0.0
+        mean, half = difference(table, model, other, metric)
+        rises, falls = mean > half, mean < -half
         better, worse = (falls, rises) if metric in SMALLER_IS_BETTER else (rises, falls)
-        found["better in" if better else "worse in" if worse else "no clear difference in"].append(metric)
-    return "; ".join(f"{what} {', '.join(metrics)}" for what, metrics in found.items() if metrics) + "."
+        metrics["better in" if better else "worse in" if worse else "no clear difference in"].append(metric)
+    return "; ".join(f"{what} {', '.join(names)}" for what, names in metrics.items() if names) + "."
 
 
 def one_fit(part: Split) -> list[str]:
-    """What was hidden in one split, and what the fit with the mechanism found."""
+    """The labels hidden in one split, and the fit with the mechanism, as lines to print."""
     missing = part.y < 0
     fit = fit_mixture(part)
     right = float(np.mean(fit.transduction_[missing] == part.y_true[missing]))
@@ -172,9 +163,12 @@ def one_fit(part: Split) -> list[str]:
 
 
 def report(splits: int, seed: int) -> list[str]:
-    """The demonstration as lines to print."""
+    """The comparison as lines to print."""
     data = load()
     table = all_scores(data, splits, seed)
+    means = dict(zip(MODELS, table.mean(axis=0), strict=True))
+    others = [name for name in MODELS if name != LABELLED]
+    paired = {name: [difference(table, name, LABELLED, metric) for metric in METRICS] for name in others}
     return [
         f"Breast-cancer data of scikit-learn, {len(data.y)} rows. Features: logs of mean",
         f"{', '.join(COLUMNS)}.",
@@ -186,10 +180,10 @@ def report(splits: int, seed: int) -> list[str]:
         *one_fit(split(data, seed)),
         "",
         f"Held-out rows, mean over {splits} random splits (log-loss and Brier: smaller is better)",
-        *_means(table),
+        *_lines({name: [f"{value:.3f}" for value in row] for name, row in means.items()}, 10),
         "",
         f"Paired difference to '{LABELLED}' +/- half the 95 % interval",
-        *_differences(table),
+        *_lines({name: [f"{mean:+z.3f} +/- {half:.3f}" for mean, half in row] for name, row in paired.items()}, 18),
         "",
         "Logistic regression with the mechanism, against the one on the labelled rows:",
         f"  {verdict(table, LOGISTIC, LABELLED)}",
@@ -203,19 +197,9 @@ def report(splits: int, seed: int) -> list[str]:
     ]
 
 
-def _means(table: Array) -> list[str]:
+def _lines(rows: dict[str, list[str]], cell: int) -> list[str]:
+    """A table of the metrics by model, with cells of this width."""
     width = max(map(len, MODELS))
-    lines = [f"  {'':{width}}" + "".join(f"{metric:>10}" for metric in METRICS)]
-    for name, row in zip(MODELS, table.mean(axis=0), strict=True):
-        lines.append(f"  {name:{width}}" + "".join(f"{value:>10.3f}" for value in row))
-    return lines
-
-
-def _differences(table: Array) -> list[str]:
-    width = max(map(len, MODELS))
-    lines = [f"  {'':{width}}" + "".join(f"{metric:>18}" for metric in METRICS)]
-    for name in MODELS:
-        if name != LABELLED:
-            cells = [difference(table, name, LABELLED, metric) for metric in METRICS]
-            lines.append(f"  {name:{width}}" + "".join(f"{d.mean:>+z8.3f} +/- {d.high - d.mean:.3f}" for d in cells))
-    return lines
+    return [
+        f"  {name:{width}}" + "".join(f"{text:>{cell}}" for text in row) for name, row in ({"": METRICS} | rows).items()
+    ]

@@ -1,4 +1,4 @@
-"""The whole way on real rows: a file whose hard rows have lost their labels, fitted; and the truth to check it by."""
+"""`marmix demo`: write a file whose hard rows have no label, fit it, and check the imputed labels against the truth."""
 
 import csv
 import os
@@ -21,7 +21,7 @@ CLASSES = ("benign", "malignant")
 
 
 class Walk(NamedTuple):
-    """What was found, where it is written, and how many imputed labels are right."""
+    """Findings of the fit, the folder written, and the number of imputed labels that are right."""
 
     findings: Findings
     folder: Path
@@ -29,7 +29,7 @@ class Walk(NamedTuple):
 
 
 def walk(folder: Path, seed: int, progress: Progress, force: bool = False) -> Walk:
-    """Write the data with hidden labels, fit them, and compare what was imputed with the truth; all of it appears or nothing."""
+    """Write the data with hidden labels, fit them, and compare imputed labels with the truth; write all files or none."""
     command = ["fit", str(folder / DATA), "--label", LABEL, "--id", ID, "--seed", str(seed), "--out", str(folder)]
     with Output(folder, (DATA, TRUTH, *FILES), force=force) as output:
         truth = write_data(output.path(DATA), output.path(TRUTH), seed)
@@ -52,7 +52,7 @@ def walk(folder: Path, seed: int, progress: Progress, force: bool = False) -> Wa
 
 
 def write_data(path: Path, truth_path: Path, seed: int) -> dict[str, str]:
-    """The breast-cancer data of scikit-learn as CSV, about 70 % of the labels hidden, hard rows first; and the truth."""
+    """Write the breast-cancer data of scikit-learn with about 70 % of the labels hidden, and the truth, which is returned."""
     bunch = load_breast_cancer()
     names = bunch.feature_names.tolist()
     X = bunch.data[:, [names.index(f"mean {column}") for column in COLUMNS]]
@@ -62,15 +62,15 @@ def write_data(path: Path, truth_path: Path, seed: int) -> dict[str, str]:
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow([ID, *COLUMNS, LABEL])
-        for (patient, label), x, lost in zip(truth.items(), X.tolist(), hidden, strict=True):
-            rows.writerow([patient, *x, "" if lost else label])
+        for (patient, label), x, missing in zip(truth.items(), X.tolist(), hidden, strict=True):
+            rows.writerow([patient, *x, "" if missing else label])
     with truth_path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([(ID, LABEL), *truth.items()])
     return truth
 
 
 def fresh_folder(name: str = "marmix-demo") -> Path:
-    """A folder that is not there yet: the name, or the name and a number."""
+    """A folder that does not exist yet: the name, with a number if needed."""
     folder, number = Path(name), 2
     while folder.exists():
         folder, number = Path(f"{name}-{number}"), number + 1

@@ -38,18 +38,7 @@ from marmix.study.metrics import FALSE_POSITIVES, PUBLISHED, published_scores
 from marmix.study.pages import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.paper import CUTS, TABLE_1, TABLE_2, table_1_data
 from marmix.study.pieces import Piece, Plan, Values
-from marmix.study.summaries import (
-    FAILS,
-    HOLDS,
-    MIXED,
-    PARTLY,
-    UNDECIDED,
-    Mean,
-    clear,
-    tally,
-    verdict,
-    within,
-)
+from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED, Mean, clear, tally, verdict, within
 
 
 def _cut(setting: ComparisonRuns) -> str:

@@ -120,7 +120,9 @@ class Integrals:
 
     def samples(self, mechanism: Mechanism) -> list[Sample]:
         """The nodes of every replicate as drivers of the mechanism."""
-        return [nodes.driver_sample(self.description.theta, mechanism, nodes.engine.n_rows) for nodes in self.objectives]
+        return [
+            nodes.driver_sample(self.description.theta, mechanism, nodes.engine.n_rows) for nodes in self.objectives
+        ]
 
     def missing(self, mechanism: Mechanism, samples: list[Sample]) -> Array:
         """The share of unlabelled rows, (R,)."""
