@@ -1,5 +1,6 @@
 """`MissingnessDisplay`: the probability of a missing label by uncertainty, fitted and observed."""
 
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ POINTS = 100  # of the curve
 MANY_ROWS = 200_000  # beyond which the band takes long to compute and is hardly wider than the line
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MissingnessDisplay(Display):
     """P(label missing) against the uncertainty: the fitted curve with its band, and rates observed in bins of rows.
 
@@ -48,29 +50,21 @@ class MissingnessDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
     """
 
-    def __init__(
-        self,
-        *,
-        u: Array,
-        q: Array,
-        lower: Array | None,
-        upper: Array | None,
-        at: Array,
-        observed: Array,
-        observed_lower: Array,
-        observed_upper: Array,
-        n: NDArray[np.integer],
-        level: float,
-        measure: MeasureLike,
-        classes: NDArray[Any],
-        note: str = "",
-    ):
-        self.u, self.q, self.lower, self.upper = u, q, lower, upper
-        self.at, self.observed, self.n = at, observed, n
-        self.observed_lower, self.observed_upper = observed_lower, observed_upper
-        self.level = level
-        self.measure = measure
-        self.classes = classes
+    u: Array
+    q: Array
+    lower: Array | None
+    upper: Array | None
+    at: Array
+    observed: Array
+    observed_lower: Array
+    observed_upper: Array
+    n: NDArray[np.integer]
+    level: float
+    measure: MeasureLike
+    classes: NDArray[Any]
+    note: InitVar[str] = ""
+
+    def __post_init__(self, note: str) -> None:
         self.note_ = note
 
     @classmethod

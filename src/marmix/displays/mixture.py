@@ -1,5 +1,6 @@
 """`MixtureDisplay`: the fitted classes, the rows and the decision boundary."""
 
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ class Ellipse(NamedTuple):
     points: Array
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MixtureDisplay(Display):
     """Classes, rows and the decision boundary, in one or two coordinates.
 
@@ -72,30 +74,22 @@ class MixtureDisplay(Display):
 
     _size = (4.8, 4.4)
 
-    def __init__(
-        self,
-        *,
-        points: Array,
-        codes: Codes,
-        given: NDArray[np.bool_],
-        weights: Array,
-        classes: NDArray[Any],
-        names: list[str],
-        matrix: Array,
-        origin: Array,
-        grid: list[Array],
-        scores: Array,
-        boundary: list[Array],
-        ellipses: list[Ellipse],
-        densities: bool,
-        note: str = "",
-    ):
-        self.points, self.codes, self.given, self.weights = points, codes, given, weights
-        self.classes = classes
-        self.names, self.matrix, self.origin = names, matrix, origin
-        self.grid, self.scores, self.boundary = grid, scores, boundary
-        self.ellipses = ellipses
-        self.densities = densities
+    points: Array
+    codes: Codes
+    given: NDArray[np.bool_]
+    weights: Array
+    classes: NDArray[Any]
+    names: list[str]
+    matrix: Array
+    origin: Array
+    grid: list[Array]
+    scores: Array
+    boundary: list[Array]
+    ellipses: list[Ellipse]
+    densities: bool
+    note: InitVar[str] = ""
+
+    def __post_init__(self, note: str) -> None:
         self.note_ = note
 
     @classmethod

@@ -1,5 +1,6 @@
 """`ProfileDisplay`: the profile log-likelihood of a parameter of the mechanism."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,7 @@ WORDS = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ProfileDisplay(Display):
     """The profile log-likelihood of a parameter relative to its maximum, and the confidence interval it gives.
 
@@ -44,24 +46,17 @@ class ProfileDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        values: Array,
-        loglik: Array,
-        estimate: float,
-        lower: float,
-        upper: float,
-        level: float,
-        sentence: str = "",
-    ):
-        self.name = name
-        self.values, self.loglik = values, loglik
-        self.estimate, self.lower, self.upper = estimate, lower, upper
-        self.level = level
-        self.sentence = sentence
-        self.drop = float(chi2.ppf(level, 1)) / 2.0
+    name: str
+    values: Array
+    loglik: Array
+    estimate: float
+    lower: float
+    upper: float
+    level: float
+    sentence: str = ""
+
+    def __post_init__(self) -> None:
+        self.drop = float(chi2.ppf(self.level, 1)) / 2.0
 
     @classmethod
     def from_estimator(

@@ -1,5 +1,6 @@
 """`ThresholdDisplay`: precision, recall and accuracy by threshold."""
 
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdDisplay(PredictionDisplay):
     """Precision, recall and accuracy when every row with P(positive) at or above a threshold is called positive.
 
@@ -45,23 +47,16 @@ class ThresholdDisplay(PredictionDisplay):
     ax_, figure_ : matplotlib Axes and Figure
     """
 
-    def __init__(
-        self,
-        *,
-        thresholds: Array,
-        precision: Array,
-        recall: Array,
-        accuracy: Array,
-        above: NDArray[np.integer],
-        n: int,
-        positive: Any,
-        note: str = "",
-    ):
-        self.thresholds = thresholds
-        self.precision, self.recall, self.accuracy = precision, recall, accuracy
-        self.above = above
-        self.n = n
-        self.positive = positive
+    thresholds: Array
+    precision: Array
+    recall: Array
+    accuracy: Array
+    above: NDArray[np.integer]
+    n: int
+    positive: Any
+    note: InitVar[str] = ""
+
+    def __post_init__(self, note: str) -> None:
         self.note_ = note
 
     @classmethod

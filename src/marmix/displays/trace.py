@@ -1,5 +1,6 @@
 """`TraceDisplay`: the convergence of a fit."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 FEW = 60  # iterations up to which each has a marker
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TraceDisplay(Display):
     """The log-likelihood after every iteration of the fit.
 
@@ -31,11 +33,12 @@ class TraceDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
     """
 
-    def __init__(self, *, trace: Array, converged: bool, objective: str = "log-likelihood"):
-        self.trace = trace
-        self.converged = converged
-        self.objective = objective
-        if not converged:
+    trace: Array
+    converged: bool
+    objective: str = "log-likelihood"
+
+    def __post_init__(self) -> None:
+        if not self.converged:
             self.note_ = "The fit did not converge: raise max_iter."
 
     @classmethod

@@ -1,6 +1,7 @@
 """`UncertaintyDisplay`: the uncertainty of rows with and without a label."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, 
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class UncertaintyDisplay(Display):
     """Distributions of the uncertainty for rows with and without a label.
 
@@ -54,24 +56,13 @@ class UncertaintyDisplay(Display):
     ax_, figure_ : matplotlib Axes and Figure
     """
 
-    def __init__(
-        self,
-        *,
-        edges: Array,
-        labelled: Array,
-        unlabelled: Array,
-        n_labelled: int,
-        n_unlabelled: int,
-        measure: MeasureLike,
-        classes: NDArray[Any],
-    ):
-        self.edges = edges
-        self.labelled = labelled
-        self.unlabelled = unlabelled
-        self.n_labelled = n_labelled
-        self.n_unlabelled = n_unlabelled
-        self.measure = measure
-        self.classes = classes
+    edges: Array
+    labelled: Array
+    unlabelled: Array
+    n_labelled: int
+    n_unlabelled: int
+    measure: MeasureLike
+    classes: NDArray[Any]
 
     @classmethod
     def from_estimator(
