@@ -370,6 +370,8 @@ def test_a_collapsed_variance_is_held():
     X[truth == 1, 1] = 7.0
     found = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
     check_held(found, "var[1, x1]", "a variance at the limit set by reg_covar")
+    assert by_name(found)["mean[1, x1]"] < 1e-6  # all its rows are the same
+    assert "mean[1, x1]" in str(found)
     # what is left of a full matrix is the variance of the other feature
     found = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
     own = X[truth == 1, 0]
