@@ -376,6 +376,8 @@ def test_a_collapsed_variance_is_held():
     X[truth == 1, 1] = 7.0
     result = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
     check_held(result, "var[1, x1]", "a variance at the limit set by reg_covar")
+    assert by_name(result)["mean[1, x1]"] < 1e-6  # all its rows are the same
+    assert "mean[1, x1]" in str(result)
     # the variance of the other feature is still estimated
     result = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
     members = X[truth == 1, 0]
