@@ -289,11 +289,7 @@ class Inference:
     # Tests.
 
     def test_informative(
-        self,
-        bootstrap: bool | None = None,
-        n_resamples: int = 199,
-        n_jobs: int | None = None,
-        random_state: Any = None,
+        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
     ) -> HypothesisTest:
         """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
@@ -324,11 +320,7 @@ class Inference:
         return hypotheses.link(self._fitted, link, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_mechanism(
-        self,
-        bootstrap: bool | None = None,
-        n_resamples: int = 199,
-        n_jobs: int | None = None,
-        random_state: Any = None,
+        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
     ) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 
