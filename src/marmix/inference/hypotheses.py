@@ -95,43 +95,42 @@ def _evidence(p_value: float) -> str:
 # Simulated reference distributions, and warnings about small samples.
 
 
-def _simulated(
+def _p_value(
     fitted: Fitted,
-    draw: Callable[[np.random.Generator], float],
-    n_resamples: int,
-    n_jobs: int | None,
-    random_state: Any,
-) -> tuple[Array, int]:
-    """Statistics of samples drawn under the hypothesis, and the number of samples that could not be fitted."""
+    statistic: float,
+    p_chi: float,
+    reference: str,
+    draw: Callable[[np.random.Generator], float] | None,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> tuple[float, str, Array]:
+    """The p-value, its reference, and statistics simulated under the hypothesis by `draw`; none if `draw` is None."""
+    if draw is None:
+        return p_chi, reference, np.empty(0)
     if fitted.weight is not None:
         raise ValueError(
             "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."
         )
 
-    def statistic(seed: np.random.SeedSequence) -> float:
+    def simulated_statistic(seed: np.random.SeedSequence) -> float:
         try:
             return max(draw(np.random.default_rng(seed)), 0.0)
         except ValueError:  # LinAlgError is one
             return np.nan
 
     seeds = seed_sequence(random_state).spawn(n_resamples)
-    values = np.array(Parallel(n_jobs=n_jobs)(delayed(statistic)(seed) for seed in seeds))
-    failed = int(np.isnan(values).sum())
+    values = np.array(Parallel(n_jobs=n_jobs)(delayed(simulated_statistic)(seed) for seed in seeds))
+    simulated = values[~np.isnan(values)]
+    failed = n_resamples - len(simulated)
     if failed > 0.5 * n_resamples:
         raise ValueError(
             f"{failed} of {n_resamples} simulated samples could not be fitted (often: a class without labels). "
             "Use fewer parameters (covariance_type='tied'), or bootstrap=False."
         )
-    return values[~np.isnan(values)], failed
-
-
-def _p_value(statistic: float, p_chi: float, reference: str, simulated: Array, failed: int) -> tuple[float, str]:
-    """The p-value and its reference: the simulated statistics, with the observed one among them, if there are any."""
-    if not len(simulated):
-        return p_chi, reference
     p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
     failures = f" ({failed} more could not be fitted)" if failed else ""
-    return p_value, f"parametric bootstrap, {len(simulated)} samples{failures}"
+    return p_value, f"parametric bootstrap, {len(simulated)} samples{failures}", simulated
 
 
 def _caution(fitted: Fitted, p_chi: float, chi_square: str, simulated: bool) -> str:
@@ -153,13 +152,7 @@ def _better_fit(gain: float) -> str:
 # Likelihood ratios.
 
 
-def informative(
-    fitted: Fitted,
-    bootstrap: bool | None = None,
-    n_resamples: int = 199,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> HypothesisTest:
+def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
     """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
     mechanism = fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
@@ -171,19 +164,19 @@ def informative(
     p_chi = float(chi2.sf(statistic, 1))
     irregular = mechanism.free_shape or mechanism.free_share
     few = fitted.few_rows is not None and fitted.weight is None
-    simulated, failed = np.empty(0), 0
-    if bootstrap or (bootstrap is None and (irregular or few)):
+    simulates = bootstrap or (bootstrap is None and (irregular or few))
 
-        def draw(rng: np.random.Generator) -> float:
-            X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
-            z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
-            under = _without_uncertainty(fitted, null.estimator, X, z, None)
-            fresh = refit(fitted.estimator, X, z, warm=False)
-            near = refit(under.estimator, X, z, **settings)
-            return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
+    def draw(rng: np.random.Generator) -> float:
+        X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
+        z = np.where(rng.uniform(size=len(z)) < null.q(X), -1, z)
+        under = _without_uncertainty(fitted, null.estimator, X, z, None)
+        fresh = refit(fitted.estimator, X, z, warm=False)
+        near = refit(under.estimator, X, z, **settings)
+        return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
 
-        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
-    p_value, reference = _p_value(statistic, p_chi, "chi-square(1)", simulated, failed)
+    p_value, reference, simulated = _p_value(
+        fitted, statistic, p_chi, "chi-square(1)", draw if simulates else None, **resampling
+    )
     sentence = (
         f"There is {_evidence(p_value)} that labels go missing according to how uncertain the classifier is of a row"
         f"{': modelling it uses information that ignoring it would lose' if p_value < 0.05 else ''}."
@@ -231,14 +224,7 @@ def _without_uncertainty(fitted: Fitted, warm: Any, X: NDArray[Any], z: NDArray[
     return _Null(best, loglik, lambda X: null.missing_proba_of(covariates.enter(X)))
 
 
-def link(
-    fitted: Fitted,
-    name: str = "logit",
-    bootstrap: bool = False,
-    n_resamples: int = 199,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> HypothesisTest:
+def link(fitted: Fitted, name: str = "logit", bootstrap: bool = False, **resampling: Any) -> HypothesisTest:
     """Likelihood-ratio test of the logit link (shape 1) or the cloglog link (shape 0) against a free shape."""
     shapes = {fixed.name: fixed.shape for fixed in LINKS.values() if fixed.shape is not None}
     if name not in shapes:
@@ -255,22 +241,21 @@ def link(
     gain = from_null.loglik_ - free.loglik_
     free = from_null if gain > 0.0 else free
     statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
-    simulated, failed = np.empty(0), 0
-    if bootstrap:
 
-        def draw(rng: np.random.Generator) -> float:
-            X, z = simulate(null, fitted.X, rng)
-            under = refit(null, X, z, **with_link(name))
-            return 2.0 * (refit(under, X, z, **with_link(FREE.name)).loglik_ - under.loglik_)
+    def draw(rng: np.random.Generator) -> float:
+        X, z = simulate(null, fitted.X, rng)
+        under = refit(null, X, z, **with_link(name))
+        return 2.0 * (refit(under, X, z, **with_link(FREE.name)).loglik_ - under.loglik_)
 
-        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
     if at > 0.0:
         p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
         at_limit = free.shape_ < 1e-6 or statistic < 1e-6
         p_chi = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
         reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
-    p_value, reference = _p_value(statistic, p_chi, reference, simulated, failed)
+    p_value, reference, simulated = _p_value(
+        fitted, statistic, p_chi, reference, draw if bootstrap else None, **resampling
+    )
     shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
     if p_value < 0.1:
         sentence = f"There is {_evidence(p_value)} against the {name} link (estimated shape {shape})."
@@ -331,26 +316,20 @@ def _quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[flo
     return statistic, df, float(chi2.sf(statistic, df)) if df else 1.0
 
 
-def hausman(
-    fitted: Fitted,
-    bootstrap: bool | None = None,
-    n_resamples: int = 199,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> HypothesisTest:
+def hausman(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
     """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
     fitted.require_mechanism("this test")
     fitted.require_likelihood("the contrast of two fits")
     statistic, df, p_chi, covariance = _contrast(fitted)
-    simulated, failed = np.empty(0), 0
-    if bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None):
+    simulates = bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None)
 
-        def draw(rng: np.random.Generator) -> float:
-            X, z = simulate(fitted.estimator, fitted.X, rng)
-            return _contrast(refit(fitted.estimator, X, z).inference(X, z).fitted)[0]
+    def draw(rng: np.random.Generator) -> float:
+        X, z = simulate(fitted.estimator, fitted.X, rng)
+        return _contrast(refit(fitted.estimator, X, z).inference(X, z).fitted)[0]
 
-        simulated, failed = _simulated(fitted, draw, n_resamples, n_jobs, random_state)
-    p_value, reference = _p_value(statistic, p_chi, f"chi-square({df})", simulated, failed)
+    p_value, reference, simulated = _p_value(
+        fitted, statistic, p_chi, f"chi-square({df})", draw if simulates else None, **resampling
+    )
     contrasts = _contrasts(fitted, covariance)
     joint = fitted.objective.model.joint
     other_fit = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"

@@ -151,12 +151,7 @@ def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
     return out
 
 
-def pool(
-    estimates: Any,
-    covariances: Any,
-    dfcom: float | None = None,
-    names: Sequence[str] | None = None,
-) -> "Pooled":
+def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Sequence[str] | None = None) -> "Pooled":
     """Pool the results of m completed data sets by Rubin's rules.
 
     Parameters

@@ -25,7 +25,6 @@ from marmix.workers import one_thread
 _DISAGREE, _NOISE = 0.25, 8.0
 # Log-likelihood per labelled row above which the classes count as separated.
 _SEPARATED = 0.01
-_LEAST_RESAMPLES = 19  # for p-values down to 0.05
 
 
 class Inference:
@@ -290,11 +289,7 @@ class Inference:
     # Tests.
 
     def test_informative(
-        self,
-        bootstrap: bool | None = None,
-        n_resamples: int = 199,
-        n_jobs: int | None = None,
-        random_state: Any = None,
+        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
     ) -> HypothesisTest:
         """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
@@ -308,8 +303,7 @@ class Inference:
         n_jobs : int or None, default=None
         random_state : int, Generator, RandomState or None, default=None
         """
-        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
-        return hypotheses.informative(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
+        return hypotheses.informative(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_link(
         self,
@@ -323,22 +317,16 @@ class Inference:
 
         Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0. `bootstrap` simulates it instead.
         """
-        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
-        return hypotheses.link(self._fitted, link, bootstrap, n_resamples, n_jobs, random_state)
+        return hypotheses.link(self._fitted, link, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_mechanism(
-        self,
-        bootstrap: bool | None = None,
-        n_resamples: int = 199,
-        n_jobs: int | None = None,
-        random_state: Any = None,
+        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
     ) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 
         `bootstrap` simulates the reference distribution from the fit; None does so if rows or labels are few.
         """
-        check_count("n_resamples", n_resamples, _LEAST_RESAMPLES)
-        return hypotheses.hausman(self._fitted, bootstrap, n_resamples, n_jobs, random_state)
+        return hypotheses.hausman(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_mcar(self) -> HypothesisTest:
         """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them."""
@@ -404,3 +392,9 @@ class Inference:
         the features, or the analysis will underestimate associations.
         """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
+
+
+def _resampling(n_resamples: int, n_jobs: int | None, random_state: Any) -> dict[str, Any]:
+    """Options of a simulated reference distribution; 19 samples are needed for p-values down to 0.05."""
+    n_resamples = check_count("n_resamples", n_resamples, 19)
+    return {"n_resamples": n_resamples, "n_jobs": n_jobs, "random_state": random_state}
