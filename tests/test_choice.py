@@ -174,10 +174,10 @@ def test_on_gaussian_rows_it_comes_close_to_logistic_regression_with_every_label
     for seed in range(4):
         X, y, y_partial = partly_labelled(n=200, seed=seed)
         fresh, truth, _ = partly_labelled(n=5000, seed=1000 + seed)
-        known = y_partial >= 0
+        rows = y_partial >= 0
         ours.append(log_loss(truth, MARClassifierCV().fit(X, y_partial).predict_proba(fresh)))
         reference.append(log_loss(truth, LogisticRegression().fit(X, y).predict_proba(fresh)))
-        labelled.append(log_loss(truth, LogisticRegression().fit(X[known], y[known]).predict_proba(fresh)))
+        labelled.append(log_loss(truth, LogisticRegression().fit(X[rows], y[rows]).predict_proba(fresh)))
     assert np.mean(ours) < np.mean(reference) + 0.02
     assert np.mean(ours) < np.mean(labelled)
 
@@ -196,10 +196,10 @@ def test_the_verdict_of_a_pick_compares_picks():
 def test_the_verdict_follows_the_difference_in_its_standard_errors(gain, word):
     losses = np.random.default_rng(0).normal(1.0, 0.02, size=400)
     other = losses + gain + 0.02 * np.resize([1.0, -1.0], 400)
-    found = Gain.of(2.0 * losses, 2.0 * other, np.full(400, 2.0))
-    assert word in found.sentence()
-    assert found.gain == pytest.approx(gain)
-    assert found.stderr == pytest.approx(0.02 / np.sqrt(400))
+    comparison = Gain.of(2.0 * losses, 2.0 * other, np.full(400, 2.0))
+    assert word in comparison.sentence()
+    assert comparison.gain == pytest.approx(gain)
+    assert comparison.stderr == pytest.approx(0.02 / np.sqrt(400))
 
 
 def test_data_frames_pipelines_and_named_columns_are_welcome():
@@ -221,15 +221,15 @@ def test_data_frames_pipelines_and_named_columns_are_welcome():
 
 def test_only_tested_rows_count_and_none_twice():
     X, _, y = partly_labelled(n=600)
-    known = np.flatnonzero(y >= 0)
-    half = [(np.setdiff1d(np.arange(len(y)), known[::2]), known[::2])]
+    labelled = np.flatnonzero(y >= 0)
+    half = [(np.setdiff1d(np.arange(len(y)), labelled[::2]), labelled[::2])]
     clf = MARClassifierCV(estimators=SMALL, cv=half).fit(X, y)
-    assert clf.score_.n_labelled == len(known[::2])
+    assert clf.score_.n_labelled == len(labelled[::2])
     # a row is tested with half the probability with which it is labelled
-    tested = np.where(np.isin(np.arange(len(y)), known[::2]), y, -1)
-    share = len(known[::2]) / len(known)
-    about = {"classes": [0, 1], "posterior": clf.reference_proba_}
-    score = evaluation.log_loss(tested, clf.held_out_proba_, 1 - (1 - clf.missing_proba_) * share, **about)
+    tested = np.where(np.isin(np.arange(len(y)), labelled[::2]), y, -1)
+    share = len(labelled[::2]) / len(labelled)
+    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    score = evaluation.log_loss(tested, clf.held_out_proba_, 1 - (1 - clf.missing_proba_) * share, **kwargs)
     assert clf.score_.value == pytest.approx(score.value)
     with pytest.raises(ValueError, match="twice"):
         MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
@@ -239,9 +239,9 @@ def test_fold_fits_see_the_population_as_it_is():
     # labelled rows of the training part are weighted up, so the share of missing labels stays that of all rows
     X, _, y = partly_labelled(n=3000)
     test = np.flatnonzero(y >= 0)[::2]
-    answer = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, test)
-    whole = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, None)
-    fold, everyone = (fit.estimator[-1] for fit in (answer, whole))
+    without_test = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, test)
+    complete = fit_one(make_pipeline(StandardScaler(), SMALL["tied"]), X, y, None, None)
+    fold, everyone = (fit.estimator[-1] for fit in (without_test, complete))
     np.testing.assert_allclose(fold.alpha_, everyone.alpha_, atol=0.5)
     np.testing.assert_allclose(fold.weights_, everyone.weights_, atol=0.03)
     assert fold.missing_proba(X).mean() == pytest.approx(everyone.missing_proba(X).mean(), abs=0.02)
@@ -253,8 +253,8 @@ def test_held_out_probabilities_give_the_score_of_the_choice():
     np.testing.assert_allclose(clf.held_out_proba_[y == -1], clf.predict_proba(X)[y == -1])
     assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[y >= 0].max() > 1e-3
     np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
-    about = {"classes": [0, 1], "posterior": clf.reference_proba_}
-    score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **about)
+    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **kwargs)
     assert score.value == pytest.approx(clf.score_.value)
     assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)

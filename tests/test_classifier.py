@@ -31,8 +31,8 @@ def class_log_joints(fitted, X):
     """log P(class, x) by scipy, (n, K)."""
     parts = zip(fitted.weights_, fitted.means_, whole_covariances(fitted), strict=True)
     components = np.stack([np.log(w) + multivariate_normal(m, c).logpdf(X) for w, m, c in parts], axis=1)
-    own = fitted.component_classes_[:, None] == fitted.classes_
-    return np.stack([logsumexp(components[:, of], axis=1) for of in own.T], axis=1)
+    members = fitted.component_classes_[:, None] == fitted.classes_
+    return np.stack([logsumexp(components[:, of], axis=1) for of in members.T], axis=1)
 
 
 def textbook_measure(tau, uncertainty):
@@ -52,8 +52,8 @@ def textbook_logliks(fitted, X, y, weight=None):
     log_joints = class_log_joints(fitted, X)
     log_marginal = logsumexp(log_joints, axis=1)
     missing = y == -1
-    own = log_joints[np.arange(len(X)), np.where(missing, 0, np.searchsorted(fitted.classes_, y))]
-    ignorable = np.where(missing, log_marginal, own)
+    labelled = log_joints[np.arange(len(X)), np.where(missing, 0, np.searchsorted(fitted.classes_, y))]
+    ignorable = np.where(missing, log_marginal, labelled)
     u = textbook_measure(np.exp(log_joints - log_marginal[:, None]), fitted.get_params()["uncertainty"])
     q = fitted.share_ + (1 - fitted.share_) * textbook_missing_proba(u, fitted.alpha_, fitted.shape_)
     mechanism = np.where(missing, np.log(q), np.log1p(-q))
@@ -92,8 +92,8 @@ def test_posteriors_are_bayes_rule_of_the_fitted_parameters(covariance_type, n_c
     counts = [n_components] * 3 if isinstance(n_components, int) else [n_components[k] for k in range(3)]
     np.testing.assert_array_equal(fitted.component_classes_, np.repeat([0, 1, 2], counts))
     assert fitted.weights_.sum() == pytest.approx(1.0, abs=1e-13)
-    own = [fitted.weights_[fitted.component_classes_ == k].sum() for k in range(3)]
-    np.testing.assert_allclose(fitted.class_prior_, own, rtol=1e-13)
+    sums = [fitted.weights_[fitted.component_classes_ == k].sum() for k in range(3)]
+    np.testing.assert_allclose(fitted.class_prior_, sums, rtol=1e-13)
     log_joints = class_log_joints(fitted, three.X)
     expected = log_joints - logsumexp(log_joints, axis=1, keepdims=True)
     np.testing.assert_allclose(fitted.predict_log_proba(three.X), expected, rtol=1e-8, atol=1e-10)
@@ -223,15 +223,9 @@ def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_comp
 
 def test_a_warm_start_of_other_classes_is_refused(two, three):
     clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
-    with pytest.raises(
-        ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"
-    ):
-        clf.fit(three.X, three.y)
-    clf = MARGaussianMixture(warm_start=True, link="logit").fit(two.X, two.y)
-    with pytest.raises(
-        ValueError, match="warm_start=True: classes, n_components, covariance_type and features must be those"
-    ):
-        clf.fit(two.X[:, :1], two.y)
+    for X, y in ((three.X, three.y), (two.X[:, :1], two.y)):
+        with pytest.raises(ValueError, match=r"warm_start=True.*must be those of the previous fit"):
+            clf.fit(X, y)
 
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
@@ -265,7 +259,7 @@ def test_more_starts_are_never_worse(simulate):
     assert logliks[-1] > logliks[0] + 0.1, "these data have several maxima, and a restart should find a better one"
 
 
-# Uncertainties of one's own
+# Custom measures of uncertainty
 
 
 def gini_of(log_tau):
@@ -277,10 +271,10 @@ def gini_and_gradient(log_tau):
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
-@pytest.mark.parametrize("own", [gini_of, gini_and_gradient])
-def test_a_callable_of_the_same_formula_gives_the_same_fit(own, solver, three):
+@pytest.mark.parametrize("measure", [gini_of, gini_and_gradient])
+def test_a_callable_of_the_same_formula_gives_the_same_fit(measure, solver, three):
     built_in = MARGaussianMixture(uncertainty="gini", link="logit", solver=solver).fit(three.X, three.y)
-    callable_ = MARGaussianMixture(uncertainty=own, link="logit", solver=solver).fit(three.X, three.y)
+    callable_ = MARGaussianMixture(uncertainty=measure, link="logit", solver=solver).fit(three.X, three.y)
     assert callable_.loglik_ == pytest.approx(built_in.loglik_, abs=1e-6)
     np.testing.assert_allclose(callable_.predict_proba(three.X), built_in.predict_proba(three.X), atol=1e-4)
     np.testing.assert_allclose(callable_.alpha_, built_in.alpha_, rtol=1e-3)
@@ -421,9 +415,9 @@ def test_modelling_the_mechanism_beats_ignoring_it_where_hard_rows_lose_their_la
     errors = {"logit": [], None: []}
     for seed in range(20):
         data = simulate(n=100, distance=1.5, alpha=(3.0, -8.0), seed=seed)
-        for link, found in errors.items():
+        for link, link_errors in errors.items():
             fitted = MARGaussianMixture(covariance_type="tied", link=link).fit(data.X, data.y)
-            found.append(np.mean(fitted.transduction_ != data.truth))
+            link_errors.append(np.mean(fitted.transduction_ != data.truth))
     assert np.mean(errors["logit"]) < np.mean(errors[None])
 
 

@@ -48,23 +48,23 @@ def data(request, two, three):
 def test_probabilities_labels_and_classes_are_the_same(case, data):
     estimator, kind = CASES[case]
     clf = estimator.fit(data.X, data.y)
-    found = clf.to_sklearn()
-    assert type(found) is kind
-    check_is_fitted(found)
+    converted = clf.to_sklearn()
+    assert type(converted) is kind
+    check_is_fitted(converted)
     X = np.vstack([data.X, 5.0 * data.X])
-    np.testing.assert_allclose(found.predict_proba(X), clf.predict_proba(X), rtol=0.0, atol=1e-11)
-    np.testing.assert_array_equal(found.predict(X), clf.predict(X))
-    np.testing.assert_array_equal(found.classes_, clf.classes_)
-    assert found.n_features_in_ == 2
+    np.testing.assert_allclose(converted.predict_proba(X), clf.predict_proba(X), rtol=0.0, atol=1e-11)
+    np.testing.assert_array_equal(converted.predict(X), clf.predict(X))
+    np.testing.assert_array_equal(converted.classes_, clf.classes_)
+    assert converted.n_features_in_ == 2
 
 
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("case", CASES)
 def test_classes_keep_their_type(case, names, two):
     clf = CASES[case][0].fit(two.X, partly_named(two, NAMES[names][:2]))
-    found = clf.to_sklearn()
-    assert found.classes_.dtype == clf.classes_.dtype
-    np.testing.assert_array_equal(found.predict(two.X), clf.predict(two.X))
+    converted = clf.to_sklearn()
+    assert converted.classes_.dtype == clf.classes_.dtype
+    np.testing.assert_array_equal(converted.predict(two.X), clf.predict(two.X))
 
 
 @settings(max_examples=15)
@@ -83,11 +83,11 @@ def test_names_of_features_come_along_and_are_asked_for(case, two):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(two.X, columns=["length", "width"])
     clf = CASES[case][0].fit(frame, two.y)
-    found = clf.to_sklearn()
-    assert list(found.feature_names_in_) == ["length", "width"]
-    np.testing.assert_allclose(found.predict_proba(frame), clf.predict_proba(frame), atol=1e-11)
+    converted = clf.to_sklearn()
+    assert list(converted.feature_names_in_) == ["length", "width"]
+    np.testing.assert_allclose(converted.predict_proba(frame), clf.predict_proba(frame), atol=1e-11)
     with pytest.raises(ValueError, match="feature names should match"):
-        found.predict_proba(frame.rename(columns={"width": "height"}))
+        converted.predict_proba(frame.rename(columns={"width": "height"}))
 
 
 def test_attributes_are_those_that_scikit_learn_documents(two):
@@ -110,14 +110,14 @@ def test_attributes_are_those_that_scikit_learn_documents(two):
 
 def test_a_pipeline_is_converted_step_by_step(three):
     pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link="logit", degree=2)).fit(three.X, three.y)
-    found = to_sklearn(pipeline)
-    assert [type(step) for step in (found[0], found[-1][0], found[-1][-1])] == [
+    converted = to_sklearn(pipeline)
+    assert [type(step) for step in (converted[0], converted[-1][0], converted[-1][-1])] == [
         StandardScaler,
         PolynomialFeatures,
         LogisticRegression,
     ]
-    assert found[0] is not pipeline[0]
-    np.testing.assert_allclose(found.predict_proba(three.X), pipeline.predict_proba(three.X), atol=1e-11)
+    assert converted[0] is not pipeline[0]
+    np.testing.assert_allclose(converted.predict_proba(three.X), pipeline.predict_proba(three.X), atol=1e-11)
 
 
 def test_a_step_that_is_not_known_is_refused_with_advice(two):
@@ -153,11 +153,11 @@ def test_the_picked_candidate_is_converted_with_names_of_classes_and_features(tw
     y = partly_named(two, ["no", "yes"])
     for grid in ({"tied": GRID["tied"]}, {"quadratic": GRID["quadratic"]}, GRID):
         choice = MARClassifierCV(estimators=grid, method="pick", cv=3).fit(frame, y)
-        found = choice.to_sklearn()
-        assert list(found.classes_) == ["no", "yes"]
-        assert list(found.feature_names_in_) == ["length", "width"]
-        np.testing.assert_allclose(found.predict_proba(frame), choice.predict_proba(frame), atol=1e-11)
-        np.testing.assert_array_equal(found.predict(frame), choice.predict(frame))
+        converted = choice.to_sklearn()
+        assert list(converted.classes_) == ["no", "yes"]
+        assert list(converted.feature_names_in_) == ["length", "width"]
+        np.testing.assert_allclose(converted.predict_proba(frame), choice.predict_proba(frame), atol=1e-11)
+        np.testing.assert_array_equal(converted.predict(frame), choice.predict(frame))
         assert choice.estimators_[next(iter(grid))][-1].classes_.tolist() == [0, 1]
 
 
@@ -181,14 +181,14 @@ def onnx_answers(model, X):
 @pytest.mark.filterwarnings("ignore")  # of the converter's own dependencies
 def test_onnx_gives_the_same_probabilities_in_single_precision(case, data):
     pipeline = make_pipeline(StandardScaler(), CASES[case][0]).fit(data.X, data.y)
-    found = to_sklearn(pipeline)
-    if case == "tied" and len(found.classes_) == 2:
+    converted = to_sklearn(pipeline)
+    if case == "tied" and len(converted.classes_) == 2:
         # skl2onnx doubles the log-odds of any LinearDiscriminantAnalysis of two classes; as a LogisticRegression it goes through
-        lda, same = found[-1], LogisticRegression()
+        lda, same = converted[-1], LogisticRegression()
         same.coef_, same.intercept_, same.classes_, same.n_features_in_ = lda.coef_, lda.intercept_, lda.classes_, 2
-        found.steps[-1] = ("logisticregression", same)
+        converted.steps[-1] = ("logisticregression", same)
     X = data.X.astype(np.float32)
-    labels, proba = onnx_answers(found, X)
+    labels, proba = onnx_answers(converted, X)
     expected = pipeline.predict_proba(X.astype(float))
     np.testing.assert_allclose(proba, expected, rtol=0.0, atol=1e-5)
     clear = np.diff(np.sort(expected, axis=1)[:, -2:], axis=1)[:, 0] > 1e-4

@@ -123,7 +123,7 @@ def journey(path, out):
 
 
 def test_a_damaged_file_gives_a_result_or_a_short_message_and_no_output(tmp_path, seeds):
-    told = done = 0
+    refused = done = 0
     for seed in seeds(300):
         rng = random.Random(seed)
         ending = rng.choice(list(SOURCES))
@@ -137,7 +137,7 @@ def test_a_damaged_file_gives_a_result_or_a_short_message_and_no_output(tmp_path
             (out / "imputed.csv").unlink()
             out.rmdir()
         except (ValueError, OSError) as error:
-            told += 1
+            refused += 1
             message = str(error)
             assert message.count("\n") <= 2, message
             assert 10 < len(message) < 600, message
@@ -145,7 +145,7 @@ def test_a_damaged_file_gives_a_result_or_a_short_message_and_no_output(tmp_path
             pytest.fail(f"seed {seed}: {ending} {data!r}\n{traceback.format_exc()}")
         assert os.listdir(tmp_path) == [path.name], data
         path.unlink()
-    assert told
+    assert refused
     assert done
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,6 +25,9 @@ ds = pytest.importorskip("pyarrow.dataset")
 feather = pytest.importorskip("pyarrow.feather")
 ipc = pytest.importorskip("pyarrow.ipc")
 pq = pytest.importorskip("pyarrow.parquet")
+
+
+convert = partial(to_memmap, progress=False)
 
 
 def frame(n=1000, seed=0):
@@ -109,27 +113,21 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_every_kind_of_source_gives_the_same_bits(kind, tmp_path):
+def test_every_kind_of_source_gives_the_same_bits_and_labels(kind, tmp_path):
     table = frame()
     source = SOURCES[kind](table, tmp_path / "source")
-    found = to_memmap(source, tmp_path / "rows.npy", columns=FEATURES, label="number", progress=False)
-    assert isinstance(found.X, np.memmap)
-    assert found.X.flags.c_contiguous
-    assert not found.X.flags.writeable
-    assert found.X.tobytes() == table[FEATURES].to_numpy(dtype=np.float64).tobytes()
-    assert found.classes.tolist() == [3, 7, 10]
-    assert found.y.dtype == np.int8
-    np.testing.assert_array_equal(found.y, table["number"].map({-1: -1, 3: 0, 7: 1, 10: 2}))
-    assert (found.columns, found.rows, found.dropped) == (FEATURES, len(table), 0)
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_every_kind_of_source_has_words_as_labels(kind, tmp_path):
-    table = frame()
-    source = SOURCES[kind](table, tmp_path / "source")
-    found = to_memmap(source, tmp_path / "rows.npy", columns=["d"], label="word", progress=False)
-    assert found.classes.tolist() == ["a b", "b", "ü"]
-    names = np.append(found.classes.astype(object), None)[found.y]
+    result = convert(source, tmp_path / "rows.npy", columns=FEATURES, label="number")
+    assert isinstance(result.X, np.memmap)
+    assert result.X.flags.c_contiguous
+    assert not result.X.flags.writeable
+    assert result.X.tobytes() == table[FEATURES].to_numpy(dtype=np.float64).tobytes()
+    assert result.classes.tolist() == [3, 7, 10]
+    assert result.y.dtype == np.int8
+    np.testing.assert_array_equal(result.y, table["number"].map({-1: -1, 3: 0, 7: 1, 10: 2}))
+    assert (result.columns, result.rows, result.dropped) == (FEATURES, len(table), 0)
+    words = convert(SOURCES[kind](table, tmp_path / "words"), tmp_path / "words.npy", columns=["d"], label="word")
+    assert words.classes.tolist() == ["a b", "b", "ü"]
+    names = np.append(words.classes.astype(object), None)[words.y]
     assert names.tolist() == [None if pd.isna(word) else word for word in table["word"]]
 
 
@@ -138,16 +136,16 @@ def test_polars_frames_are_tables(kind, tmp_path):
     pl = pytest.importorskip("polars")
     kind = getattr(pl, kind)
     source = pl.DataFrame({"a": [1, None, 3], "y": pl.Series(["u", "v", None], dtype=kind)})
-    found = to_memmap([source, source], tmp_path / "rows.npy", label="y", missing="nan", progress=False)
-    np.testing.assert_array_equal(found.X[:, 0], [1, np.nan, 3] * 2)
-    assert (found.y.tolist(), found.classes.tolist()) == ([0, 1, -1] * 2, ["u", "v"])
+    result = convert([source, source], tmp_path / "rows.npy", label="y", missing="nan")
+    np.testing.assert_array_equal(result.X[:, 0], [1, np.nan, 3] * 2)
+    assert (result.y.tolist(), result.classes.tolist()) == ([0, 1, -1] * 2, ["u", "v"])
 
 
 def test_arrays_are_tables_whose_columns_are_x0_x1(tmp_path):
     X = np.random.default_rng(0).normal(size=(500, 3))
-    whole = to_memmap(np.asfortranarray(X), tmp_path / "whole.npy", progress=False)
-    parts = to_memmap((X[a : a + 130] for a in range(0, 500, 130)), tmp_path / "parts.npy", progress=False)
-    some = to_memmap(X[::2], tmp_path / "some.npy", columns=["x2", "x0"], progress=False)
+    whole = convert(np.asfortranarray(X), tmp_path / "whole.npy")
+    parts = convert((X[a : a + 130] for a in range(0, 500, 130)), tmp_path / "parts.npy")
+    some = convert(X[::2], tmp_path / "some.npy", columns=["x2", "x0"])
     assert whole.X.tobytes() == parts.X.tobytes() == X.tobytes()
     assert whole.columns == ["x0", "x1", "x2"]
     assert some.X.tobytes() == X[::2, [2, 0]].tobytes()
@@ -157,16 +155,16 @@ def test_arrays_are_tables_whose_columns_are_x0_x1(tmp_path):
 
 def test_masked_values_of_an_array_are_missing(tmp_path):
     masked = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[False, False], [False, True]])
-    found = to_memmap([masked], tmp_path / "rows.npy", missing="nan", progress=False)
-    np.testing.assert_array_equal(found.X, [[1, 2], [3, np.nan]])
+    result = convert([masked], tmp_path / "rows.npy", missing="nan")
+    np.testing.assert_array_equal(result.X, [[1, 2], [3, np.nan]])
 
 
 def test_columns_are_in_the_order_asked_for_and_all_but_the_label_without_asking(tmp_path):
     table = frame(50)[["d", "number", "a", "b"]]
     source = SOURCES["parquet"](table, tmp_path / "source")
-    all_of_them = to_memmap(source, tmp_path / "all.npy", label="number", progress=False)
+    all_of_them = convert(source, tmp_path / "all.npy", label="number")
     assert all_of_them.columns == ["d", "a", "b"]
-    some = to_memmap(source, tmp_path / "some.npy", columns=("b", "d"), progress=False)
+    some = convert(source, tmp_path / "some.npy", columns=("b", "d"))
     assert some.X.tobytes() == table[["b", "d"]].to_numpy(dtype=np.float64).tobytes()
 
 
@@ -178,25 +176,25 @@ def test_an_index_that_pandas_stored_is_no_feature(tmp_path):
             assert "__index_level_0__" in pq.read_schema(source).names
         else:
             feather.write_feather(pa.Table.from_pandas(table), source)
-        assert to_memmap(source, tmp_path / f"{name}.npy", progress=False).columns == ["a", "d"]
+        assert convert(source, tmp_path / f"{name}.npy").columns == ["a", "d"]
     frames = [table.reset_index(drop=True), table]
-    assert to_memmap(frames, tmp_path / "frames.npy", progress=False).columns == ["a", "d"]
+    assert convert(frames, tmp_path / "frames.npy").columns == ["a", "d"]
 
 
 def test_hive_partitions_are_columns(tmp_path):
     table = frame(500)
     source = as_hive(table, tmp_path / "source")
-    found = to_memmap(source, tmp_path / "rows.npy", columns=["d", "day"], label="place", progress=False)
-    np.testing.assert_array_equal(found.X[:, 0], table["d"])
-    np.testing.assert_array_equal(found.X[:, 1], np.arange(500) >= 300)
-    assert found.classes.tolist() == ["here now"]
+    result = convert(source, tmp_path / "rows.npy", columns=["d", "day"], label="place")
+    np.testing.assert_array_equal(result.X[:, 0], table["d"])
+    np.testing.assert_array_equal(result.X[:, 1], np.arange(500) >= 300)
+    assert result.classes.tolist() == ["here now"]
 
 
 def test_a_filtered_dataset_has_the_rows_of_its_filter(tmp_path):
     table = frame()
     source = ds.dataset(SOURCES["parquet"](table, tmp_path / "source")).filter(ds.field("d") > 0)
-    found = to_memmap(source, tmp_path / "rows.npy", columns=["d", "a"], label="number", progress=False)
-    assert found.X.tobytes() == table.loc[table["d"] > 0, ["d", "a"]].to_numpy(dtype=np.float64).tobytes()
+    result = convert(source, tmp_path / "rows.npy", columns=["d", "a"], label="number")
+    assert result.X.tobytes() == table.loc[table["d"] > 0, ["d", "a"]].to_numpy(dtype=np.float64).tobytes()
 
 
 def test_a_dataset_of_some_row_groups_has_their_rows(tmp_path):
@@ -205,9 +203,9 @@ def test_a_dataset_of_some_row_groups_has_their_rows(tmp_path):
     (file,) = whole.get_fragments()
     groups = [file.subset(row_group_ids=[3, 1])]
     source = ds.FileSystemDataset(groups, whole.schema, whole.format, whole.filesystem)
-    found = to_memmap(source, tmp_path / "rows.npy", columns=["d"], progress=False)
-    np.testing.assert_array_equal(found.X[:, 0], source.to_table()["d"])
-    assert found.rows == 400
+    result = convert(source, tmp_path / "rows.npy", columns=["d"])
+    np.testing.assert_array_equal(result.X[:, 0], source.to_table()["d"])
+    assert result.rows == 400
 
 
 def test_a_dataset_with_a_schema_of_its_own_has_the_types_of_that(tmp_path):
@@ -215,36 +213,34 @@ def test_a_dataset_with_a_schema_of_its_own_has_the_types_of_that(tmp_path):
     table.to_parquet(tmp_path / "s.parquet")
     schema = pa.schema({"y": pa.string(), "a": pa.float64(), "not there": pa.float64()})
     source = ds.dataset(tmp_path / "s.parquet", schema=schema)
-    found = to_memmap(
-        source, tmp_path / "rows.npy", columns=["a", "not there"], label="y", missing="nan", progress=False
-    )
-    assert found.classes.tolist() == ["1", "10"]
-    np.testing.assert_array_equal(found.X, [[1, np.nan], [2, np.nan]])
+    result = convert(source, tmp_path / "rows.npy", columns=["a", "not there"], label="y", missing="nan")
+    assert result.classes.tolist() == ["1", "10"]
+    np.testing.assert_array_equal(result.X, [[1, np.nan], [2, np.nan]])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "DataFrames"])
 def test_float32_is_rounded_once(kind, tmp_path):
     table = frame()[["b", "d", "of three.words"]]
     source = SOURCES[kind](table, tmp_path / "source")
-    found = to_memmap(source, tmp_path / "rows.npy", dtype="float32", progress=False)
-    assert found.X.dtype == np.float32
+    result = convert(source, tmp_path / "rows.npy", dtype="float32")
+    assert result.X.dtype == np.float32
     expected = np.column_stack([table[name].to_numpy().astype(np.float32) for name in table])
     if kind == "csv":  # there all numbers are float64 before
         expected = table.to_numpy(dtype=np.float64).astype(np.float32)
-    assert found.X.tobytes() == expected.tobytes()
+    assert result.X.tobytes() == expected.tobytes()
 
 
 def test_decimals_and_half_floats_are_numbers(tmp_path):
     table = pa.table({"a": pa.array(["1.25", "-3.50"]).cast(pa.decimal128(5, 2)), "b": np.array([0.5, 2], np.float16)})
-    np.testing.assert_array_equal(to_memmap(table, tmp_path / "rows.npy", progress=False).X, [[1.25, 0.5], [-3.5, 2.0]])
+    np.testing.assert_array_equal(convert(table, tmp_path / "rows.npy").X, [[1.25, 0.5], [-3.5, 2.0]])
 
 
 def test_the_number_of_rows_need_not_be_known(tmp_path, monkeypatch):
     """The header has room for it, whatever the number of its digits."""
     X = np.arange(12345.0)[:, None]
     monkeypatch.setattr(reading, "_BLOCK", 64)
-    found = to_memmap((X[a : a + 1000] for a in range(0, 12345, 1000)), tmp_path / "rows.npy", progress=False)
-    np.testing.assert_array_equal(found.X, X)
+    result = convert((X[a : a + 1000] for a in range(0, 12345, 1000)), tmp_path / "rows.npy")
+    np.testing.assert_array_equal(result.X, X)
     np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), X)
 
 
@@ -255,19 +251,19 @@ def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path):
     lines = [f"{i},{i % 2}" for i in range(n)] + ["0.5,word", "-0.25,-1", "1e3,"]
     source.write_text("a,y\n" + "\n".join(lines) + "\n")
     assert source.stat().st_size > 2 * reading.READ
-    found = to_memmap(source, tmp_path / "rows.npy", label="y", progress=False)
-    np.testing.assert_array_equal(found.X[:, 0], [*range(n), 0.5, -0.25, 1000.0])
-    assert found.classes.tolist() == ["0", "1", "word"]
-    assert found.y[-5:].tolist() == [0, 1, 2, -1, -1]
+    result = convert(source, tmp_path / "rows.npy", label="y")
+    np.testing.assert_array_equal(result.X[:, 0], [*range(n), 0.5, -0.25, 1000.0])
+    assert result.classes.tolist() == ["0", "1", "word"]
+    assert result.y[-5:].tolist() == [0, 1, 2, -1, -1]
 
 
 def test_line_breaks_between_quotes_are_no_ends_of_rows(tmp_path):
     source = tmp_path / "remarks.csv"
     lines = [f'{i},"remark\nof {"many words " * 20}","a\nb"' for i in range(10_000)]
     source.write_text("a,remark,y\n" + "\n".join(lines) + "\n")
-    found = to_memmap(source, tmp_path / "rows.npy", columns=["a"], label="y", progress=False)
-    np.testing.assert_array_equal(found.X[:, 0], np.arange(10_000))
-    assert found.classes.tolist() == ["a\nb"]
+    result = convert(source, tmp_path / "rows.npy", columns=["a"], label="y")
+    np.testing.assert_array_equal(result.X[:, 0], np.arange(10_000))
+    assert result.classes.tolist() == ["a\nb"]
 
 
 # Labels.
@@ -280,10 +276,10 @@ BOOLEANS = [(["True", "", "False", "NA"], [False, True]), (["true", "", "false",
 @pytest.mark.parametrize(("fields", "classes"), NUMBERS + WORDS + BOOLEANS)
 def test_labels_of_a_csv_file_have_the_type_that_all_of_them_look_like(fields, classes, tmp_path):
     (tmp_path / "s.csv").write_text("a,y\n" + "".join(f"1,{field}\n" for field in fields))
-    found = to_memmap(tmp_path / "s.csv", tmp_path / "rows.npy", label="y", progress=False)
-    assert found.classes.tolist() == classes
-    assert found.classes.dtype == np.unique(classes).dtype
-    assert found.y.tolist() == [1, -1, 0, -1]
+    result = convert(tmp_path / "s.csv", tmp_path / "rows.npy", label="y")
+    assert result.classes.tolist() == classes
+    assert result.classes.dtype == np.unique(classes).dtype
+    assert result.y.tolist() == [1, -1, 0, -1]
 
 
 @pytest.mark.parametrize(
@@ -299,24 +295,24 @@ def test_labels_of_a_csv_file_have_the_type_that_all_of_them_look_like(fields, c
     ],
 )
 def test_labels_are_numbered_in_the_order_of_their_names(labels, classes, tmp_path):
-    found = to_memmap(pa.table({"y": labels, "a": [0, 1, 2, 3]}), tmp_path / "rows.npy", label="y", progress=False)
-    assert found.classes.tolist() == classes
-    assert found.classes.dtype == np.unique(classes).dtype
-    assert found.y.tolist() == [1, -1, 0, -1]
+    result = convert(pa.table({"y": labels, "a": [0, 1, 2, 3]}), tmp_path / "rows.npy", label="y")
+    assert result.classes.tolist() == classes
+    assert result.classes.dtype == np.unique(classes).dtype
+    assert result.y.tolist() == [1, -1, 0, -1]
 
 
 def test_no_digit_of_a_large_integer_is_lost(tmp_path):
     table = pa.table({"y": pa.array([2**64 - 1, 2], pa.uint64()), "a": [0, 1]})
-    found = to_memmap(table, tmp_path / "rows.npy", label="y", progress=False)
-    assert found.classes.tolist() == [2, 2**64 - 1]
+    result = convert(table, tmp_path / "rows.npy", label="y")
+    assert result.classes.tolist() == [2, 2**64 - 1]
 
 
 def test_categories_without_a_row_are_no_classes(tmp_path):
     places = pa.array([*range(0, 128, 2), None], pa.int8())  # no room in int8 for another category
     labels = pa.DictionaryArray.from_arrays(places, [f"c{i:03}" for i in range(128)])
-    found = to_memmap(pa.table({"a": range(65), "y": labels}), tmp_path / "rows.npy", label="y", progress=False)
-    assert found.classes.tolist() == [f"c{i:03}" for i in range(0, 128, 2)]
-    assert found.y.tolist() == [*range(64), -1]
+    result = convert(pa.table({"a": range(65), "y": labels}), tmp_path / "rows.npy", label="y")
+    assert result.classes.tolist() == [f"c{i:03}" for i in range(0, 128, 2)]
+    assert result.y.tolist() == [*range(64), -1]
 
 
 def test_labels_that_nan_made_floats_in_some_parts_are_the_integers_of_the_others(tmp_path):
@@ -325,16 +321,16 @@ def test_labels_that_nan_made_floats_in_some_parts_are_the_integers_of_the_other
         pd.DataFrame({"a": [1.0, 2.0], "y": [5, 3]}),
         pd.DataFrame({"a": [1.0, 2.0], "y": [np.nan, 5.0]}),
     ]
-    found = to_memmap(parts, tmp_path / "rows.npy", label="y", progress=False)
-    assert (found.y.tolist(), found.classes.tolist()) == ([-1, -1, 1, 0, -1, 1], [3, 5])
+    result = convert(parts, tmp_path / "rows.npy", label="y")
+    assert (result.y.tolist(), result.classes.tolist()) == ([-1, -1, 1, 0, -1, 1], [3, 5])
 
 
 @pytest.mark.parametrize(("classes", "kind"), [(127, np.int8), (128, np.int16), (40_000, np.int32)])
 def test_codes_are_the_smallest_integers_that_hold_them(classes, kind, tmp_path):
     y = np.random.default_rng(0).permutation(np.arange(classes) * 3)
-    found = to_memmap({"t": pa.table({"a": y, "y": y})}.values(), tmp_path / "rows.npy", label="y", progress=False)
-    assert found.y.dtype == kind
-    np.testing.assert_array_equal(found.classes[found.y], y)
+    result = convert({"t": pa.table({"a": y, "y": y})}.values(), tmp_path / "rows.npy", label="y")
+    assert result.y.dtype == kind
+    np.testing.assert_array_equal(result.classes[result.y], y)
 
 
 @pytest.mark.parametrize(
@@ -352,24 +348,24 @@ def test_codes_are_the_smallest_integers_that_hold_them(classes, kind, tmp_path)
 def test_labels_that_are_no_classes_are_refused(labels, message, tmp_path):
     table = pa.table({"a": [1, 2], "y": pa.array(labels)})
     with pytest.raises(ValueError, match=message):
-        to_memmap(table, tmp_path / "rows.npy", label="y", progress=False)
+        convert(table, tmp_path / "rows.npy", label="y")
 
 
 def test_labels_of_several_types_are_refused(tmp_path):
     parts = [pd.DataFrame({"a": [1.0], "y": [label]}) for label in (1, True)]
     with pytest.raises(ValueError, match="mixes labels of types bool, int"):
-        to_memmap(parts, tmp_path / "rows.npy", label="y", progress=False)
+        convert(parts, tmp_path / "rows.npy", label="y")
     (tmp_path / "s.csv").write_text("a,y\n1,0\n1,0.5\n")
     with pytest.raises(ValueError, match=r"s\.csv: the label 'y' holds 0\.5: labels are whole numbers"):
-        to_memmap(tmp_path / "s.csv", tmp_path / "rows.npy", label="y", progress=False)
+        convert(tmp_path / "s.csv", tmp_path / "rows.npy", label="y")
 
 
 def test_a_label_with_a_value_for_each_row_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(label_columns, "MOST_CONVERTED", 100)
     table = pa.table({"a": range(101), "y": range(101)})
-    assert to_memmap(table[:100], tmp_path / "rows.npy", label="y", progress=False).classes.tolist() == [*range(100)]
+    assert convert(table[:100], tmp_path / "rows.npy", label="y").classes.tolist() == [*range(100)]
     with pytest.raises(ValueError, match="more than 100 classes"):
-        to_memmap(table, tmp_path / "more.npy", label="y", progress=False)
+        convert(table, tmp_path / "more.npy", label="y")
 
 
 # Missing features.
@@ -384,18 +380,17 @@ def test_a_missing_feature_is_refused_written_as_nan_or_its_row_left_out(kind, t
     table.loc[432, "word"] = "only here"
     table.loc[700, "c"] = pd.NA
 
-    def convert(name, **options):
+    def converted(name, **options):
         source = SOURCES[kind](table, tmp_path / name)
-        options |= {"columns": ["a", "c", "d"], "label": "word", "progress": False}
-        return to_memmap(source, tmp_path / f"{name}.npy", **options)
+        return convert(source, tmp_path / f"{name}.npy", columns=["a", "c", "d"], label="word", **options)
 
     with pytest.raises(ValueError, match=r"misses a feature in column 'd', first in row 432: .*missing='drop'"):
-        convert("refused")
+        converted("refused")
     features = table[["a", "c", "d"]].to_numpy(dtype=np.float64, na_value=np.nan)
-    with_nan = convert("nan", missing="nan")
+    with_nan = converted("nan", missing="nan")
     np.testing.assert_array_equal(with_nan.X, features)
     assert (with_nan.rows, with_nan.dropped) == (1000, 0)
-    without = convert("drop", missing="drop")
+    without = converted("drop", missing="drop")
     np.testing.assert_array_equal(without.X, features[~np.isnan(features).any(axis=1)])
     assert (without.rows, without.dropped) == (997, 3)
     assert without.classes.tolist() == ["a b", "b", "ü"]
@@ -408,9 +403,9 @@ def test_infinity_is_not_missing(missing, tmp_path, monkeypatch):
     table = pa.table({"a": [1.0, None, -np.inf]})
     message = "misses .* first in row 1" if missing == "raise" else "infinity.*, first in row 2"
     with pytest.raises(ValueError, match=message):
-        to_memmap(table, tmp_path / "rows.npy", missing=missing, progress=False)
+        convert(table, tmp_path / "rows.npy", missing=missing)
     with pytest.raises(ValueError, match="too large for float32, in column 'a', first in row 1"):
-        to_memmap(pa.table({"a": [1.0, 1e39]}), tmp_path / "rows.npy", dtype="float32", progress=False)
+        convert(pa.table({"a": [1.0, 1e39]}), tmp_path / "rows.npy", dtype="float32")
 
 
 # Refusals.
@@ -434,14 +429,14 @@ TABLE = {"a": [1.0, 2.0], "b": [1, 2], "city": ["u", "v"], "y": [0, 1]}
 )
 def test_what_cannot_be_converted_is_said(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        to_memmap(pa.table(TABLE), tmp_path / "rows.npy", progress=False, **options)
+        convert(pa.table(TABLE), tmp_path / "rows.npy", **options)
     assert not list(tmp_path.iterdir())
 
 
 def test_categories_and_dates_are_no_features(tmp_path):
     for values in (pa.array(["u", "v"]).dictionary_encode(), pa.array([0, 1], pa.timestamp("s"))):
         with pytest.raises(ValueError, match=r"column 'b' holds .*columns= names the features"):
-            to_memmap(pa.table({"a": [1.0, 2.0], "b": values}), tmp_path / "rows.npy", progress=False)
+            convert(pa.table({"a": [1.0, 2.0], "b": values}), tmp_path / "rows.npy")
 
 
 CSV_ERRORS = {
@@ -462,24 +457,24 @@ CSV_ERRORS = {
 def test_what_is_wrong_with_a_csv_file_is_said_with_its_place(text, tmp_path):
     (tmp_path / "s.csv").write_text(text)
     with pytest.raises(ValueError, match=CSV_ERRORS[text]):
-        to_memmap(tmp_path / "s.csv", tmp_path / "rows.npy", progress=False)
+        convert(tmp_path / "s.csv", tmp_path / "rows.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
 
 
 def test_columns_of_a_csv_file_may_be_numbered(tmp_path):
     X = np.random.default_rng(0).integers(-100, 100, (20, 3)) / 8
     pd.DataFrame(X).to_csv(tmp_path / "s.csv", index=False)
-    found = to_memmap(tmp_path / "s.csv", tmp_path / "rows.npy", columns=["2", "0"], progress=False)
-    assert found.X.tobytes() == X[:, [2, 0]].tobytes()
+    result = convert(tmp_path / "s.csv", tmp_path / "rows.npy", columns=["2", "0"])
+    assert result.X.tobytes() == X[:, [2, 0]].tobytes()
     frames = pd.read_csv(tmp_path / "s.csv", header=None, skiprows=1, chunksize=7)
-    assert to_memmap(frames, tmp_path / "frames.npy", progress=False).X.tobytes() == X.tobytes()
+    assert convert(frames, tmp_path / "frames.npy").X.tobytes() == X.tobytes()
 
 
 def test_a_number_that_does_not_parse_is_found_far_down(tmp_path):
     lines = [f"{i},{i}.5" for i in range(200_000)] + ["7,abc"] + ["1,1"] * 1000
     (tmp_path / "s.csv.gz").write_bytes(gzip.compress(("a,b\n" + "\n".join(lines)).encode(), 1))
     with pytest.raises(ValueError, match="column 'b' holds 'abc' in row 200000"):
-        to_memmap(tmp_path / "s.csv.gz", tmp_path / "rows.npy", progress=False)
+        convert(tmp_path / "s.csv.gz", tmp_path / "rows.npy")
 
 
 def test_files_that_break_off_are_refused(tmp_path):
@@ -489,7 +484,7 @@ def test_files_that_break_off_are_refused(tmp_path):
             short = (tmp_path / "short").with_suffix(ending)
             short.write_bytes(whole[:length])
             with pytest.raises((ValueError, OSError), match=rf"short\{ending}"):
-                to_memmap(short, tmp_path / "rows.npy", columns=["a"], progress=False)
+                convert(short, tmp_path / "rows.npy", columns=["a"])
     assert not list(tmp_path.glob("rows*"))
 
 
@@ -497,9 +492,9 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path):
     folder = as_folder(frame()[["a", "d"]], tmp_path / "source")
     frame(10)[["a", "b"]].to_parquet(folder / "part-9.parquet")
     with pytest.raises(ValueError, match=r"part-9\.parquet: column 'b' is in some parts of the table only"):
-        to_memmap(folder, tmp_path / "rows.npy", progress=False)
+        convert(folder, tmp_path / "rows.npy")
     with pytest.raises(ValueError, match="column 'b' is in some parts"):
-        to_memmap([frame(10)[["a"]], frame(10)[["a", "b"]]], tmp_path / "rows.npy", progress=False)
+        convert([frame(10)[["a"]], frame(10)[["a", "b"]]], tmp_path / "rows.npy")
 
 
 def test_sources_that_are_no_tables_are_refused(tmp_path):
@@ -516,19 +511,19 @@ def test_sources_that_are_no_tables_are_refused(tmp_path):
         (iter([]), ValueError, "has no row"),
     ):
         with pytest.raises(kind, match=message):
-            to_memmap(source, tmp_path / "rows.npy", progress=False)
+            convert(source, tmp_path / "rows.npy")
     with pytest.raises(ValueError, match="has no row without a missing feature"):
-        to_memmap(pa.table({"a": [None, np.nan]}), tmp_path / "rows.npy", missing="drop", progress=False)
+        convert(pa.table({"a": [None, np.nan]}), tmp_path / "rows.npy", missing="drop")
     with pytest.raises(ValueError, match=r"must be a file name that ends in \.npy"):
-        to_memmap(frame(), tmp_path / "rows", progress=False)
+        convert(frame(), tmp_path / "rows")
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*: make it first"):
-        to_memmap(frame(), tmp_path / "new" / "rows.npy", progress=False)
+        convert(frame(), tmp_path / "new" / "rows.npy")
 
 
 def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'marmix\[io\]'"):
-        to_memmap(np.ones((2, 2)), tmp_path / "rows.npy")
+        convert(np.ones((2, 2)), tmp_path / "rows.npy")
 
 
 # Files: all or nothing.
@@ -547,10 +542,10 @@ def broken(error):
 def test_an_error_on_the_way_leaves_everything_as_it_was(error, tmp_path):
     for existing in (False, True):
         if existing:
-            to_memmap(frame(20)[["a", "word"]], tmp_path / "rows.npy", label="word", progress=False)
+            convert(frame(20)[["a", "word"]], tmp_path / "rows.npy", label="word")
         before = contents(tmp_path)
         with pytest.raises(type(error)) as caught:
-            to_memmap(broken(error), tmp_path / "rows.npy", label="word", overwrite=True, progress=False)
+            convert(broken(error), tmp_path / "rows.npy", label="word", overwrite=True)
         assert caught.value is error
         assert contents(tmp_path) == before
 
@@ -559,7 +554,7 @@ def test_an_error_on_the_way_leaves_everything_as_it_was(error, tmp_path):
 def test_files_of_two_conversions_are_never_taken_for_one(last, tmp_path, monkeypatch):
     """The disk is lost while files are moved: the old table is there, or none; what was replaced is not deleted."""
     target, replace, done = tmp_path / "rows.npy", os.replace, []
-    to_memmap(frame(20)[["a", "word"]], target, label="word", progress=False)
+    convert(frame(20)[["a", "word"]], target, label="word")
     before = contents(tmp_path)
 
     def replace_some(source, destination):
@@ -569,7 +564,7 @@ def test_files_of_two_conversions_are_never_taken_for_one(last, tmp_path, monkey
 
     monkeypatch.setattr(os, "replace", replace_some)
     with pytest.raises(OSError, match="disk gone"):
-        to_memmap(frame(20)[["d", "number"]], target, label="number", overwrite=True, progress=False)
+        convert(frame(20)[["d", "number"]], target, label="number", overwrite=True)
     if last:
         with pytest.raises(FileNotFoundError, match=r"rows\.npy\.json is not there: convert"):
             open_memmap(target)
@@ -580,60 +575,33 @@ def test_files_of_two_conversions_are_never_taken_for_one(last, tmp_path, monkey
         assert contents(tmp_path) == before
 
 
-def test_a_conversion_that_is_interrupted_while_files_are_moved_leaves_the_old_table(tmp_path, monkeypatch):
-    target, replace, done = tmp_path / "rows.npy", os.replace, []
-    to_memmap(frame(20)[["a", "word"]], target, label="word", progress=False)
-    before = contents(tmp_path)
-
-    def interrupted(source, destination):
-        replace(source, destination)
-        done.append(destination)
-        if len(done) == 5:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        to_memmap(frame(20)[["d", "number"]], target, label="number", overwrite=True, progress=False)
-    assert contents(tmp_path) == before
-
-
 def test_files_that_exist_are_replaced_only_where_that_is_asked_for(tmp_path):
     target = tmp_path / "rows.npy"
-    to_memmap(frame(20)[["a", "word"]], target, label="word", progress=False)
+    convert(frame(20)[["a", "word"]], target, label="word")
     before = contents(tmp_path)
     for name in before:
         for other in before.keys() - {name}:
             (tmp_path / other).unlink()
         with pytest.raises(FileExistsError, match=rf"{name} exists: .*overwrite=True"):
-            to_memmap(frame(30)[["d"]], target, progress=False)
+            convert(frame(30)[["d"]], target)
         for other, content in before.items():
             (tmp_path / other).write_bytes(content)
     assert contents(tmp_path) == before
-    found = to_memmap(frame(30)[["d"]], target, overwrite=True, progress=False)
-    assert (found.X.shape, found.y) == ((30, 1), None)
+    result = convert(frame(30)[["d"]], target, overwrite=True)
+    assert (result.X.shape, result.y) == ((30, 1), None)
     assert contents(tmp_path).keys() == {"rows.npy", "rows.npy.json"}  # no labels of other rows
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(FileExistsError, match="exists"):
-        to_memmap(frame(30)[["d"]], tmp_path / "folder.npy", overwrite=True, progress=False)
-
-
-def test_a_file_that_appears_during_the_conversion_is_not_replaced(tmp_path):
-    def parts():
-        yield frame(10)[["a"]]
-        (tmp_path / "rows.npy").write_bytes(b"precious")
-
-    with pytest.raises(FileExistsError):
-        to_memmap(parts(), tmp_path / "rows.npy", progress=False)
-    assert contents(tmp_path) == {"rows.npy": b"precious"}
+        convert(frame(30)[["d"]], tmp_path / "folder.npy", overwrite=True)
 
 
 def test_what_was_written_is_found_again(tmp_path):
-    written = to_memmap(frame(), tmp_path / "rows.npy", columns=FEATURES, label="word", progress=False)
-    found = open_memmap(str(tmp_path / "rows.npy"))
-    for ours, theirs in zip(written, found, strict=True):
+    written = convert(frame(), tmp_path / "rows.npy", columns=FEATURES, label="word")
+    result = open_memmap(str(tmp_path / "rows.npy"))
+    for ours, theirs in zip(written, result, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    assert isinstance(found.X, np.memmap)
-    assert isinstance(found.y, np.memmap)
+    assert isinstance(result.X, np.memmap)
+    assert isinstance(result.y, np.memmap)
     assert json.loads((tmp_path / "rows.npy.json").read_text()) == {
         "columns": FEATURES,
         "label": "word",
@@ -646,13 +614,13 @@ def test_what_was_written_is_found_again(tmp_path):
 
 
 def test_files_that_do_not_belong_together_are_not_opened(tmp_path):
-    def convert(name, n, dtype="float64", columns=("b", "d")):
-        to_memmap(frame(n), tmp_path / name, columns=columns, label="word", dtype=dtype, progress=False)
+    def write(name, n, dtype="float64", columns=("b", "d")):
+        convert(frame(n), tmp_path / name, columns=columns, label="word", dtype=dtype)
 
-    convert("rows.npy", 100)
-    convert("longer.npy", 101)
-    convert("single.npy", 100, "float32")
-    convert("narrow.npy", 100, columns=["d"])
+    write("rows.npy", 100)
+    write("longer.npy", 101)
+    write("single.npy", 100, "float32")
+    write("narrow.npy", 100, columns=["d"])
     good = contents(tmp_path)
     for name, other in (
         ("rows.npy", good["longer.npy"]),
@@ -682,10 +650,10 @@ def test_files_that_do_not_belong_together_are_not_opened(tmp_path):
 
 def test_a_mixture_fitted_to_the_map_is_the_one_fitted_to_the_rows(two, tmp_path):
     table = pd.DataFrame(two.X, columns=["u", "v"]).assign(y=np.array(["yes", "no", None], dtype=object)[two.y])
-    found = to_memmap(table, tmp_path / "rows.npy", label="y", progress=False)
-    assert found.classes.tolist() == ["no", "yes"]
-    np.testing.assert_array_equal(found.y, np.array([1, 0, -1])[two.y])
-    of_map, of_rows = (MARGaussianMixture(link="logit").fit(X, found.y) for X in (found.X, two.X))
+    result = convert(table, tmp_path / "rows.npy", label="y")
+    assert result.classes.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(result.y, np.array([1, 0, -1])[two.y])
+    of_map, of_rows = (MARGaussianMixture(link="logit").fit(X, result.y) for X in (result.X, two.X))
     np.testing.assert_array_equal(of_map.means_, of_rows.means_)
     np.testing.assert_array_equal(of_map.alpha_, of_rows.alpha_)
 
@@ -693,7 +661,7 @@ def test_a_mixture_fitted_to_the_map_is_the_one_fitted_to_the_rows(two, tmp_path
 @pytest.mark.parametrize("kind", ["parquet", "csv", "DataFrames"])
 def test_progress_goes_to_standard_error_on_request(kind, tmp_path, capsys, monkeypatch):
     table = frame()[["a", "d"]]
-    to_memmap(SOURCES[kind](table, tmp_path / "quiet"), tmp_path / "quiet.npy", progress=False)
+    convert(SOURCES[kind](table, tmp_path / "quiet"), tmp_path / "quiet.npy")
     assert capsys.readouterr() == ("", "")
     pytest.importorskip("tqdm")
     to_memmap(SOURCES[kind](table, tmp_path / "loud"), tmp_path / "loud.npy")
@@ -736,7 +704,7 @@ def test_a_table_of_many_blocks_needs_the_memory_of_a_few(kind, tmp_path, monkey
     pa.set_memory_pool(pool)
     tracemalloc.start()
     try:
-        rows = to_memmap(source, tmp_path / "rows.npy", label="y", progress=False).rows
+        rows = convert(source, tmp_path / "rows.npy", label="y").rows
         peak = pool.max_memory() + tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

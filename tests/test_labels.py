@@ -1,4 +1,4 @@
-"""Labels: every way of writing them gives the same fit, and every refusal names the culprit."""
+"""Labels: every way of writing them gives the same fit, and errors name the label or class."""
 
 import numpy as np
 import pytest
@@ -84,24 +84,17 @@ def plain(two):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_writing_y_gives_the_plain_fit(way, two, plain):
+def test_every_way_of_writing_y_gives_the_plain_fit_and_classes_of_its_type(way, two, plain):
     need(way)
-    write, _ = WAYS[way]
+    write, expected = WAYS[way]
     y = write(two)
     clf = fitted(two, y)
+    assert [(type(c), c) for c in clf.classes_.tolist()] == [(type(c), c) for c in expected]
+    assert clf.predict(two.X).dtype == clf.transduction_.dtype == clf.classes_.dtype
     assert clf.loglik_ == plain.loglik_
     np.testing.assert_array_equal(clf.predict_proba(two.X), plain.predict_proba(two.X))
     np.testing.assert_array_equal(clf.transduction_, np.take(clf.classes_, plain.transduction_))
     assert clf.score(two.X, y) == plain.score(two.X, two.y)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_classes_are_of_the_type_that_the_user_wrote(way, two):
-    need(way)
-    write, expected = WAYS[way]
-    clf = fitted(two, write(two), max_iter=1)
-    assert [(type(c), c) for c in clf.classes_.tolist()] == [(type(c), c) for c in expected]
-    assert clf.predict(two.X).dtype == clf.transduction_.dtype == clf.classes_.dtype
 
 
 def test_large_integers_beside_a_null_stay_apart(two):
@@ -151,11 +144,8 @@ def test_minus_one_is_a_class_where_it_is_named(two, plain):
     assert clf.loglik_ == plain.loglik_
     np.testing.assert_array_equal(clf.transduction_, np.where(plain.transduction_ == 1, 1, -1))
     assert clf.score(two.X, sign) == accuracy_score(two.truth, plain.predict(two.X))
-
-
-def test_minus_one_is_a_class_where_it_is_named_among_objects(two, plain):
-    clf = fitted(two, written(two, lambda k: (-1, 1)[k], None), classes=[-1, 1])
-    assert clf.loglik_ == plain.loglik_
+    objects = written(two, lambda k: (-1, 1)[k], None)
+    assert fitted(two, objects, classes=[-1, 1]).loglik_ == plain.loglik_
 
 
 # One encoder
@@ -178,10 +168,10 @@ def test_a_long_array_is_read_in_parts_with_the_same_result(monkeypatch, kind):
 @pytest.mark.parametrize("classes", [None, ["b", "c", "a"]])
 def test_labels_of_parts_give_the_classes_of_the_whole(classes):
     parts = [np.array(part, dtype=object) for part in (["b", None], [None, None], ["c", "a"], ["b", "b"])]
-    found = [found_labels(part, classes) for part in parts]
-    assert [sorted(part.tolist()) for part in found] == [["b"], [], ["a", "c"], ["b"]]
+    labels = [found_labels(part, classes) for part in parts]
+    assert [sorted(part.tolist()) for part in labels] == [["b"], [], ["a", "c"], ["b"]]
     together = encode_labels(np.concatenate(parts), classes)
-    np.testing.assert_array_equal(choose_classes(found, classes), together[1])
+    np.testing.assert_array_equal(choose_classes(labels, classes), together[1])
     np.testing.assert_array_equal(np.concatenate([number_labels(part, together[1]) for part in parts]), together[0])
 
 
@@ -272,8 +262,8 @@ def test_a_category_that_no_row_has_is_refused_by_name(two):
 
 
 def test_score_is_the_accuracy_on_labelled_rows(two, plain):
-    known = ~two.missing
-    assert plain.score(two.X, two.y) == accuracy_score(two.y[known], plain.predict(two.X)[known])
+    labelled = ~two.missing
+    assert plain.score(two.X, two.y) == accuracy_score(two.y[labelled], plain.predict(two.X)[labelled])
     assert plain.score(two.X, two.truth) == accuracy_score(two.truth, plain.predict(two.X))
     assert plain.score(two.X, two.y) > plain.score(two.X, two.truth), "hard rows lost their labels"
 
@@ -286,22 +276,16 @@ def test_score_does_not_ask_what_is_predicted_for_unlabelled_rows(two, plain):
 
 def test_score_takes_weights_of_all_rows(two, plain):
     weight = np.arange(1.0, 1.0 + len(two.y))
-    known = ~two.missing
-    expected = accuracy_score(two.y[known], plain.predict(two.X)[known], sample_weight=weight[known])
+    rows = ~two.missing
+    expected = accuracy_score(two.y[rows], plain.predict(two.X)[rows], sample_weight=weight[rows])
     assert plain.score(two.X, two.y, sample_weight=weight) == expected
     assert expected != plain.score(two.X, two.y)
 
 
-def test_score_without_any_label_is_refused(two, plain):
+def test_score_refuses_labels_and_weights_that_it_cannot_use(two, plain):
     with pytest.raises(ValueError, match="every label in y is missing"):
         plain.score(two.X, np.full(len(two.y), -1))
-
-
-def test_score_of_too_few_labels_says_so(two, plain):
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples.*300.*299"):
         plain.score(two.X, two.y[:-1])
-
-
-def test_score_of_too_few_weights_says_so(two, plain):
     with pytest.raises(ValueError, match="sample_weight"):
         plain.score(two.X, two.y, sample_weight=np.ones(3))

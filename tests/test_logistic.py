@@ -40,22 +40,22 @@ def test_without_a_link_it_is_scikit_learn_s_on_the_labelled_rows(classes, degre
     X, _, y = simulated(classes=classes)
     X = X * [1.0, 3.0, 0.5] + [0.0, 5.0, -2.0]
     clf = MARLogisticRegression(C=C, degree=degree, link=None).fit(X, y)
-    known = y >= 0
-    features = PolynomialFeatures(degree, include_bias=False).fit_transform(X[known])
-    theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(features, y[known])
+    labelled = y >= 0
+    features = PolynomialFeatures(degree, include_bias=False).fit_transform(X[labelled])
+    theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(features, y[labelled])
     np.testing.assert_allclose(clf.coef_, theirs.coef_, atol=1e-6)
     np.testing.assert_allclose(clf.intercept_, theirs.intercept_, atol=3e-6)
     assert clf.coef_.shape == theirs.coef_.shape
-    np.testing.assert_allclose(clf.predict_proba(X[known]), theirs.predict_proba(features), atol=1e-6)
+    np.testing.assert_allclose(clf.predict_proba(X[labelled]), theirs.predict_proba(features), atol=1e-6)
 
 
 def test_weights_are_scikit_learn_s_weights():
     X, _, y = simulated()
     weight = np.random.default_rng(0).uniform(0.0, 3.0, size=len(y))
     clf = MARLogisticRegression(link=None).fit(X, y, sample_weight=weight)
-    known = y >= 0
+    labelled = y >= 0
     theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(
-        X[known], y[known], sample_weight=weight[known]
+        X[labelled], y[labelled], sample_weight=weight[labelled]
     )
     np.testing.assert_allclose(clf.coef_, theirs.coef_, atol=1e-6)
 
@@ -93,7 +93,7 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
     low, high = np.array([(-9 if a is None else a, 9 if b is None else b) for a, b in about.bounds]).T
     vector[chart.size :] = 0.5 * np.clip(vector[chart.size :], low, high)
     here, sums = parts(vector)
-    found = np.concatenate(
+    gradient = np.concatenate(
         [
             chart.gradient(vector[: chart.size], here, sums.moments),
             about.gradient(vector[chart.size :], sums.alpha, sums.shape, sums.share),
@@ -101,7 +101,7 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
     )
     steps = np.r_[np.full(chart.size, 1e-5), np.full(about.size, 1e-6)]
     numeric = central_differences(value, vector, steps)
-    np.testing.assert_allclose(found, numeric, atol=1e-6 * np.abs(numeric).max())
+    np.testing.assert_allclose(gradient, numeric, atol=1e-6 * np.abs(numeric).max())
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -111,13 +111,13 @@ def test_log_likelihood_is_the_conditional_one(degree):
     features = PolynomialFeatures(degree, include_bias=False).fit_transform(X)
     tau = softmax(clf.intercept_ + features @ clf.coef_.T)
     np.testing.assert_allclose(clf.predict_proba(X), tau, atol=1e-9)
-    known = y >= 0
-    assert clf.loglik_ignorable_ == pytest.approx(np.log(tau[known, y[known]]).sum(), rel=1e-9)
+    labelled = y >= 0
+    assert clf.loglik_ignorable_ == pytest.approx(np.log(tau[labelled, y[labelled]]).sum(), rel=1e-9)
     entropy = -(tau * np.log(tau)).sum(axis=1)
     q = 1 / (1 + np.exp(-clf.alpha_[0] - clf.alpha_[1] * entropy))
     np.testing.assert_allclose(clf.missing_proba(X), q, atol=1e-9)
     np.testing.assert_allclose(clf.uncertainty(X), entropy, atol=1e-9)
-    assert clf.loglik_missing_ == pytest.approx(np.where(known, np.log(1 - q), np.log(q)).sum(), rel=1e-9)
+    assert clf.loglik_missing_ == pytest.approx(np.where(labelled, np.log(1 - q), np.log(q)).sum(), rel=1e-9)
     penalty = 0.5 * (clf.coef_**2).sum()
     assert clf.trace_[-1] == pytest.approx(clf.loglik_ - penalty, abs=1e-5)
 
@@ -126,14 +126,14 @@ def test_log_likelihood_is_the_conditional_one(degree):
 def test_the_fit_beats_its_neighbours(classes):
     X, _, y = simulated(classes=classes)
     clf = MARLogisticRegression(link="logit", uncertainty="gini", tol=1e-11).fit(X, y)
-    known = y >= 0
+    labelled = y >= 0
 
     def objective(intercept, coef, alpha):
         tau = softmax(
             np.column_stack([0 * X[:, 0], intercept + X @ coef[0]]) if classes == 2 else intercept + X @ coef.T
         )
         q = 1 / (1 + np.exp(-alpha[0] - alpha[1] * (1 - (tau**2).sum(axis=1))))
-        value = np.log(tau[known, y[known]]).sum() + np.where(known, np.log(1 - q), np.log(q)).sum()
+        value = np.log(tau[labelled, y[labelled]]).sum() + np.where(labelled, np.log(1 - q), np.log(q)).sum()
         return value - 0.5 * (coef**2).sum()
 
     top = objective(clf.intercept_, clf.coef_, clf.alpha_)

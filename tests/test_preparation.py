@@ -69,9 +69,9 @@ def test_the_same_data_give_the_same_features_whatever_they_are_stored_in(table,
     for kind in EXACT:
         other = Preparation(impute=impute).fit(KINDS[kind](table))
         assert other.columns_ == fitted.columns_, kind
-        found, own = fitted.transform_counted(KINDS[kind](table))
-        assert found.tobytes() == matrix.tobytes(), kind
-        assert own == counts, kind
+        features, kind_counts = fitted.transform_counted(KINDS[kind](table))
+        assert features.tobytes() == matrix.tobytes(), kind
+        assert kind_counts == counts, kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,9 +101,9 @@ def test_batches_do_not_matter(table, cut):
     assert split.columns_ == whole.columns_
     assert (split.n_rows_, split.feature_names_in_) == (whole.n_rows_, whole.feature_names_in_)
     matrix, counts = whole.transform_counted(table)
-    blocks, own = zip(*map(split.transform_counted, parts), strict=True)
+    blocks, block_counts = zip(*map(split.transform_counted, parts), strict=True)
     assert np.concatenate(blocks).tobytes() == matrix.tobytes()
-    assert sum(own, Counts.none()) == counts
+    assert sum(block_counts, Counts.none()) == counts
 
 
 @given(st.lists(REAL | st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=200), st.integers(1, 60))
@@ -165,26 +165,26 @@ CELLS = st.one_of(
 
 @given(st.lists(CELLS, min_size=1, max_size=8))
 def test_text_is_a_number_where_python_says_so(cells):
-    found = as_numbers(pa.array(cells))
+    numbers = as_numbers(pa.array(cells))
     for i, cell in enumerate(cells):
         try:
             value = float(cell) if "_" not in cell else None
         except ValueError:
             value = None
-        if found.missing[i]:
+        if numbers.missing[i]:
             assert cell.strip() in ("", "NA", "NaN", "nan", "?") or cell.strip() == "N/A"
         elif value is None or math.isnan(value):
-            assert found.odd[i]
-            assert math.isnan(found.values[i])
+            assert numbers.odd[i]
+            assert math.isnan(numbers.values[i])
         else:
-            assert not found.odd[i]
-            assert found.values[i] == value
-            assert math.copysign(1, found.values[i]) == math.copysign(1, value)
+            assert not numbers.odd[i]
+            assert numbers.values[i] == value
+            assert math.copysign(1, numbers.values[i]) == math.copysign(1, value)
 
 
 def test_numbers_beyond_a_float_are_the_nearest_ones():
-    found = as_numbers(pa.array(["9007199254740993", "1e-400", "0.1000000000000000055511151231257827"]))
-    assert found.values.tolist() == [9007199254740992.0, 0.0, 0.1]
+    numbers = as_numbers(pa.array(["9007199254740993", "1e-400", "0.1000000000000000055511151231257827"]))
+    assert numbers.values.tolist() == [9007199254740992.0, 0.0, 0.1]
     assert as_numbers(pa.array([9007199254740993, 2**62 + 1])).values.tolist() == [float(2**53), float(2**62)]
 
 
@@ -261,7 +261,7 @@ def test_a_column_with_fewer_numbers_is_one_of_categories():
     assert fitted.columns_[0]["fill"] == "1"
 
 
-def test_twenty_levels_are_allowed_and_more_if_asked():
+def test_twenty_levels_are_allowed_and_more_on_request():
     cells = [f"w{i}" for i in range(30)]
     assert len(fit(a=cells[:20]).get_feature_names_out()) == 19
     assert len(Preparation(max_levels=30).fit({"a": cells}).get_feature_names_out()) == 29

@@ -123,8 +123,8 @@ def labelled_accuracies(data, estimator):
     scores = []
     for train, test in FOLDS.split(data.X, data.y):
         fitted = clone(estimator).fit(data.X[train], data.y[train])
-        known = data.y[test] != -1
-        scores.append(accuracy_score(data.y[test][known], fitted.predict(data.X[test])[known]))
+        labelled = data.y[test] != -1
+        scores.append(accuracy_score(data.y[test][labelled], fitted.predict(data.X[test])[labelled]))
     return scores
 
 
@@ -209,17 +209,22 @@ def test_features_of_another_number_are_refused(clf, two):
         clf.predict_proba(np.c_[two.X, two.X[:, 0]])
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_log_proba", "decision_function", "score"])
+METHODS = [
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "score",
+    "missing_proba",
+    "uncertainty",
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_methods_of_an_unfitted_estimator_say_so(method, two):
     arguments = (two.X, two.y) if method == "score" else (two.X,)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         getattr(MARGaussianMixture(), method)(*arguments)
-
-
-@pytest.mark.parametrize("method", ["missing_proba", "uncertainty"])
-def test_methods_of_our_own_say_so_too(method, two):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(MARGaussianMixture(), method)(two.X)
 
 
 # A parameter and a method of one name
@@ -261,10 +266,10 @@ def test_weights_are_routed_to_fit_where_it_asks_for_them(two):
     with sklearn.config_context(enable_metadata_routing=True):
         asking = MARGaussianMixture(link="logit").set_fit_request(sample_weight=True)
         asking.set_score_request(sample_weight=False)
-        found = cross_validate(
+        estimators = cross_validate(
             asking, two.X, two.y, cv=FOLDS, params={"sample_weight": weight}, return_estimator=True
         )["estimator"]  # fmt: skip
-    for (train, _), fitted in zip(FOLDS.split(two.X, two.y), found, strict=True):
+    for (train, _), fitted in zip(FOLDS.split(two.X, two.y), estimators, strict=True):
         direct = MARGaussianMixture(link="logit").fit(two.X[train], two.y[train], sample_weight=weight[train])
         assert fitted.loglik_ == direct.loglik_
         assert fitted.loglik_ != MARGaussianMixture(link="logit").fit(two.X[train], two.y[train]).loglik_

@@ -29,8 +29,8 @@ def clf(two):
 
 
 def test_it_says_how_many_rows_had_a_label(clf, two):
-    known = int(np.sum(~two.missing))
-    assert facts_of(clf)["rows"] == f"300, of which {known} have a label and {300 - known} do not"
+    labelled = int(np.sum(~two.missing))
+    assert facts_of(clf)["rows"] == f"300, of which {labelled} have a label and {300 - labelled} do not"
     weighted = clone(clf).fit(two.X, two.y, sample_weight=np.full(300, 2.25))
     assert facts_of(weighted)["rows"].startswith("675, of which")
 

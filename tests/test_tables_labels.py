@@ -84,8 +84,8 @@ def test_batches_do_not_matter(words, cut):
 @given(WORDS)
 def test_codes_say_which_class_each_row_has(words):
     labels = column(["a", "b", *words])
-    told = ["" if code < 0 else labels.classes[code] for code in labels.codes]
-    assert told == ["" if word.strip() in MISSING_LABELS else word.strip() for word in ["a", "b", *words]]
+    names = ["" if code < 0 else labels.classes[code] for code in labels.codes]
+    assert names == ["" if word.strip() in MISSING_LABELS else word.strip() for word in ["a", "b", *words]]
 
 
 def test_classes_can_be_given_to_an_estimator_as_they_are():
@@ -100,24 +100,18 @@ def test_no_missing_label_is_a_fact_and_not_an_error():
 
 
 def test_fewer_than_two_classes_are_refused_with_what_was_found():
-    with pytest.raises(
-        ValueError, match=r"'y' has one class only, '1': at least two classes must have labels.*-1 count as missing"
-    ):
+    with pytest.raises(ValueError, match=r"'y' has one class only, '1'.*-1 count as missing"):
         _ = column(["1", "-1", "1"]).classes
-    with pytest.raises(
-        ValueError, match=r"'y' has one class only, 'a': at least two classes must have labels. If the classes"
-    ):
+    with pytest.raises(ValueError, match=r"'y' has one class only, 'a': (?!.*count as missing).*--label"):
         _ = column(["a", "a"]).codes
     with pytest.raises(ValueError, match=r"'y' has no label at all"):
         _ = column(["", "NA"]).classes
 
 
 def test_a_column_of_identifiers_or_measurements_is_refused():
-    with pytest.raises(
-        ValueError, match=r"more than 100 different labels .*'0', '1', '2', ....*identifier or a number"
-    ):
+    with pytest.raises(ValueError, match=r"more than 100 different labels .*'0', '1', '2', "):
         column([str(i) for i in range(101)])
-    with pytest.raises(ValueError, match=r"12 different labels in 13 labelled rows .*identifier or a number"):
+    with pytest.raises(ValueError, match=r"12 different labels in 13 labelled rows"):
         _ = column([*(str(i / 7) for i in range(12)), "0.0", ""]).classes
     assert len(column([str(i) for i in range(100)] * 2).classes) == 100
     assert len(column([str(i) for i in range(10)]).classes) == 10
@@ -126,9 +120,7 @@ def test_a_column_of_identifiers_or_measurements_is_refused():
 def test_labels_for_a_model_are_its_classes_or_refused():
     assert column(["b", "NA", "a"], classes=["b", "a", "c"]).codes.tolist() == [0, -1, 1]
     assert column(["10", ""], classes=np.array([2, 10])).codes.tolist() == [1, -1]
-    with pytest.raises(
-        ValueError, match=r"'d' in data row 4, which is not among the classes 'b', 'a' of the model.*--missing 'd'"
-    ):
+    with pytest.raises(ValueError, match=r"'d' in data row 4.* 'b', 'a' .*--missing 'd'"):
         column(["a", "b"], ["a", "d"], classes=["b", "a"])
 
 

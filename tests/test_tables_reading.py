@@ -31,11 +31,11 @@ def written(folder, name, data):
 
 def cells(path, columns=None, **options):
     """Columns of a file, by their names."""
-    found = {}
+    columns_read = {}
     for batch in open_table(path, **options).batches(columns):
         for name, column in batch.to_pydict().items():
-            found.setdefault(name, []).extend(column)
-    return found
+            columns_read.setdefault(name, []).extend(column)
+    return columns_read
 
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
@@ -181,17 +181,8 @@ def test_cells_of_a_sheet_have_their_own_types(tmp_path):
     path = workbook(tmp_path / "rows.xlsx", rows, others=[("second sheet", [["p", "q"], [1, 2]])])
     (batch,) = open_table(path).batches()
     assert batch.schema.names == ["n", "x", "yes", "day", "time", "word", "2019", "mixed"]
-    kinds = [
-        pa.int64(),
-        pa.float64(),
-        pa.bool_(),
-        pa.date32(),
-        pa.timestamp("us"),
-        pa.string(),
-        pa.float64(),
-        pa.string(),
-    ]
-    assert batch.schema.types == kinds
+    kinds = [str(kind) for kind in batch.schema.types]
+    assert kinds == ["int64", "double", "bool", "date32[day]", "timestamp[us]", "string", "double", "string"]
     assert batch.column("n").to_pylist() == [1, None, 3]
     assert batch.column("day").to_pylist() == [dt.date(2020, 1, 2), None, dt.date(2021, 1, 2)]
     assert batch.column("mixed").to_pylist() == ["1", "b", "true"]
@@ -202,10 +193,10 @@ def test_a_sheet_of_many_rows_has_one_type_for_each_column(tmp_path):
     n = 9000
     rows = [["a", "b", "c"], *([i, i if i < n - 1 else "end", i if i < n - 1 else 0.5] for i in range(n))]
     table = open_table(workbook(tmp_path / "rows.xlsx", rows))
-    found = pa.Table.from_batches(table.batches())
-    assert found.schema.types == [pa.int64(), pa.string(), pa.float64()]
-    assert found["b"].to_pylist() == [*map(str, range(n - 1)), "end"]
-    assert found["c"].to_pylist() == [*range(n - 1), 0.5]
+    result = pa.Table.from_batches(table.batches())
+    assert result.schema.types == [pa.int64(), pa.string(), pa.float64()]
+    assert result["b"].to_pylist() == [*map(str, range(n - 1)), "end"]
+    assert result["c"].to_pylist() == [*range(n - 1), 0.5]
     assert table.rows == n
 
 
@@ -231,7 +222,7 @@ REFUSED = {
     "CSV as Excel": ("rows.xlsx", b"a,b\n1,2\n", "is not an Excel workbook"),
     "CSV as gz": ("rows.csv.gz", b"a,b\n1,2\n", "is not compressed by gzip"),
     "CSV as Arrow": ("rows.arrow", b"a,b\n1,2\n", "cannot be read"),
-    "half Parquet": ("rows.parquet", b"PAR1 and no more", "cannot be read as parquet|rows.parquet"),
+    "half Parquet": ("rows.parquet", b"PAR1 and no more", "rows.parquet"),
     "half gz": ("rows.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "gzip file"),
     "half Excel": ("rows.xlsx", b"PK\x03\x04 and no more", "cannot be read as an Excel workbook"),
     "old Excel": ("rows.xls", b"\xd0\xcf\x11\xe0....", r"save it as \.xlsx or \.csv"),
@@ -245,10 +236,10 @@ REFUSED = {
 def test_what_is_no_table_is_refused_with_the_file_and_what_to_do(tmp_path, case):
     name, data, message = REFUSED[case]
     path = written(tmp_path, name, data)
-    with pytest.raises((ValueError, OSError), match=message) as found:
+    with pytest.raises((ValueError, OSError), match=message) as error:
         cells(path)
-    assert str(path) in str(found.value)
-    assert "\n" not in str(found.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_ragged_row_far_down_is_named_by_its_number(tmp_path):
@@ -361,8 +352,6 @@ def test_reading_needs_no_memory_for_columns_that_are_not_wanted(tmp_path):
     n = 200_000
     table = pa.table({"a": np.arange(n), "b": np.random.default_rng(0).normal(size=n)})
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=n)
-    sizes = [batch.num_rows for batch in open_table(tmp_path / "rows.parquet").batches(["a"])]
-    assert sum(sizes) == n
-    assert {name for batch in open_table(tmp_path / "rows.parquet").batches(["a"]) for name in batch.schema.names} == {
-        "a"
-    }
+    batches = list(open_table(tmp_path / "rows.parquet").batches(["a"]))
+    assert sum(batch.num_rows for batch in batches) == n
+    assert all(batch.schema.names == ["a"] for batch in batches)

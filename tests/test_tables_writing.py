@@ -1,4 +1,4 @@
-"""Outputs: whole or not at all; rows as they were, with columns added; formulas found and made harmless."""
+"""Outputs: whole or not at all; rows as they were, with columns added; formulas detected and escaped."""
 
 import csv
 import io
@@ -50,10 +50,7 @@ def test_a_folder_that_is_there_keeps_its_other_files(tmp_path):
 
 def test_files_that_are_there_are_replaced_only_by_force(tmp_path):
     (tmp_path / "b.json").write_text("old")
-    with (
-        pytest.raises(FileExistsError, match=r"b\.json exists: give another --out, or --force"),
-        Output(tmp_path, FILES),
-    ):
+    with pytest.raises(FileExistsError, match=r"b\.json exists: .*--force"), Output(tmp_path, FILES):
         raise AssertionError
     assert everything(tmp_path) == {"b.json": b"old"}
     with Output(tmp_path, FILES, force=True) as output:
@@ -172,10 +169,7 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
     assert everything(tmp_path) == {"rows.csv": b"newer"}
     with pytest.raises(IsADirectoryError, match="is a folder"), one_file(tmp_path, force=True):
         raise AssertionError
-    with (
-        pytest.raises(FileNotFoundError, match=r"there is no folder .*: make it first"),
-        one_file(tmp_path / "no" / "rows.csv"),
-    ):
+    with pytest.raises(FileNotFoundError, match="there is no folder"), one_file(tmp_path / "no" / "rows.csv"):
         raise AssertionError
 
 
@@ -297,8 +291,8 @@ def test_probabilities_are_written_short():
 
 
 RUN = [
-    "=1+1",
     "=cmd|' /C calc'!A0",
+    "=1+1",
     "+1+1",
     "-1+1",
     "@SUM(A1)",
@@ -306,21 +300,18 @@ RUN = [
     "\r=1",
     "\n=1",
     "-x",
-    "+",
     "--1",
     "-2,5",
     "+1e",
     "=",
     "@",
 ]
-HARMLESS = ["", "a", "1", "-1", "+1.5", "-.5", "-5.", "-1e-5", "+2E10", "-", "a=1", " =1", "'=1", "ü"]
+HARMLESS = ["", "+", "a", "1", "-1", "+1.5", "-.5", "-5.", "-1e-5", "+2E10", "-", "a=1", " =1", "'=1", "ü"]
 
 
 def test_cells_that_a_spreadsheet_would_run_are_found():
-    run = [cell for cell in RUN if cell != "+"]
-    assert formulas(pa.array(run)).all()
+    assert formulas(pa.array(RUN)).all()
     assert not formulas(pa.array(HARMLESS)).any()
-    assert not formulas(pa.array(["+"])).any()
     assert formulas(pa.array(["a", "=1", "", "@"]).slice(1)).tolist() == [True, False, True]
 
 
@@ -340,10 +331,10 @@ def test_formulas_are_counted_and_made_plain_text_only_if_asked(tmp_path):
 @given(st.lists(NASTY, max_size=10))
 def test_what_was_neutralised_begins_like_no_formula(cells):
     text = pa.array(cells, pa.string())
-    found = neutralised(text, formulas(text))
-    assert not formulas(found).any()
+    escaped = neutralised(text, formulas(text))
+    assert not formulas(escaped).any()
     assert [
-        cell.removeprefix("'") if odd else cell for cell, odd in zip(found.to_pylist(), formulas(text), strict=True)
+        cell.removeprefix("'") if odd else cell for cell, odd in zip(escaped.to_pylist(), formulas(text), strict=True)
     ] == cells
 
 

@@ -57,13 +57,14 @@ class Described:
 
 def _of_fit(name: str, model: FittedModel) -> Table:
     total, missing = model.total_weight, model.missing_weight
+    ending = "converged" if model.converged else "DID NOT CONVERGE"
     facts = [
         ("rows", f"{_count(total)}, of which {_count(total - missing)} have a label and {_count(missing)} do not"),
         ("features", _features(model.features, model.n_features)),
         ("model", model.score_model.words),
         ("missingness", _mechanism_of(model)),
         ("log-likelihood", _loglik_of(model)),
-        ("fit", f"{_ending(model)}, {model.n_iter:,} iterations, {model.n_passes:,} passes over the rows"),
+        ("fit", f"{ending}, {model.n_iter:,} iterations, {model.n_passes:,} passes over the rows"),
     ]
     columns, values, notes = _parameters_of(model)
     if len(columns) > _CLASSES:
@@ -112,10 +113,6 @@ def _loglik_of(model: FittedModel) -> str:
         return f"{model.loglik:,.2f}"
     first = "features and labels" if model.score_model.joint else "labels"
     return f"{model.loglik:,.2f} ({first} {model.loglik_ignorable:,.2f}, missingness {model.loglik_missing:,.2f})"
-
-
-def _ending(model: FittedModel) -> str:
-    return "converged" if model.converged else "DID NOT CONVERGE"
 
 
 def _in_words(model: FittedModel) -> str:
