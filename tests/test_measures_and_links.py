@@ -163,7 +163,7 @@ def test_a_new_measure_that_grows_towards_the_second_class_names_both_sides(monk
 def test_the_fused_kernel_leaves_a_new_measure_to_the_plain_path(cubic):
     pytest.importorskip("torch")
     pytest.importorskip("triton")
-    from marmix.rows import fused
+    from marmix import fused
     from marmix.scores.covariance import structure
     from marmix.scores.gaussian import GaussianScores
 
