@@ -33,15 +33,15 @@ class Problem:
         self.theta = Gaussians(np.log(pi), 0.6 * rng.normal(size=(components, d)), kind.factor(covariances, FLOOR))
         self.mechanism = mechanism
         self.chart = GaussianChart(self.model, self.theta)
-        self.about = None
+        self.mechanism_chart = None
         if mechanism is not None:
             sample = self.objective.driver_sample(self.theta, mechanism, 10_000)
-            self.about = MechanismChart(mechanism, sample.drivers, sample.weight)
-        self.size = self.chart.size + (0 if self.about is None else self.about.size)
+            self.mechanism_chart = MechanismChart(mechanism, sample.drivers, sample.weight)
+        self.size = self.chart.size + (0 if self.mechanism_chart is None else self.mechanism_chart.size)
 
     def sums(self, vector, **kwargs):
         theta = self.chart.theta(vector[: self.chart.size])
-        mechanism = None if self.about is None else self.about.mechanism(vector[self.chart.size :])
+        mechanism = None if self.mechanism_chart is None else self.mechanism_chart.mechanism(vector[self.chart.size :])
         return theta, self.objective.sums(theta, mechanism, **kwargs)
 
     def loglik(self, vector):
@@ -51,9 +51,9 @@ class Problem:
     def gradient(self, vector):
         theta, sums = self.sums(vector)
         gradient = self.chart.gradient(vector[: self.chart.size], theta, sums.moments)
-        if self.about is None:
+        if self.mechanism_chart is None:
             return gradient
-        by_mechanism = self.about.gradient(vector[self.chart.size :], sums.alpha, sums.shape, sums.share)
+        by_mechanism = self.mechanism_chart.gradient(vector[self.chart.size :], sums.alpha, sums.shape, sums.share)
         return np.concatenate([gradient, by_mechanism])
 
 

@@ -9,7 +9,7 @@ from marmix.mechanism.charts import MechanismChart
 from marmix.mechanism.measures import MEASURES as RECORDS
 from marmix.scores.covariance import STRUCTURES, Moments
 
-MEASURES = [name for name, measure in RECORDS.items() if measure.only_classes is None]  # for the others see below
+MEASURES = [name for name, measure in RECORDS.items() if measure.only_classes is None]
 
 PATTERNS = {
     "some missing": [0, 1, -1, -1, 0, 1, -1, -1, 1, 0, -1, 0],
@@ -22,11 +22,12 @@ PATTERNS = {
 
 def check(problem, seed=1, rtol=1e-6):
     vector = 0.2 * np.random.default_rng(seed).normal(size=problem.size)
-    if problem.about is not None:  # stay clear of the bounds of shape and share
-        low, high = np.array(problem.about.bounds[2:], dtype=float).reshape(-1, 2).T
-        vector[problem.chart.size + 2 :] = 0.1 * np.clip(vector[problem.chart.size + 2 :], low, high)
     steps = np.full(problem.size, 1e-4)
-    if problem.about is not None:
+    if problem.mechanism_chart is not None:
+        low, high = np.array(problem.mechanism_chart.bounds[2:], dtype=float).reshape(-1, 2).T
+        vector[problem.chart.size + 2 :] = 0.1 * np.clip(
+            vector[problem.chart.size + 2 :], low, high
+        )  # inside the bounds
         steps[problem.chart.size :] = 2e-6  # a shape of 40 moves by a unit for 6e-4 of its coordinate
     analytic, numeric = problem.gradient(vector), central_differences(problem.loglik, vector, steps)
     assert np.abs(numeric).max() > 1e-3
@@ -89,9 +90,9 @@ def test_complete_data_terms_are_linear_in_the_moments_and_have_this_gradient(co
     def value(at):
         return problem.model.complete_loglik(problem.chart.theta(at), moments)
 
-    found = problem.chart.gradient(vector, problem.chart.theta(vector), moments)
+    analytic = problem.chart.gradient(vector, problem.chart.theta(vector), moments)
     numeric = central_differences(value, vector)
-    np.testing.assert_allclose(found, numeric, atol=1e-7 * np.abs(numeric).max())
+    np.testing.assert_allclose(analytic, numeric, atol=1e-7 * np.abs(numeric).max())
     doubled = Moments(2 * moments.by_component, None if moments.second is None else 2 * moments.second)
     assert problem.model.complete_loglik(problem.theta, doubled) == pytest.approx(
         2 * problem.model.complete_loglik(problem.theta, moments), rel=1e-12
@@ -140,16 +141,14 @@ def test_coordinates_of_the_mechanism_return_the_reference_and_have_this_gradien
     assert at_zero.share == pytest.approx(share, abs=1e-15)
 
     def loglik(vector):
-        here = chart.mechanism(vector)
-        with np.errstate(all="ignore"):
-            return here._rows(u[None], 20, None)[0]
+        return chart.mechanism(vector).loglik_of(u[None], 20, None)
 
     vector = np.array([0.1, -0.2, 0.05, 0.04])
     limits = np.array(chart.bounds[2:], dtype=float)
     vector[2:] = np.clip(vector[2:], limits[:, 0] + 1e-3, limits[:, 1] - 1e-3)
-    here = chart.mechanism(vector)
+    mechanism = chart.mechanism(vector)
     with np.errstate(all="ignore"):
-        _, hazard_slope, eta_slope, h = here._rows(u[None], 20, None)
-    found = chart.gradient(vector, *here._score(u[None], hazard_slope, eta_slope, h))
+        _, *slopes = mechanism._rows(u[None], 20, None)
+    analytic = chart.gradient(vector, *mechanism._score(u[None], *slopes))
     numeric = central_differences(loglik, vector, 1e-5)
-    np.testing.assert_allclose(found, numeric, atol=1e-6 * np.abs(numeric).max())
+    np.testing.assert_allclose(analytic, numeric, atol=1e-6 * np.abs(numeric).max())

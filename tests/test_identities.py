@@ -1,4 +1,4 @@
-"""Identities of the likelihood: what must be equal, is."""
+"""Identities of the likelihood."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ COUNTS = [1, 2, 1]
 
 
 def flat(sums):
-    """All that the parameters see of the rows, as one vector."""
+    """All sums as one vector."""
     second = [] if sums.moments.second is None else sums.moments.second.ravel()
     parts = [
         [sums.ignorable, sums.missing],
@@ -102,14 +102,15 @@ def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, si
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
-def test_without_slope_the_mechanism_is_a_coin_and_theta_does_not_feel_it(covariance_type):
+def test_without_slope_the_mechanism_is_a_coin_and_theta_does_not_depend_on_it(covariance_type):
     problem = Problem(covariance_type, Mechanism("entropy").starting(0.3), LABELS, COUNTS)
     both = problem.objective.sums(problem.theta, problem.mechanism)
     alone = problem.objective.sums(problem.theta, None)
     assert both.ignorable == alone.ignorable
     np.testing.assert_array_equal(both.moments.by_component, alone.moments.by_component)
-    lost = sum(label < 0 for label in LABELS)
-    assert both.missing == pytest.approx(lost * np.log(0.3) + (len(LABELS) - lost) * np.log(0.7), rel=1e-12)
+    n_missing = sum(label < 0 for label in LABELS)
+    expected = n_missing * np.log(0.3) + (len(LABELS) - n_missing) * np.log(0.7)
+    assert both.missing == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
@@ -135,19 +136,19 @@ def test_covariance_structures_nest():
         "full": np.array([1.3 * np.eye(d)] * 3),
         "tied": 1.3 * np.eye(d),
     }
-    found = {}
+    sums_by_name = {}
     for name, chol in factors.items():
         model = GaussianScores(structure(name, d), [1, 1, 1], FLOOR)
         engine = NumpyEngine(X, labels, None, model.n_classes, marmix.rows.Frame(np.zeros(d), np.eye(d)))
         sums = Objective(engine, model).sums(Gaussians(log_pi, mu, chol), mechanism)
-        found[name] = [sums.ignorable, sums.missing, *sums.moments.by_component[:, : 1 + d].ravel(), *sums.alpha]
+        sums_by_name[name] = [sums.ignorable, sums.missing, *sums.moments.by_component[:, : 1 + d].ravel(), *sums.alpha]
     for name in ("spherical", "diag", "tied"):
-        np.testing.assert_allclose(found[name], found["full"], rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(sums_by_name[name], sums_by_name["full"], rtol=1e-11, atol=1e-11)
 
 
 def test_a_component_split_into_two_halves_changes_nothing():
     problem = Problem("full", mechanism_of("aranda-ordaz"), LABELS, [1, 1, 1])
-    whole = problem.objective.sums(problem.theta, problem.mechanism)
+    unsplit = problem.objective.sums(problem.theta, problem.mechanism)
     theta = problem.theta
     twice = [0, 0, 1, 2]
     log_pi = theta.log_pi[twice] + np.log([0.4, 0.6, 1.0, 1.0])
@@ -155,23 +156,23 @@ def test_a_component_split_into_two_halves_changes_nothing():
     split = Objective(problem.engine, model).sums(
         Gaussians(log_pi, theta.mu[twice], theta.chol[twice]), problem.mechanism
     )
-    assert split.ignorable == pytest.approx(whole.ignorable, rel=1e-12)
-    assert split.missing == pytest.approx(whole.missing, rel=1e-12)
+    assert split.ignorable == pytest.approx(unsplit.ignorable, rel=1e-12)
+    assert split.missing == pytest.approx(unsplit.missing, rel=1e-12)
     moments = split.moments.by_component
-    np.testing.assert_allclose(moments[0] + moments[1], whole.moments.by_component[0], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(moments[0] + moments[1], unsplit.moments.by_component[0], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(moments[0] / 0.4, moments[1] / 0.6, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
-def test_few_rows_stand_for_all_of_them(covariance_type):
+def test_a_sample_has_the_weight_of_all_rows(covariance_type):
     labels = np.repeat([0, 1, -1], [300, 40, 2000])
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), labels, [1, 1])
-    few = problem.engine.thinned(500)
-    assert few.x.shape[1] < 600
-    assert few.weight.sum() == pytest.approx(problem.engine.total_weight, rel=1e-12)
-    ends = [*few.cuts, few.x.shape[1]]
-    for k, whole in enumerate([300, 40, 2000]):
-        assert few.weight[ends[k] : ends[k + 1]].sum() == pytest.approx(whole, rel=1e-12)
+    sample = problem.engine.thinned(500)
+    assert sample.x.shape[1] < 600
+    assert sample.weight.sum() == pytest.approx(problem.engine.total_weight, rel=1e-12)
+    ends = [*sample.cuts, sample.x.shape[1]]
+    for k, count in enumerate([300, 40, 2000]):
+        assert sample.weight[ends[k] : ends[k + 1]].sum() == pytest.approx(count, rel=1e-12)
     everything = problem.objective.thinned(len(labels))
     np.testing.assert_allclose(
         flat(everything.sums(problem.theta, problem.mechanism)),

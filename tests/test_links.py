@@ -1,4 +1,4 @@
-"""The Aranda-Ordaz link against fifty digits, everywhere."""
+"""The Aranda-Ordaz link against fifty digits for all values of eta and the shape."""
 
 import mpmath as mp
 import numpy as np
@@ -42,12 +42,12 @@ def test_link_and_its_slopes_agree_with_fifty_digits(eta, shape):
     at = np.array([eta])
     with np.errstate(all="ignore"):
         h = hazard(at, shape, with_shape_slope=True)
-        found_log_q, _, found_slope = log_missing(at, h.n, h.slope, 0.0)
+        computed_log_q, _, computed_slope = log_missing(at, h.n, h.slope, 0.0)
     assert agrees(h.n[0], n, 1e-14)
     assert agrees(h.slope[0], slope, 1e-14)
-    assert agrees(found_log_q[0], log_q, 1e-13)
-    assert agrees(found_slope[0], log_q_slope, 1e-13)
-    # what the likelihood sees of the shape's slope is its product with d loglik / d n: absolute there
+    assert agrees(computed_log_q[0], log_q, 1e-13)
+    assert agrees(computed_slope[0], log_q_slope, 1e-13)
+    # in the likelihood the shape's slope is multiplied by d loglik / d n, so its error is absolute there
     for against in (mp.mpf(1), 1 / mp.expm1(n)):
         error = abs(mp.mpf(float(h.shape_slope[0])) - shape_slope) * against
         assert error <= 1e-11 * max(1, abs(shape_slope * against)) or abs(shape_slope) > LARGEST

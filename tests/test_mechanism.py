@@ -1,4 +1,4 @@
-"""`Mechanism`, the part that other classifiers can use."""
+"""`Mechanism`, which can be combined with any classifier."""
 
 import mpmath as mp
 import numpy as np
@@ -46,11 +46,10 @@ def test_curvature_is_the_variance_of_the_gradient(measure, shape, share):
     mechanism = Mechanism(measure, alpha=(0.4, -0.8), shape=shape, share=share)
     scores = np.random.default_rng(2).normal(size=(20, 4))
     q = mechanism.missing_proba(scores)[:, None, None]
-    lost, given_ = (mechanism.terms(scores, np.full(20, m)).gradient for m in (1, 0))
-    expected = q * lost[:, :, None] * lost[:, None, :] + (1 - q) * given_[:, :, None] * given_[:, None, :]
-    found = mechanism.terms(scores, np.zeros(20)).curvature
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(q[:, :, 0] * lost + (1 - q[:, :, 0]) * given_, 0.0, atol=1e-12)  # a score has mean zero
+    missing, labelled = (mechanism.terms(scores, np.full(20, m)).gradient for m in (1, 0))
+    variance = q * missing[:, :, None] * missing[:, None, :] + (1 - q) * labelled[:, :, None] * labelled[:, None, :]
+    np.testing.assert_allclose(mechanism.terms(scores, np.zeros(20)).curvature, variance, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(q[:, :, 0] * missing + (1 - q[:, :, 0]) * labelled, 0.0, atol=1e-12)  # mean zero
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -104,16 +103,15 @@ def test_profile_is_a_maximum(measure, free):
         return weight @ mechanism.terms(scores, missing).loglik
 
     best = truth.profile(scores, missing, weight)
-    top = loglik(best)
-    assert top >= loglik(truth)
+    maximum = loglik(best)
+    assert maximum >= loglik(truth)
     rng = np.random.default_rng(1)
     for size in (1e-1, 1e-2, 1e-3):
         for _ in range(30):
             alpha = tuple(np.array(best.alpha) * (1 + size * rng.normal(size=2)))
             shape = max(best.shape * (1 + size * rng.normal()), 0.0) if free[0] else best.shape
             share = min(max(best.share + size * rng.normal(), 0.0), 0.9) if free[1] else 0.0
-            other = Mechanism(measure, alpha=alpha, shape=shape, share=share)
-            assert loglik(other) <= top + 1e-7
+            assert loglik(Mechanism(measure, alpha=alpha, shape=shape, share=share)) <= maximum + 1e-7
 
 
 def test_profile_recovers_the_truth_from_many_rows():

@@ -1,4 +1,4 @@
-"""The measures of uncertainty: values, gradients, symmetries, and both ends of certainty."""
+"""The measures of uncertainty: values, gradients, symmetries and limits."""
 
 import mpmath as mp
 import numpy as np
@@ -13,12 +13,8 @@ mp.mp.dps = 50
 MEASURE = pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))
 
 
-def mp_scores(scores):
-    return [mp.mpf(float(s)) for s in scores]
-
-
 def admitted(measure, most=6):
-    """Numbers of classes that the measure is defined for."""
+    """Numbers of classes for which the measure is defined."""
     return [classes for classes in range(2, most + 1) if measure.admits(classes)]
 
 
@@ -43,8 +39,8 @@ def drawn_scores(data, measure, rows, largest):
 )
 def test_values_and_gradients_agree_with_fifty_digits(name, scores):
     with mp.workdps(1600), np.errstate(all="ignore"):
-        found = MEASURES[name](posterior(np.array(scores)[:, None]))
-        e = [mp.exp(s) for s in mp_scores(scores)]
+        result = MEASURES[name](posterior(np.array(scores)[:, None]))
+        e = [mp.exp(mp.mpf(s)) for s in scores]
         total = mp.fsum(e)
         tau = [x / total for x in e]
         order = sorted(range(len(tau)), key=lambda k: -tau[k])
@@ -60,13 +56,13 @@ def test_values_and_gradients_agree_with_fifty_digits(name, scores):
             "entropy": (entropy, [-t * (mp.log(t) + entropy) for t in tau]),
             "log-entropy": (mp.log(entropy), [-t * (mp.log(t) + entropy) / entropy for t in tau]),
         }[name]
-        assert np.isfinite(found.value).all()
-        assert np.isfinite(found.gradient).all()
-        assert abs(mp.mpf(float(found.value[0])) - value) <= 1e-13 * abs(value) + mp.mpf(10) ** -307
+        assert np.isfinite(result.value).all()
+        assert np.isfinite(result.gradient).all()
+        assert abs(mp.mpf(float(result.value[0])) - value) <= 1e-13 * abs(value) + mp.mpf(10) ** -307
         for k, truth in enumerate(gradient):
             # relative to the largest entry: the gradient sums to zero, so entries may cancel
             scale = max(abs(g) for g in gradient)
-            assert abs(mp.mpf(float(found.gradient[k, 0])) - truth) <= 1e-12 * scale + mp.mpf(10) ** -300
+            assert abs(mp.mpf(float(result.gradient[k, 0])) - truth) <= 1e-12 * scale + mp.mpf(10) ** -300
 
 
 @MEASURE
@@ -75,15 +71,15 @@ def test_gradients_agree_with_central_differences(measure, data):
     scores = drawn_scores(data, measure, rows=3, largest=8)
     if measure.has_kinks(len(scores)) and np.diff(np.sort(scores, axis=0)[-3:], axis=0).min() < 1e-3:
         return  # the gradient jumps where the second class changes
-    found = measure(posterior(scores))
+    result = measure(posterior(scores))
     step = 1e-6
     for k in range(len(scores)):
         up, down = scores.copy(), scores.copy()
         up[k] += step
         down[k] -= step
         difference = (measure(posterior(up)).value - measure(posterior(down)).value) / (up[k] - down[k])
-        scale = np.abs(found.gradient).max() + np.abs(found.value).max()
-        np.testing.assert_allclose(found.gradient[k], difference, atol=1e-9 * max(1.0, scale), rtol=1e-6)
+        scale = np.abs(result.gradient).max() + np.abs(result.value).max()
+        np.testing.assert_allclose(result.gradient[k], difference, atol=1e-9 * max(1.0, scale), rtol=1e-6)
 
 
 @MEASURE
@@ -101,11 +97,10 @@ def test_permuting_the_classes_permutes_the_gradient(measure, data, seed):
     scores = drawn_scores(data, measure, rows=5, largest=20)
     order = np.random.default_rng(seed).permutation(len(scores))
     a, b = measure(posterior(scores)), measure(posterior(scores[order]))
-    sign = (
-        -1.0 if measure.grows == "second class" and order[0] == 1 else 1.0
-    )  # of swapped classes the other is the second
+    swapped = measure.grows == "second class" and order[0] == 1
+    sign = -1.0 if swapped else 1.0
     np.testing.assert_allclose(sign * a.value, b.value, rtol=1e-12, atol=1e-300)
-    distinct = np.diff(np.sort(scores, axis=0), axis=0).min(axis=0) > 0  # among tied classes the first one leads
+    distinct = np.diff(np.sort(scores, axis=0), axis=0).min(axis=0) > 0  # ties go to the first class
     np.testing.assert_allclose(sign * a.gradient[order][:, distinct], b.gradient[:, distinct], rtol=1e-10, atol=1e-12)
 
 
@@ -200,7 +195,7 @@ def test_a_callable_gives_the_same_as_the_built_in_of_that_formula(with_gradient
     np.testing.assert_allclose(mine.gradient, built_in.gradient, atol=1e-14 if with_gradient else 1e-9)
 
 
-@pytest.mark.parametrize("answer", [np.zeros(3), (np.zeros(5), np.zeros((5, 7)))])
-def test_a_callable_of_the_wrong_shape_is_told_so(answer):
+@pytest.mark.parametrize("result", [np.zeros(3), (np.zeros(5), np.zeros((5, 7)))])
+def test_a_callable_of_the_wrong_shape_is_refused(result):
     with pytest.raises(ValueError, match="uncertainty: the callable"):
-        as_measure(lambda log_posterior: answer)(posterior(np.zeros((3, 5))))
+        as_measure(lambda log_posterior: result)(posterior(np.zeros((3, 5))))

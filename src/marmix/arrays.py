@@ -82,20 +82,12 @@ def ones_like_columns(x: Any, rows: int) -> Any:
     return namespace(x).ones((rows, x.shape[1]), dtype=x.dtype, device=x.device)
 
 
-def total(values: Any) -> Any:
-    """Sum of all entries, in double precision."""
+def total(values: Any, axis: int | None = None) -> Any:
+    """Sum of the entries, or along an axis, in double precision."""
     if on_host(values):
-        return values.sum()
+        return values.sum(axis=axis)
     xp = namespace(values)
-    return xp.sum(values, dtype=xp.float64)
-
-
-def total_by_row(values: Any) -> Any:
-    """Sum of each row of a matrix, in double precision."""
-    if on_host(values):
-        return values.sum(axis=1)
-    xp = namespace(values)
-    return xp.sum(values, axis=1, dtype=xp.float64)
+    return xp.sum(values, axis=axis, dtype=xp.float64)
 
 
 def along_rows(a: Any, b: Any) -> Any:

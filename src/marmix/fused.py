@@ -27,10 +27,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from marmix.arrays import ones_like_columns
 from marmix.likelihood import Block, Sums
 from marmix.mechanism import Mechanism
-from marmix.scores.covariance import Moments
+from marmix.scores.covariance import Moments, expanded
 from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import LinearScores
 
@@ -380,9 +379,7 @@ def fused_sums(
             rows, w = x[:, start : start + size], None if weight is None else weight[start : start + size]
             cuts = [min(max(int(cut) - start, 0), rows.shape[1]) for cut in block.cuts]
             if wide:
-                phi = ones_like_columns(rows, model.n_features())
-                phi[1 : 1 + d] = rows
-                model.fill(phi)
+                phi: Any = expanded(rows, model.n_features(), model.fill)
                 g = model.block_scores(prepared, phi)[0].contiguous()
             else:
                 g = torch.empty((classes, rows.shape[1]), dtype=x.dtype, device=x.device)

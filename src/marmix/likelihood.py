@@ -99,28 +99,14 @@ class Sums(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Sorted rows in the axes of the fit.
+    """Sorted rows in the axes of the fit."""
 
-    Parameters
-    ----------
-    x : array of shape (d, n)
-        The rows as columns.
-    cuts : list of K + 1 int
-        Columns ``cuts[k]:cuts[k + 1]`` are class k; unlabelled rows follow.
-    weight : array of shape (n,) or None
-    covariates : array of shape (L, n) or None
-    space : list or None
-        Memory for `features`, shared by the blocks of a worker.
-    only : bool
-        Whether no other block uses that memory, so that the features are kept for the next pass.
-    """
-
-    x: Array
-    cuts: list[int]
-    weight: Array | None = None
-    covariates: Array | None = None
-    space: list[Any] | None = None
-    only: bool = False
+    x: Array  # (d, n), rows as columns
+    cuts: list[int]  # columns cuts[k]:cuts[k + 1] are class k; unlabelled rows follow
+    weight: Array | None = None  # (n,)
+    covariates: Array | None = None  # (L, n)
+    space: list[Any] | None = None  # memory for `features`, shared by the blocks of a worker
+    only: bool = False  # whether no other block uses that memory, so that the features are kept for the next pass
 
     def features(self, model: ScoreModel) -> Array:
         """The features phi (p, n), valid until the worker's next block."""

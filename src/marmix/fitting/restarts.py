@@ -28,40 +28,19 @@ def silent(line: str) -> None:
 
 
 class Search(NamedTuple):
-    """Options of the search for the maximum.
-
-    Parameters
-    ----------
-    rng : RandomState
-    values : dict
-        User's starting values by name, for the first start.
-    solver : str
-        A key of `SOLVERS`.
-    n_init : int
-        Number of starts; all but the first are perturbed.
-    max_iter, tol
-        Options of the solver.
-    kmeans : bool
-        Whether to start from k-means instead of the labelled rows.
-    classes : sequence
-        The classes, for error messages.
-    empty : array or None
-        Mask of the axes of the fit that are zero in all rows, if there are any.
-    say, say_more : callable
-        Called with a line of progress for each start, and for each iteration.
-    """
+    """Options of the search for the maximum."""
 
     rng: np.random.RandomState
-    values: dict[str, Any]
-    solver: str = "lbfgs"
-    n_init: int = 1
+    values: dict[str, Any]  # user's starting values by name, for the first start
+    solver: str = "lbfgs"  # a key of `SOLVERS`
+    n_init: int = 1  # number of starts; all but the first are perturbed
     max_iter: int = 1000
     tol: float = 1e-8
-    kmeans: bool = False
-    classes: Sequence[Any] = ()
-    empty: NDArray[np.bool_] | None = None
-    say: Callable[[str], None] = silent
-    say_more: Callable[[str], None] = silent
+    kmeans: bool = False  # whether to start from k-means instead of the labelled rows
+    classes: Sequence[Any] = ()  # for error messages
+    empty: NDArray[np.bool_] | None = None  # axes of the fit that are zero in all rows, if there are any
+    say: Callable[[str], None] = silent  # called with a line of progress for each start
+    say_more: Callable[[str], None] = silent  # and for each iteration
 
 
 def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search) -> Fit:

@@ -138,8 +138,8 @@ def split_start(
         distinct = len(np.unique(x[:, rows], axis=1).T) if len(rows) < 50 * count else len(rows)
         if distinct < count:
             raise ValueError(
-                f"n_components={count} is too large for class {names[k]!r}, which starts with {len(rows)} rows, {distinct} of "
-                "them distinct: use fewer components."
+                f"n_components={count} for class {names[k]!r} is too many: it has {len(rows)} rows at the start, "
+                f"{distinct} of them distinct. Use fewer components."
             )
         groups = KMeans(count, n_init=3, random_state=rng).fit(x[:, rows].T, sample_weight=w[rows])
         cluster[rows] = first[k] + groups.labels_

@@ -76,45 +76,25 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of uncertainty, to be called with a `Posterior`, and its properties.
+    """A measure of uncertainty, to be called with a `Posterior`, and its properties."""
 
-    Parameters
-    ----------
-    name : str
-        Value of the option `uncertainty`.
-    function : callable
-        From a `Posterior` to a `Measured`.
-    words : str
-        Description for reports.
-    grows : {"clear", "unclear", "second class"} or None
-        Where the measure is large: where the class is clear or unclear, or towards the second of two classes; None if unknown.
-    range : callable
-        From the number of classes to the smallest and largest value, which may be infinite.
-    axis : str
-        Axis label, a format string with {words}, {low} and {high} (the range), {first} and {last} (names of classes).
-    slope : float or None
-        Slope with which `hide_labels` mainly hides the labels of hard rows, or those on the second class's side.
-    kinked : bool
-        Whether the measure uses only the two leading classes. With three or more classes its gradient then has jumps.
-    only_classes : int or None
-        The number of classes it is defined for; None for any number.
-    fused : bool
-        Whether the kernels of `marmix.fused` implement it.
-    studied : bool
-        Whether the study compares it with the others.
-    """
-
-    name: str
+    name: str  # value of the option `uncertainty`
     function: Callable[[Posterior], Measured]
-    words: str
-    grows: Literal["clear", "unclear", "second class"] | None
-    range: Callable[[int], tuple[float, float]]
-    axis: str = "uncertainty ({words})"
-    slope: float | None = None
-    kinked: bool = False
-    only_classes: int | None = None
-    fused: bool = False
-    studied: bool = False
+    words: str  # description for reports
+    grows: Literal["clear", "unclear", "second class"] | None  # where the measure is large; None if unknown
+    range: Callable[[int], tuple[float, float]]  # smallest and largest value, by the number of classes
+    axis: str = (
+        "uncertainty ({words})"  # axis label; may use {words}, {low}, {high} and the names {first}, {last} of classes
+    )
+    slope: float | None = (
+        None  # with which `hide_labels` mainly hides labels of hard rows, or those of the second class
+    )
+    kinked: bool = (
+        False  # whether it uses only the two leading classes, so that with three or more its gradient has jumps
+    )
+    only_classes: int | None = None  # the number of classes it is defined for; None for any
+    fused: bool = False  # whether the kernels of `marmix.fused` implement it
+    studied: bool = False  # whether the study compares it with the others
 
     def __call__(self, p: Posterior) -> Measured:
         """Values and gradients for a block of posteriors."""

@@ -97,7 +97,7 @@ class Mechanism:
         if shape is not None:
             if fixed is not None and shape != fixed:
                 raise ValueError(
-                    f"link={link!r} has shape {fixed:g}: for shape={shape:g} use link={FREE.name!r}, or leave shape=None."
+                    f"link={link!r} has shape {fixed:g}; for shape={shape:g} use link={FREE.name!r}, or leave shape=None."
                 )
             if not (np.isfinite(shape) and shape >= 0):
                 raise ValueError(f"shape={shape!r}: the Aranda-Ordaz shape is a finite number >= 0, or None.")

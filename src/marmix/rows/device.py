@@ -34,19 +34,9 @@ def device_blocks(n: int, width: int) -> list[slice]:
 
 
 class DeviceEngine(Engine):
-    """Rows of a device array: one sorted, feature-major copy in the axes of the fit.
+    """Rows of a device array: one sorted, feature-major copy x (d, n) in the axes of the fit, with covariates v (L, n).
 
-    Parameters
-    ----------
-    x : array of shape (d, n)
-        In double or single precision.
-    cuts : integer array of shape (K + 1,)
-        Class k holds the columns ``cuts[k]:cuts[k + 1]``, unlabelled rows follow.
-    weight : array of shape (n,) or None
-    v : array of shape (L, n) or None
-        The covariates.
-    frame : Frame
-    covariates : Covariates
+    Columns ``cuts[k]:cuts[k + 1]`` are class k; unlabelled rows follow.
     """
 
     def __init__(self, x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, frame: Frame, covariates: Covariates):

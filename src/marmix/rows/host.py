@@ -91,19 +91,9 @@ class HostEngine(Engine):
 
 
 class NumpyEngine(HostEngine):
-    """Rows of a NumPy array: one sorted, feature-major copy in the axes of the fit.
+    """Rows of a NumPy array (n, d): one sorted, feature-major copy in the axes of the fit.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    z : integer array of shape (n,)
-        Class of each row, -1 if missing.
-    weight : array of shape (n,) or None
-    n_classes : int
-    frame : Frame
-    covariates : Covariates
-    workers : int
-        Number of threads.
+    `z` has the class of each row, -1 if missing; `workers` is the number of threads.
     """
 
     x: Array
@@ -198,18 +188,9 @@ def sorted_block(
 
 
 class FileEngine(HostEngine):
-    """Rows of a memory-mapped array: each pass reads, sorts and transforms them block by block.
+    """Rows of an array of any numeric dtype, usually a memory map: each pass reads, sorts and transforms them block by block.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Of any numeric dtype; usually a `numpy.memmap`.
-    z : integer array of shape (n,)
-        Class of each row, -1 if missing.
-    weight : array of shape (n,) or None
-        Rows of weight zero are ignored.
-    n_classes, frame, covariates, workers
-        As in `NumpyEngine`.
+    Arguments are those of `NumpyEngine`; rows of weight zero are ignored.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, along_rows, multiply_into, namespace, ones_like_columns, total_by_row
+from marmix.arrays import Array, along_rows, multiply_into, namespace, ones_like_columns, total
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _WIDE = 16  # number of features from which WideFull is faster than Full (benchmarks/kernel.py --forms)
@@ -35,6 +35,22 @@ class Moments(NamedTuple):
     def __add__(self, other: "Moments") -> "Moments":  # type: ignore[override]
         second = self.second if other.second is None else self.second + other.second  # type: ignore[operator]
         return Moments(self.by_component + other.by_component, second)
+
+
+def expanded(x: Array, n_features: int, fill: Callable[[Array], None]) -> Array:
+    """Features phi (p, n) of columns x (d, n): [1, x] and the rows that `fill` computes from them."""
+    phi = ones_like_columns(x, n_features)
+    phi[1 : 1 + x.shape[0], :] = x
+    fill(phi)
+    return phi
+
+
+def fill_products(phi: Array, d: int) -> None:
+    """Compute squares and products of the d features, which follow the constant, in the last rows of phi."""
+    row = 1 + d
+    for i in range(d):
+        multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
+        row += d - i
 
 
 class Structure(ABC):
@@ -67,10 +83,7 @@ class Structure(ABC):
 
     def features(self, x: Array) -> Array:
         """The features phi (p, n) of columns x (d, n)."""
-        phi = ones_like_columns(x, self.n_features())
-        phi[1 : 1 + self.d, :] = x
-        self.fill_quadratic(phi)
-        return phi
+        return expanded(x, self.n_features(), self.fill_quadratic)
 
     def detailed(self) -> "Structure":
         """A structure in whose features each component's score is linear; its first features are those of this one."""
@@ -216,10 +229,7 @@ class Full(Structure):
         return 1 + self.d + len(self._rows)
 
     def fill_quadratic(self, phi: Array) -> None:
-        d, row = self.d, 1 + self.d
-        for i in range(d):
-            multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
-            row += d - i
+        fill_products(phi, self.d)
 
     def coefficients(self, log_pi: Array, mu: Array, chol: Array) -> Array:
         d = self.d
@@ -363,7 +373,7 @@ class WideFull(Full):
         xp, components, d, n = namespace(phi), g.shape[0], self.d, phi.shape[1]
         weighted = xp.reshape(g[:, None, :] * phi[1:, :], (components * d, n))
         g12 = xp.reshape(along_rows(weighted, phi), (components, d * (1 + d)))
-        return xp.concat([xp.reshape(total_by_row(g), (components, 1)), g12], axis=1)
+        return xp.concat([xp.reshape(total(g, axis=1), (components, 1)), g12], axis=1)
 
     def gathered(self, moments: Array) -> Array:
         g12 = moments[:, 1:].reshape(len(moments), self.d, 1 + self.d)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from marmix.arrays import Array, along_rows, like, multiply_into, namespace, ones_like_columns
+from marmix.arrays import Array, along_rows, like, namespace
 from marmix.mechanism.measures import posterior
-from marmix.scores.covariance import Moments
+from marmix.scores.covariance import Moments, expanded, fill_products
 
 # Number of features from which Cholesky replaces eigenvectors, at a tenth of the cost.
 _MANY = 500
@@ -75,17 +75,11 @@ class LinearScores:
 
     def fill(self, phi: Array) -> None:
         if self.degree == 2:
-            d, row = self.d, 1 + self.d
-            for i in range(d):
-                multiply_into(phi[row : row + d - i, :], phi[1 + i : 1 + d, :], phi[1 + i, :])
-                row += d - i
+            fill_products(phi, self.d)
 
     def features(self, x: Array) -> Array:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
-        phi = ones_like_columns(x, self.n_features())
-        phi[1 : 1 + self.d, :] = x
-        self.fill(phi)
-        return phi
+        return expanded(x, self.n_features(), self.fill)
 
     def _features_of_user(self, centre: Array, scale: Array) -> Array:
         """R with ``phi(user's x) = R phi(x of the fit)``."""
