@@ -4,10 +4,9 @@ import re
 
 import pytest
 from planted import GAIN, SMALL, made, planted
-from test_study_claims import compared
+from test_study_claims import compared, proportions
 from test_study_magic import magical, pairs
 from test_study_measures import EVEN, clock, measured, shaped
-from test_study_proportion import proportions
 
 from marmix.study import figures, measures, pieces, tables
 from marmix.study.methods import ECM_AO
@@ -30,8 +29,8 @@ def anything():
     } | dict.fromkeys(measures.KINDS, measured(EVEN))  # fmt: skip
 
     def of(item, size=SMALL):
-        found = alone | planted(item, lambda place: values[place.parts[0]](place), size)
-        return {piece.key: found[piece.key] for piece in ITEMS[item].pieces(size)}
+        made_up = alone | planted(item, lambda place: values[place.parts[0]](place), size)
+        return {piece.key: made_up[piece.key] for piece in ITEMS[item].pieces(size)}
 
     return of
 
