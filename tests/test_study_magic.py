@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import Bunch
 
-from marmix.study import magic, methods, metrics, pieces
+from marmix.study import magic, methods, metrics
 from marmix.study.magic import DEFINED, NOT_REPRODUCED, SCRIPT
 from marmix.study.methods import AVERAGE, LOGISTIC, SWAPPED
 from marmix.study.pieces import Piece, Plan
@@ -302,10 +302,3 @@ def test_what_is_drawn_is_in_the_store_and_not_in_the_data(made_up, monkeypatch)
     made(PAIRS, pairs() | {magic.POINTS: points})
     for item in (THRESHOLDS, PROPORTIONS):
         made(item, planted(item, magical(0.0)))
-
-
-def test_one_run_decides_nothing_on_magic(monkeypatch):
-    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
-    for item in (THRESHOLDS, PROPORTIONS):
-        claims = made(item, planted(item, magical(GAIN))).claims
-        assert {claim.verdict for claim in claims} <= {UNDECIDED, "see right"}
