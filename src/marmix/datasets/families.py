@@ -134,30 +134,27 @@ def _student(classes: int, features: int, parameters: dict[str, Any]) -> list[La
     return [Joint(stats.multivariate_t(m, s, df=df), features) for m, s in zip(means, scales, strict=True)]
 
 
-def _independent(
-    distribution: Callable[..., Any], positive: dict[str, bool]
-) -> Callable[[int, int, dict[str, Any]], list[Law]]:
-    """Laws of independent features; `positive` has the parameters in their order, and whether they must be positive."""
-
-    def laws(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-        tables = [_table(name, parameters[name], classes, features, above) for name, above in positive.items()]
-        return [Independent(distribution(*row), features) for row in zip(*tables, strict=True)]
-
-    return laws
-
-
 def _laplace_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
     scales = np.full(features, 0.8)
     scales[0] = 1.0
     return {"locations": places(classes, features, separation), "scales": scales}
 
 
+def _laplace(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    locations = _table("locations", parameters["locations"], classes, features)
+    scales = _table("scales", parameters["scales"], classes, features, positive=True)
+    return [Independent(stats.laplace(at, scale), features) for at, scale in zip(locations, scales, strict=True)]
+
+
 def _gamma_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
     return {"shapes": np.repeat(3.0 + 2.0 * np.arange(classes)[:, None], features, axis=1), "scales": 1.0}
 
 
-def _gamma(shape: Array, scale: Array) -> Any:
-    return stats.gamma(shape, scale=scale)
+def _gamma(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    shapes = _table("shapes", parameters["shapes"], classes, features, positive=True)
+    scales = _table("scales", parameters["scales"], classes, features, positive=True)
+    pairs = zip(shapes, scales, strict=True)
+    return [Independent(stats.gamma(shape, scale=scale), features) for shape, scale in pairs]
 
 
 def _beta_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
@@ -165,14 +162,18 @@ def _beta_defaults(classes: int, features: int, separation: float) -> dict[str, 
     return {"a": a, "b": 2.0 * classes + 4.0 - a}
 
 
+def _beta(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
+    a = _table("a", parameters["a"], classes, features, positive=True)
+    b = _table("b", parameters["b"], classes, features, positive=True)
+    return [Independent(stats.beta(*pair), features) for pair in zip(a, b, strict=True)]
+
+
 FAMILIES = {
     "gaussian": Family(_gaussian_defaults, _gaussian, "means"),
     "student": Family(_student_defaults, _student, "means"),
-    "laplace": Family(
-        _laplace_defaults, _independent(stats.laplace, {"locations": False, "scales": True}), "locations"
-    ),
-    "gamma": Family(_gamma_defaults, _independent(_gamma, {"shapes": True, "scales": True}), None),
-    "beta": Family(_beta_defaults, _independent(stats.beta, {"a": True, "b": True}), None),
+    "laplace": Family(_laplace_defaults, _laplace, "locations"),
+    "gamma": Family(_gamma_defaults, _gamma, None),
+    "beta": Family(_beta_defaults, _beta, None),
 }
 OTHER_NAMES = {"normal": "gaussian", "t": "student"}
 
