@@ -1,4 +1,4 @@
-"""Replicates of the study with known differences, planted, and pages made of them."""
+"""Planted replicates of the study, with known differences, and the pages made from them."""
 
 from itertools import groupby
 from typing import NamedTuple
@@ -23,23 +23,23 @@ OUTCOMES = pytest.mark.parametrize(("gain", "word"), [(GAIN, HOLDS), (-GAIN, FAI
 
 
 class Place(NamedTuple):
-    """Where a piece belongs: its key in parts, and noise of its replicate that adds up to zero over replicates."""
+    """The parts of a piece's key, and noise of its replicate that sums to zero over replicates."""
 
     parts: list[str]
     noise: float
 
 
 def planted(item, value, size=SMALL):
-    """A value for every piece of an item that is one of several replicates."""
+    """Values by key for the pieces of an item that are replicates."""
     parts = sorted(p.key.split("/") for p in ITEMS[item].pieces(size) if p.key.split("/")[-1].isdecimal())
-    found = {}
+    values = {}
     for series, group in groupby(parts, lambda p: p[:-1]):
         numbers = sorted(int(p[-1]) for p in group)
         noise = np.linspace(-NOISE, NOISE, len(numbers)) if len(numbers) > 1 else [0.0]
         for i in numbers:
             place = Place([*series, str(i)], float(noise[i]))
-            found["/".join(place.parts)] = solved(place) if series[0] == "solvers" else value(place)
-    return found
+            values["/".join(place.parts)] = solved(place) if series[0] == "solvers" else value(place)
+    return values
 
 
 def solved(place):
@@ -56,9 +56,10 @@ def half(n, overlap=0.0):
     return stats.t.ppf(0.975, n - 1) * np.std(np.linspace(-NOISE, NOISE, n), ddof=1) * np.sqrt(1 / n + overlap)
 
 
-def made(item, found, size=SMALL):
+def made(item, values, size=SMALL):
+    """The page of an item from the values of its pieces."""
     with styled():
-        return ITEMS[item].page(size, found)
+        return ITEMS[item].page(size, values)
 
 
 def better(gain, noise=0.0):

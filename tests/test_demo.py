@@ -1,4 +1,4 @@
-"""The demonstration of the whole way: what it writes, and what it leaves alone."""
+"""`marmix demo`: the files it writes, and existing files that it leaves alone."""
 
 import shlex
 
@@ -26,10 +26,10 @@ def test_all_files_are_there_and_nothing_else(walked):
     assert sorted(path.name for path in walked.folder.parent.rglob("*")) == sorted(["of mine", DATA, TRUTH, *FILES])
 
 
-@pytest.mark.parametrize("there", [DATA, TRUTH, *FILES])
-def test_a_file_that_is_there_is_left_alone_and_nothing_is_written_beside_it(there, tmp_path):
-    (tmp_path / there).write_text("mine")
-    with pytest.raises(FileExistsError, match=there):
+@pytest.mark.parametrize("existing", [DATA, TRUTH, *FILES])
+def test_a_file_that_is_there_is_left_alone_and_nothing_is_written_beside_it(existing, tmp_path):
+    (tmp_path / existing).write_text("mine")
+    with pytest.raises(FileExistsError, match=existing):
         walk(tmp_path, 0, Progress(quiet=True))
-    assert [path.name for path in tmp_path.iterdir()] == [there]
-    assert (tmp_path / there).read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == [existing]
+    assert (tmp_path / existing).read_text() == "mine"

@@ -19,10 +19,10 @@ def measured(gains, loglik=0.0):
     """
 
     def value(place):
-        lost = {measures.ALL_LABELS: 0.0, measures.IGNORED: 0.2} | {m: 0.2 - g for m, g in gains.items()}
+        losses = {measures.ALL_LABELS: 0.0, measures.IGNORED: 0.2} | {m: 0.2 - g for m, g in gains.items()}
         return {
             m: {"loglik": -100.0 + loglik * (m == place.parts[1]) + place.noise * (m == "margin"), "converged": True}
-            | better(-lost[m], place.noise * (m == "margin"))
+            | better(-losses[m], place.noise * (m == "margin"))
             for m in measures.fits()
         }
 
@@ -32,8 +32,8 @@ def measured(gains, loglik=0.0):
 def clock(margin=1.0, entropy=1.0, log_entropy=1.0, noise=0.0):
     """Seconds round by round; the ratio of the margin to the others is noisy."""
     drift = np.linspace(1, 2, measures.ROUNDS)  # of the machine: the same for all
-    own = 1 + np.linspace(-noise, noise, measures.ROUNDS)
-    seconds = {"margin": margin * own, "entropy": entropy, "log-entropy": log_entropy, "gini": 1.0}
+    noisy = 1 + np.linspace(-noise, noise, measures.ROUNDS)
+    seconds = {"margin": margin * noisy, "entropy": entropy, "log-entropy": log_entropy, "gini": 1.0}
     timed = {name: (1e-3 * value * drift).tolist() for name, value in seconds.items()}
     return {measures.TIMES: {"fit": timed, "measure": timed}}
 
@@ -106,9 +106,9 @@ def test_the_table_of_seconds_has_medians():
 
 
 def test_tables_of_measures_show_the_planted_log_loss_and_count_fits_that_did_not_converge():
-    found = two(EVEN | {"entropy": 0.15})
-    found["measures/gini/3"]["margin"]["converged"] = False
-    page = made("measures", found)
+    values = two(EVEN | {"entropy": 0.15})
+    values["measures/gini/3"]["margin"]["converged"] = False
+    page = made("measures", values)
     records = {(r["hidden_by"], r["fitted"]): r for r in sheet(page, "measures").records}
     base = better(0.0)["log_loss"]
     for hidden_by in measures.compared():
@@ -120,10 +120,10 @@ def test_tables_of_measures_show_the_planted_log_loss_and_count_fits_that_did_no
 
 
 def test_a_measure_that_is_absent_from_a_piece_is_an_error():
-    found = two(EVEN)
-    del found["measures/margin/0"]["gini"]
+    values = two(EVEN)
+    del values["measures/margin/0"]["gini"]
     with pytest.raises(KeyError, match="gini"):
-        made("measures", found)
+        made("measures", values)
 
 
 # Four classes.
@@ -177,13 +177,13 @@ def shaped(gain=0.0, bounded=1.0, rejected=0.5, elsewhere=None):
 
     def value(place):
         rank = (place.noise + NOISE) / (2 * NOISE)  # 0, 1/9, ..., 1 over ten replicates
-        here = gain if elsewhere is None or place.parts[3] == "200" else elsewhere
+        gained = gain if elsewhere is None or place.parts[3] == "200" else elsewhere
         return {
             "shape": 1.5,
             "gain": 5.0 if rank < rejected else 3.0,  # the test at 5 % rejects above 3.84
             "below": 3.0,
             "above": 3.0 if rank < bounded + 1e-9 else 1.0,
-            "free": better(here, place.noise),
+            "free": better(gained, place.noise),
             "logit": better(0.0),
             "converged": True,
         }
@@ -200,13 +200,13 @@ def wilson(hits, n):
 
 @pytest.mark.parametrize(("bounded", "hits", "word"), [(1.0, 10, HOLDS), (0.6, 6, UNDECIDED), (0.1, 1, FAILS)])
 def test_the_verdict_on_the_shape_follows_the_share_of_bounded_intervals(bounded, hits, word):
-    found = planted("shape", shaped(bounded=bounded))
-    claim = made("shape", found).claims[0]
+    values = planted("shape", shaped(bounded=bounded))
+    claim = made("shape", values).claims[0]
     low, high = wilson(hits, 10)
     assert word == (HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED)
     assert claim.verdict == word
     assert f"{10 * hits} % (truncated) and {10 * hits} % (not) of samples of 200 rows" in claim.evidence
-    share = shape.ShapeRuns(SMALL, found).determined((True, 2.0, 200))
+    share = shape.ShapeRuns(SMALL, values).determined((True, 2.0, 200))
     assert share == pytest.approx((hits / 10, low, high, 10), rel=1e-9)
 
 
@@ -240,10 +240,10 @@ def test_the_link_improves_in_part_where_it_does_at_one_sample_size():
 
 
 def test_an_estimate_at_either_end_counts_as_at_a_limit():
-    found = planted("shape", shaped())
+    values = planted("shape", shaped())
     for i, estimate in enumerate([0.0, 0.009, 0.011, 98.9, 99.1, 100.0]):
-        found[f"shape/truncated/2/200/{i}"]["shape"] = estimate
-    assert shape.ShapeRuns(SMALL, found).at_limit((True, 2.0, 200)) == 0.4
+        values[f"shape/truncated/2/200/{i}"]["shape"] = estimate
+    assert shape.ShapeRuns(SMALL, values).at_limit((True, 2.0, 200)) == 0.4
 
 
 def test_a_replicate_of_the_shape_has_its_largest_likelihood_at_the_free_fit():

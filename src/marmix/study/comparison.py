@@ -102,14 +102,10 @@ def replicate(rng: np.random.Generator, distribution: str, truncated: bool) -> d
 def solver_pieces(plan: Plan, distributions: Sequence[str]) -> list[Piece]:
     """The paper's algorithm, and the solver used for all samples, on some of the truncated samples."""
     return [
-        Piece(_solver_key(name, i), both_solvers, {"distribution": name}, _key(name, True, i))
+        Piece(f"solvers/{name}/{i}", both_solvers, {"distribution": name}, _key(name, True, i))
         for i in range(plan.replicates("solvers"))
         for name in distributions
     ]
-
-
-def _solver_key(distribution: str, i: int) -> str:
-    return f"solvers/{distribution}/{i}"
 
 
 def both_solvers(rng: np.random.Generator, distribution: str) -> dict[str, dict[str, float]]:
@@ -126,7 +122,7 @@ def both_solvers(rng: np.random.Generator, distribution: str) -> dict[str, dict[
 
 def solvers_compared(plan: Plan, values: Values, distributions: Sequence[str]) -> str:
     """How often the two solvers reach different maxima, in words."""
-    fits = [values[_solver_key(name, i)] for name in distributions for i in range(plan.replicates("solvers"))]
+    fits = [values[f"solvers/{name}/{i}"] for name in distributions for i in range(plan.replicates("solvers"))]
     rise = np.array([fit["ecm"]["loglik"] - fit["lbfgs"]["loglik"] for fit in fits])
     loss = mean_of([fit["ecm"]["log_loss"] - fit["lbfgs"]["log_loss"] for fit in fits])
     return (

@@ -22,7 +22,7 @@ from marmix.study.metrics import scores
 from marmix.study.pages import Block, Claim, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.paper import FRESH, MAX_MARGIN, RATE
 from marmix.study.pieces import Piece, Plan, Values
-from marmix.study.summaries import Mean, clear, difference, mean_of, percent, tally, verdict, within
+from marmix.study.summaries import Mean, clear, difference, mean_of, percent, spread, tally, verdict, within
 
 ALL_LABELS, IGNORED = "every label", "mechanism ignored"
 KINDS: dict[str, tuple[int, dict[str, Any]]] = {  # rows, and the classes
@@ -322,15 +322,14 @@ def _four_class_claims(runs: MeasureRuns) -> list[Claim]:
         Claim(
             "Measures that use all posteriors beat the margin of the two largest.",
             verdict(full, -1),
-            f"LogLoss minus that with the margin, where neither hid the labels: {min(d.mean for d in full):+.4f} to "
-            f"{max(d.mean for d in full):+.4f}; {tally(full, -1)} comparisons.",
+            f"LogLoss minus that with the margin, where neither hid the labels: {spread(full, 4)}; {tally(full, -1)} "
+            "comparisons.",
         ),
         Claim(
             "Modelling the mechanism pays even with another measure than the true one.",
             verdict(gains, -1),
-            f"LogLoss minus that of ignoring it: {min(d.mean for d in gains):+.3f} to "
-            f"{max(d.mean for d in gains):+.3f}; {tally(gains, -1)} combinations of the measure that hid and the "
-            "measure fitted.",
+            f"LogLoss minus that of ignoring it: {spread(gains)}; {tally(gains, -1)} combinations of the measure that "
+            "hid and the measure fitted.",
         ),
     ]
 

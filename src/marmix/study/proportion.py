@@ -33,16 +33,12 @@ def pieces(plan: Plan) -> list[Piece]:
             for i in range(plan.replicates("proportion"))
             for cut in CUTS
         ),
-        *(Piece(_large_key(i), large_sample) for i in range(LARGE_SAMPLES)),
+        *(Piece(f"proportion/large/{i}", large_sample) for i in range(LARGE_SAMPLES)),
     ]
 
 
 def _key(cut: bool, i: int) -> str:
     return f"proportion/{CUTS[cut]}/{i}"
-
-
-def _large_key(i: int) -> str:
-    return f"proportion/large/{i}"
 
 
 def large_sample(rng: np.random.Generator) -> dict[str, list[float]]:
@@ -81,7 +77,7 @@ class ProportionRuns:
     def __init__(self, plan: Plan, values: Values):
         self.n = plan.replicates("proportion")
         self._values = {cut: [values[_key(cut, i)] for i in range(self.n)] for cut in CUTS}
-        self.large = [values[_large_key(i)] for i in range(LARGE_SAMPLES)]
+        self.large = [values[f"proportion/large/{i}"] for i in range(LARGE_SAMPLES)]
 
     def of(self, cut: bool, rate: float, method: str, metric: str, rows: str = "fresh") -> Array:
         """A score of every replicate; NaN if the method could not be fitted."""

@@ -102,6 +102,12 @@ def tally(differences: Sequence[Mean], wanted: int) -> str:
     return f"clearly better in {right}, clearly worse in {wrong} of {len(signs)}"
 
 
+def spread(differences: Sequence[Mean], decimals: int = 3) -> str:
+    """Smallest and largest mean, in words."""
+    means = [d.mean for d in differences]
+    return f"{min(means):+.{decimals}f} to {max(means):+.{decimals}f}"
+
+
 def within(values: Sequence[Mean], margin: float) -> str:
     """Verdict on a claim that all values are at most `margin`: their intervals must end below it."""
     inside = [value.high < margin for value in values]

@@ -38,7 +38,7 @@ from marmix.study.metrics import FALSE_POSITIVES, PUBLISHED, published_scores
 from marmix.study.pages import Block, Claim, Heading, Item, Page, Paragraph, Picture, Sheet
 from marmix.study.paper import CUTS, TABLE_1, TABLE_2, table_1_data
 from marmix.study.pieces import Piece, Plan, Values
-from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED, Mean, clear, tally, verdict, within
+from marmix.study.summaries import FAILS, HOLDS, MIXED, PARTLY, UNDECIDED, Mean, clear, spread, tally, verdict, within
 
 
 def _cut(setting: ComparisonRuns) -> str:
@@ -366,10 +366,6 @@ def table_2_claims(
 
     def family(name: str, other: str, *metrics: str) -> list[Mean]:
         return [s.versus(name, other, metric) for s in settings for metric in metrics]
-
-    def spread(differences: list[Mean], decimals: int = 3) -> str:
-        means = [d.mean for d in differences]
-        return f"{min(means):+.{decimals}f} to {max(means):+.{decimals}f}"
 
     auc = family(ECM_AO, LOGISTIC, "auc")
     plain, strong = family(ECM_AO, LOGISTIC, *LOSSES), family(ECM_AO, LOGISTIC_CV, *LOSSES)
