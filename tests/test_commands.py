@@ -501,5 +501,5 @@ def test_a_full_disk_is_told_of_in_a_line(command, fitted):
         cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.endswith("make room, or write to another place with --out.\n")
+    assert done.stderr.endswith("write elsewhere with --out.\n")
     assert len(done.stderr.splitlines()) == 1
