@@ -59,15 +59,16 @@ def open_page(browser, path, **options):
         context.set_default_timeout(300_000)  # a busy machine is no error
         page = context.new_page()
         opened = Opened(page)
-        told = opened.problems.append
-        page.on("console", lambda message: told(f"console: {message.type}: {message.text}"))
-        page.on("pageerror", lambda error: told(f"error: {error}"))
-        page.on("popup", lambda window: told(f"window: {window.url}"))
-        page.on("dialog", lambda dialog: (told(f"dialog: {dialog.message}"), dialog.dismiss()))
+        report = opened.problems.append
+        page.on("console", lambda message: report(f"console: {message.type}: {message.text}"))
+        page.on("pageerror", lambda error: report(f"error: {error}"))
+        page.on("popup", lambda window: report(f"window: {window.url}"))
+        page.on("dialog", lambda dialog: (report(f"dialog: {dialog.message}"), dialog.dismiss()))
         address = path.as_uri()
-        own = ("data:", "blob:")
+        embedded = ("data:", "blob:")
         page.on(
-            "request", lambda r: None if r.url == address or r.url.startswith(own) else told(f"request: {r.url[:200]}")
+            "request",
+            lambda r: None if r.url == address or r.url.startswith(embedded) else report(f"request: {r.url[:200]}"),
         )
         page.goto(address)
         yield opened
@@ -169,8 +170,8 @@ def check_table(opened, columns=None):
         (cell for row in rows for cell in row if isinstance(cell, str) and cell.strip()), str(rows[0][-1])
     ).strip()
     page.locator("#search").fill(words.upper() if words.isascii() else words)
-    found = [i for i, row in enumerate(rows) if any(words.lower() in str(cell).lower() for cell in row)]
-    _check_filtered(page, table, found)
+    matches = [i for i, row in enumerate(rows) if any(words.lower() in str(cell).lower() for cell in row)]
+    _check_filtered(page, table, matches)
     page.locator("#search").fill("")
     chosen = list(range(len(rows)))
     if table["label"] is not None:
@@ -180,9 +181,9 @@ def check_table(opened, columns=None):
         _check_filtered(page, table, chosen)
     if table["uncertainty"] is not None:
         values = [_number(row[table["uncertainty"]]) for row in rows]
-        known = [value for value in values if value is not None]
+        numbers = [value for value in values if value is not None]
         page.locator("#doubt").fill("40")
-        bound = min(known) + (max(known) - min(known)) * 40 / 100
+        bound = min(numbers) + (max(numbers) - min(numbers)) * 40 / 100
         chosen = [i for i in chosen if values[i] is not None and values[i] >= bound]
         _check_filtered(page, table, chosen)
         page.locator("#doubt").fill("0")
@@ -357,13 +358,13 @@ def check_keyboard(opened):
     reached = []
     for _ in range(3 * wanted):
         page.keyboard.press("Tab")
-        tag, seen = page.evaluate(
+        tag, outlined = page.evaluate(
             "[document.activeElement.tagName, getComputedStyle(document.activeElement).outlineStyle !== 'none']"
         )
         if tag == "BODY":
             break
         if tag in ("A", "BUTTON", "INPUT", "SELECT", "SUMMARY"):
             reached.append(page.evaluate("document.activeElement.textContent.trim() || document.activeElement.id"))
-            assert seen
+            assert outlined
     assert "Skip" in reached[0]
     assert len(reached) == wanted

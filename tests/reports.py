@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from marmix.displays.drawing import canvas, styled
 from marmix.report.contents import (
     Certainty,
     ClassFacts,
@@ -43,57 +44,32 @@ HOSTILE = [
 @cache
 def picture(key, dark):
     """A small PNG as matplotlib writes it."""
-    from matplotlib.figure import Figure as Drawing
-
-    ink, paper = ("#e7ebef", "#16181d") if dark else ("#1a2430", "white")
-    wide = key not in ("calibration", "roc")
-    drawing = Drawing(figsize=(6.4, 3.8) if wide else (4.6, 4.2), facecolor=paper, layout="constrained")
-    ax = drawing.subplots()
-    x = np.linspace(0.0, 1.0, 50)
-    ax.plot(x, x ** (0.3 if key == "roc" else 1.0), color="#56b4e9" if dark else "#0072b2", lw=2)
-    ax.set(facecolor=paper, xlabel="uncertainty", ylabel="share")
-    ax.spines[["top", "right"]].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(ink)
-    ax.tick_params(colors=ink)
-    ax.xaxis.label.set_color(ink)
-    ax.yaxis.label.set_color(ink)
-    buffer = io.BytesIO()
-    drawing.savefig(buffer, format="png", dpi=160, facecolor=paper)
+    with styled(dark):
+        figure, ax = canvas(*((4.6, 4.2) if key in ("calibration", "roc") else (6.4, 3.8)))
+        ax.plot([0.0, 1.0], [0.0, 1.0])
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=160)
     return buffer.getvalue()
-
-
-CAPTIONS = {
-    "missingness": (
-        "How often labels are missing",
-        "The line is the fitted probability that a label is missing, the band its 95 % interval, the points what was observed.",
-    ),
-    "uncertainty": (
-        "Rows with and without label",
-        "Rows without label lie further to the right: they are harder to classify.",
-    ),
-    "classes": (
-        "Classes in the two directions that separate them best",
-        "Filled points have a given label, hollow ones an imputed label.",
-    ),
-    "calibration": (
-        "Calibration",
-        "Of the rows to which the model gives 80 %, about 80 of 100 should be of the class.",
-    ),
-    "roc": ("ROC curve", "The further the curve bends to the upper left, the better the classes are told apart."),
-}
 
 
 def figures():
     """All five figures."""
     return [
-        Figure(key, title, caption, picture(key, dark=False), picture(key, dark=True))
-        for key, (title, caption) in CAPTIONS.items()
+        Figure(
+            key, title, f"{title}, in a sentence for its caption.", picture(key, dark=False), picture(key, dark=True)
+        )
+        for key, title in {
+            "missingness": "How often labels are missing",
+            "uncertainty": "Rows with and without a label",
+            "classes": "Classes in the two directions that separate them best",
+            "calibration": "Calibration",
+            "roc": "ROC curve",
+        }.items()
     ]
 
 
 def thresholds(positive, seed, unlabelled=212, labelled=357):
-    """What thresholds do, from probabilities drawn at random."""
+    """Effects of thresholds on random probabilities."""
     rng = np.random.default_rng(seed)
     truth = rng.random(labelled) < 0.4
     proba = np.clip(rng.beta(0.4, 0.6, labelled) * 0.5 + 0.5 * truth * rng.random(labelled), 0.0, 0.98)
@@ -114,7 +90,7 @@ def thresholds(positive, seed, unlabelled=212, labelled=357):
 
 
 def row_table(classes, n=180, seed=0):
-    """Rows by falling uncertainty, with an id, a text, features as the file wrote them, and what the model says."""
+    """Rows by decreasing uncertainty: an id, a text, features, and predictions."""
     rng = np.random.default_rng(seed)
     top = np.sort(rng.random(n))
     rows = [
@@ -135,7 +111,7 @@ def row_table(classes, n=180, seed=0):
 
 
 def two_classes():
-    """A report as of breast cancer data with hard rows unlabelled."""
+    """A report on two classes, as of breast cancer data."""
     features = [
         f"{what} {stat}" for stat in ("mean", "error", "worst") for what in ("radius", "texture", "area", "concavity")
     ]
@@ -240,7 +216,7 @@ def two_classes():
 
 
 def four_classes():
-    """Another with four classes, few parameters, a result against the model, and a figure left out."""
+    """A report on four classes, with few parameters, a result against the model, and a figure left out."""
     contents = two_classes()
     old = contents.findings
     names = ["0", "1", "2", "3"]
@@ -271,7 +247,7 @@ def four_classes():
 
 
 def with_texts(texts):
-    """A report in which every text of the data, and every sentence of the program's own, is one of `texts`, in turn."""
+    """A report in which every text is one of `texts`, in turn."""
     texts = list(texts)
     turn = iter(range(10**6))
 

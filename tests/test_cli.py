@@ -1,4 +1,4 @@
-"""The program as people run it, and what the README says of it."""
+"""The demo, and the numbers of the README."""
 
 import io
 import re
@@ -33,8 +33,8 @@ def run(*arguments):
 def numbers(text, name, count):
     """The numbers in the lines of a table that begin with `name`."""
     rows = re.findall(rf"^  {re.escape(name)}((?: +[-+]?\d\.\d+(?: \+/-)?)+)$", text, re.M)
-    found = [[float(cell) for cell in re.findall(r"[-+]?\d\.\d+", row)] for row in rows]
-    return next(row for row in found if len(row) == count)
+    values = [[float(cell) for cell in re.findall(r"[-+]?\d\.\d+", row)] for row in rows]
+    return next(row for row in values if len(row) == count)
 
 
 @pytest.fixture(scope="module")
@@ -154,16 +154,16 @@ def test_the_readme_shows_what_the_comparison_prints():
 
 
 def test_the_readme_says_what_the_demo_finds(demonstration):
-    found = demonstration.printed
+    summary = demonstration.printed
     sentence = (
         r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) ± (\S+) "
     )
     shown = re.search(sentence + r"for all rows where the labelled rows alone would show (\S+)\.", README)
     expected, imputed, wrong, *accuracy = (float(text) for text in shown.groups())
-    labels = found["labels"]
+    labels = summary["labels"]
     # another version of scikit-learn may grow another forest
     assert labels["certainty"]["expected_errors"] == pytest.approx(expected, abs=6)
     assert labels["imputed"] == pytest.approx(imputed, abs=15)
-    assert labels["imputed"] - found["right"] == pytest.approx(wrong, abs=6)
-    score = next(score for score in found["scores"] if score["name"] == "accuracy")
+    assert labels["imputed"] - summary["right"] == pytest.approx(wrong, abs=6)
+    score = next(score for score in summary["scores"] if score["name"] == "accuracy")
     np.testing.assert_allclose([score["value"], score["stderr"], score["plain"]], accuracy, atol=0.015)

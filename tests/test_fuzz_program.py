@@ -1,4 +1,4 @@
-"""The program, given damaged data and models: it does its work or says why not, in two lines, and leaves nothing behind."""
+"""The program on damaged data and models: a result, or an error of at most two lines that leaves nothing behind."""
 
 import math
 import random
@@ -48,15 +48,15 @@ def test_damaged_files_give_results_or_two_lines_and_nothing_else(sound, tmp_pat
         for command in commands(rows, model, out, rng):
             code = main(command)
             printed = capsys.readouterr()
-            told = f"seed {seed}: {command[0]}, exit code {code}: {printed.err}"
-            assert code in (0, 1, 3), told
-            assert "unexpected" not in printed.err, told
-            assert "Traceback" not in printed.err, told
+            case = f"seed {seed}: {command[0]}, exit code {code}: {printed.err}"
+            assert code in (0, 1, 3), case
+            assert "unexpected" not in printed.err, case
+            assert "Traceback" not in printed.err, case
             codes.add((command[0], code))
             if code == 1:
-                assert 1 <= len(printed.err.splitlines()) <= 2, told
-                assert printed.out == "", told
-                assert not any(out.iterdir()), told
+                assert 1 <= len(printed.err.splitlines()) <= 2, case
+                assert printed.out == "", case
+                assert not any(out.iterdir()), case
             for path in sorted(out.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()
     assert {("predict", 0), ("predict", 1), ("info", 0), ("info", 1), ("evaluate", 0)} <= codes

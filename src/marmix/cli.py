@@ -1,4 +1,4 @@
-"""The program `marmix`: parse, run, and say in a line or two what went wrong."""
+"""The program `marmix`: parse the arguments, run the command, report errors in a line or two."""
 
 import argparse
 import errno
@@ -16,67 +16,71 @@ from marmix.commands.arguments import Parser
 
 EXAMPLES = """\
 examples:
-  marmix demo                                      the whole way on data that come with marmix
+  marmix demo                                      a complete example on data that come with marmix
   marmix fit cells.csv --label type --out results  impute the missing labels of your own file
-  marmix predict results/model.marmix new.csv      labels and probabilities for other rows
+  marmix predict results/model.marmix new.csv      labels and probabilities for new rows
   marmix fit --help                                all options of a command, with examples
 
-exit codes: 0 done; 1 it could not be done (the message says why); 2 wrong arguments; 3 done, but the fit did not converge;
-130 interrupted, 143 ended from outside
+exit codes: 0 success; 1 failure (the message says why); 2 wrong arguments; 3 done, but the fit did not converge;
+130 interrupted; 143 terminated by a signal
 """
 
 
-class Ended(BaseException):
-    """A signal asked the program to end; the value is its number."""
+class Terminated(BaseException):
+    """A signal asked the program to end; the argument is its number."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the value is the exit code, see `marmix --help`."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    _print_all_characters()
+    """Run a command and return its exit code, see `marmix --help`."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    _allow_all_characters()
     parser = parser_of_all()
-    options = parser.parse_args(given, argparse.Namespace(arguments=given, parser=parser))
+    options = parser.parse_args(words, argparse.Namespace(arguments=words, parser=parser))
     try:
-        with _asked_to_end():
+        with _signals_as_exceptions():
             code = int(options.run(options))
-        if sys.stdout is not None:  # as it is where the caller has closed it
-            sys.stdout.flush()  # what cannot be written is an error
+        if sys.stdout is not None:  # None if the caller closed it
+            sys.stdout.flush()  # so that a full disk is reported
         return code
-    except Ended as ended:
-        return 128 + int(str(ended))
-    except BrokenPipeError:  # the reader, `head` for instance, has seen enough
+    except Terminated as signalled:
+        return 128 + int(str(signalled))
+    except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         print(f"marmix {options.command}: interrupted", file=sys.stderr)
         return 130
     except (OSError, ValueError, ImportError, MemoryError) as error:
-        return _failed(options, _told(error), error)
+        return _failed(options, _message(error), error)
     except Exception as error:
         return _failed(
-            options, f"unexpected {type(error).__name__}: {error} (--debug shows where; please report it)", error
+            options,
+            f"unexpected {type(error).__name__}: {error} (--debug shows the traceback; please report it)",
+            error,
         )
 
 
-def _print_all_characters() -> None:
-    """Let a terminal or a pipe that cannot show a character show its number."""
+def _allow_all_characters() -> None:
+    """Escape characters that the terminal or pipe cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[None]:
-    """Signals that end a program as an exception, so that nothing half written is left."""
+def _signals_as_exceptions() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exception, so that half-written files are removed."""
 
     def end(number: int, frame: Any) -> None:
-        raise Ended(number)
+        raise Terminated(number)
 
-    asked = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     try:
-        # one that is ignored, as by nohup, stays so
-        before = {number: signal.signal(number, end) for number in asked if signal.getsignal(number) is signal.SIG_DFL}
-    except ValueError:  # not the main thread, which alone hears of signals
+        # a signal that is ignored, as under nohup, stays ignored
+        before = {
+            number: signal.signal(number, end) for number in numbers if signal.getsignal(number) is signal.SIG_DFL
+        }
+    except ValueError:  # only the main thread can handle signals
         before = {}
     try:
         yield
@@ -85,15 +89,15 @@ def _asked_to_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _told(error: Exception) -> str:
-    """What went wrong, in words."""
+def _message(error: Exception) -> str:
+    """The error in words, with advice where there is any."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return f"{error.strerror}: make room, or write to another place with --out."
+        return f"{error.strerror}: free some space, or write elsewhere with --out."
     if isinstance(error, OSError) and error.errno == errno.ENOENT and error.filename is not None:
-        return f"{error.filename} is not there. Check the name and the folder."
-    if isinstance(error, OSError) and error.strerror:  # of the system, not of ours
+        return f"{error.filename} does not exist: check the name and the folder."
+    if isinstance(error, OSError) and error.strerror:  # raised by the operating system
         return error.strerror + ("" if error.filename is None else f": {error.filename}")
-    return str(error) or "there is not enough memory for this."
+    return str(error) or "not enough memory."
 
 
 def _failed(options: argparse.Namespace, message: str, error: Exception) -> int:
@@ -104,7 +108,7 @@ def _failed(options: argparse.Namespace, message: str, error: Exception) -> int:
 
 
 def parser_of_all() -> argparse.ArgumentParser:
-    """The parser of the program, with all commands."""
+    """The parser of the program with all its commands."""
     parser = Parser(
         prog="marmix",
         description="Classification when labels are missing for a reason.",

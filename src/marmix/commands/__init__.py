@@ -1,4 +1,4 @@
-"""The commands of the program: a file each, with the function that adds its arguments and the one that runs it."""
+"""The commands of the program: a file each, with a function that adds its arguments and one that runs it."""
 
 from marmix.commands import completion, demo, evaluate, fit, info, predict, report, simulate, study
 

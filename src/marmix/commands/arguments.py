@@ -1,4 +1,4 @@
-"""Arguments that several commands have."""
+"""Arguments shared by several commands."""
 
 import argparse
 from collections.abc import Callable
@@ -7,17 +7,17 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says in two lines what is wrong, and where to read on."""
+    """A parser with error messages of two lines: what is wrong, and where to find help."""
 
     def error(self, message: str) -> NoReturn:
-        """End the program."""
+        """Print the message and exit with code 2."""
         self.exit(2, f"{self.prog}: {message}\nSee {self.prog} --help.\n")
 
 
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, description: str, examples: str
 ) -> argparse.ArgumentParser:
-    """A command with its help, its examples and the options that all have."""
+    """Add a command with its help, its examples and --debug."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=about,
@@ -25,55 +25,20 @@ def add_command(
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--debug", action="store_true", help="show where in the program an error arose")
+    parser.add_argument("--debug", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)
     return parser
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """How the command speaks."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, for other programs")
-    parser.add_argument("--quiet", action="store_true", help="no progress bars, and as little text as can be")
+def at_least(least: int) -> Callable[[str], int]:
+    """A converter to integers of at least `least`."""
 
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """How a data file is read."""
-    group = parser.add_argument_group("reading the file")
-    group.add_argument("--encoding", default="utf-8", help="of a CSV or TSV file (default utf-8)")
-    group.add_argument("--delimiter", help="between the cells of a CSV file (default: comma; tab in a TSV file)")
-    group.add_argument("--sheet", help="of an Excel file (default: the first)")
-
-
-def add_missing(parser: argparse.ArgumentParser) -> None:
-    """What stands for a missing label."""
-    parser.add_argument(
-        "--missing",
-        action="append",
-        default=[],
-        metavar="VALUE",
-        help="another value of the label column that means 'no label'; may be repeated. Empty, NA, NaN, null, None, ? and -1 "
-        "always do",
-    )
-
-
-def reading_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `open_table`."""
-    return {"encoding": options.encoding, "delimiter": options.delimiter, "sheet": options.sheet}
-
-
-def at_least_one(text: str) -> int:
-    """A whole number from 1."""
-    return _whole(text, 1)
-
-
-def at_least_two(text: str) -> int:
-    """A whole number from 2."""
-    return _whole(text, 2)
-
-
-def seed(text: str) -> int:
-    """A whole number from 0."""
-    return _whole(text, 0)
+    return convert
 
 
 def share(text: str) -> float:
@@ -87,7 +52,43 @@ def share(text: str) -> float:
     return value
 
 
-def _whole(text: str, least: int) -> int:
-    if not (text.isascii() and text.isdecimal()) or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-    return int(text)
+SHARED: dict[str, dict[str, Any]] = {
+    "model": {"metavar": "MODEL", "help": "a model.marmix file, written by 'marmix fit' or marmix.save"},
+    "data": {"metavar": "DATA", "help": "a file with the feature columns used in the fit"},
+    "--missing": {
+        "action": "append",
+        "default": [],
+        "metavar": "VALUE",
+        "help": "treat this value of the label column as a missing label too; may be repeated. Empty, NA, NaN, null, None, ? and "
+        "-1 always count as missing",
+    },
+    "--prefix": {"default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
+    "--escape-formulas": {
+        "action": "store_true",
+        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (they start with =, +, - or @); by "
+        "default such cells are copied unchanged",
+    },
+    "--seed": {"type": at_least(0), "default": 0, "help": "seed of the random numbers (default 0)"},
+    "--force": {"action": "store_true", "help": "overwrite existing files"},
+    "--json": {"action": "store_true", "help": "print the result as JSON, for use by other programs"},
+    "--quiet": {"action": "store_true", "help": "no progress bars, and as little text as possible"},
+}
+
+
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add arguments that several commands have."""
+    for name in names:
+        parser.add_argument(name, **SHARED[name])
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options for reading a data file."""
+    group = parser.add_argument_group("reading the file")
+    group.add_argument("--encoding", default="utf-8", help="encoding of a CSV or TSV file (default utf-8)")
+    group.add_argument("--delimiter", help="delimiter of a CSV file (default: comma; tab in a TSV file)")
+    group.add_argument("--sheet", help="sheet of an Excel file (default: the first)")
+
+
+def reading_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `open_table`."""
+    return {name: getattr(options, name) for name in ("encoding", "delimiter", "sheet")}

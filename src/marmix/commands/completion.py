@@ -1,4 +1,4 @@
-"""`marmix completion`: what a shell needs to complete commands and options."""
+"""`marmix completion`: shell completion of commands and options."""
 
 import argparse
 from typing import Any
@@ -14,9 +14,9 @@ def add(commands: Any) -> None:
         commands,
         "completion",
         completion,
-        about="a script that lets your shell complete commands and options",
-        description="Print a script for your shell, which completes commands and options of marmix with the tab key.",
-        examples='  eval "$(marmix completion bash)"        for this session; put it into ~/.bashrc for all\n'
+        about="print a script for shell completion",
+        description="Print a script that lets your shell complete the commands and options of marmix with the tab key.",
+        examples='  eval "$(marmix completion bash)"        for this session; add it to ~/.bashrc to keep it\n'
         '  marmix completion zsh > "${fpath[1]}/_marmix"\n',
     )
     parser.add_argument("shell", choices=SHELLS, help="your shell")

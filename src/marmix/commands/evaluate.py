@@ -1,10 +1,10 @@
-"""`marmix evaluate`: how good a saved model is on labelled rows of a file."""
+"""`marmix evaluate`: scores of a saved model on the labelled rows of a file."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_missing, add_output, add_reading, reading_options
+from marmix.commands.arguments import add_command, add_reading, add_shared, reading_options
 from marmix.commands.words import print_json
 from marmix.journey import Progress, evaluate_file
 
@@ -15,23 +15,22 @@ def add(commands: Any) -> None:
         commands,
         "evaluate",
         evaluate,
-        about="scores of a saved model on the labelled rows of a file",
-        description="Compare a saved model with the labels of a file. Where some labels are missing the scores are also "
-        "corrected for that: labelled rows count for the rows like them that lost their label.",
+        about="score a saved model on the labelled rows of a file",
+        description="Compare the predictions of a saved model with the labels of a file. If some labels are missing, the scores "
+        "are also corrected for that: labelled rows stand for similar rows without a label.",
         examples="  marmix evaluate results/model.marmix test.csv --label type\n"
         "  marmix evaluate results/model.marmix test.csv --label type --json\n",
     )
-    parser.add_argument("model", metavar="MODEL", help="a model.marmix")
-    parser.add_argument("data", metavar="DATA", help="a file with the columns of the fit")
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the labels, some may be missing")
-    add_missing(parser)
+    add_shared(parser, "model", "data")
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="label column; some labels may be missing")
+    add_shared(parser, "--missing")
     add_reading(parser)
-    add_output(parser)
+    add_shared(parser, "--json", "--quiet")
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """Score, and print a table."""
-    found = evaluate_file(
+    """Score the model and print a table."""
+    evaluation = evaluate_file(
         Path(options.model),
         Path(options.data),
         options.label,
@@ -40,7 +39,7 @@ def evaluate(options: argparse.Namespace) -> int:
         reading=reading_options(options),
     )
     if options.json:
-        print_json(found.as_dict())
+        print_json(evaluation.as_dict())
     else:
-        print(found.table().as_text())
+        print(evaluation.table().as_text())
     return 0

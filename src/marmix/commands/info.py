@@ -1,4 +1,4 @@
-"""`marmix info`: what a saved model is."""
+"""`marmix info`: a description of a saved model."""
 
 import argparse
 from copy import copy
@@ -19,12 +19,12 @@ def add(commands: Any) -> None:
         commands,
         "info",
         info,
-        about="what a saved model is: classes, features, settings, versions",
-        description="Read a model.marmix, check it, and say what it holds.",
+        about="describe a saved model: classes, features, settings, versions",
+        description="Read and check a model.marmix file, and describe the model.",
         examples="  marmix info results/model.marmix\n  marmix info results/model.marmix --json\n",
     )
-    parser.add_argument("model", metavar="MODEL", help="a model.marmix")
-    parser.add_argument("--json", action="store_true", help="print the header as JSON, for other programs")
+    parser.add_argument("model", metavar="MODEL", help="a model.marmix file")
+    parser.add_argument("--json", action="store_true", help="print the header as JSON, for use by other programs")
 
 
 def info(options: argparse.Namespace) -> int:

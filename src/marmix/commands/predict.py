@@ -1,11 +1,11 @@
-"""`marmix predict`: labels and probabilities for the rows of a file."""
+"""`marmix predict`: predictions for the rows of a file."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_output, add_reading, reading_options
+from marmix.commands.arguments import add_command, add_reading, add_shared, reading_options
 from marmix.commands.words import print_json
 from marmix.journey import Progress, predict_file
 
@@ -16,28 +16,24 @@ def add(commands: Any) -> None:
         commands,
         "predict",
         predict,
-        about="labels and probabilities for the rows of a file",
-        description="Apply a saved model to a file: its columns as they are, plus label, probability of every class, uncertainty "
-        "and probability of a missing label. Rows that cannot be predicted, for want of features, get empty cells.",
+        about="predict labels and probabilities for the rows of a file",
+        description="Apply a saved model to a file, and write its columns unchanged plus the predicted label, the probability of "
+        "each class, the uncertainty and the probability of a missing label. Rows that cannot be predicted because a feature is "
+        "missing get empty cells.",
         examples="  marmix predict results/model.marmix new.csv --out predicted.csv\n"
         "  marmix predict results/model.marmix new.csv | head\n",
     )
-    parser.add_argument("model", metavar="MODEL", help="a model.marmix, written by 'marmix fit' or marmix.save")
-    parser.add_argument("data", metavar="DATA", help="the file: .csv, .tsv, .parquet, .feather or .xlsx")
-    parser.add_argument("--out", metavar="FILE", help="file to write (default: standard output)")
-    parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
-    parser.add_argument("--prefix", default="marmix_", help="of the columns that are added (default marmix_)")
-    parser.add_argument(
-        "--escape-formulas", action="store_true", help="put an apostrophe before cells that a spreadsheet would run"
-    )
+    add_shared(parser, "model", "data")
+    parser.add_argument("--out", metavar="FILE", help="CSV file to write (default: standard output)")
+    add_shared(parser, "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
-    add_output(parser)
+    add_shared(parser, "--json", "--quiet")
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Predict, write, and say how many."""
+    """Predict, write the rows, and print counts."""
     if options.json and options.out is None:
-        raise ValueError("--json needs --out: standard output cannot hold the rows and the summary.")
+        raise ValueError("--json needs --out: standard output cannot hold both the rows and the summary.")
     counts = predict_file(
         Path(options.model),
         Path(options.data),
@@ -51,13 +47,8 @@ def predict(options: argparse.Namespace) -> int:
     if options.json:
         print_json(counts)
     elif not options.quiet:
-        # standard output may hold the rows
-        out = sys.stderr if options.out is None else sys.stdout
         classes = ", ".join(f"{count:,} {name}" for name, count in counts["labels"].items())
-        print(
-            f"{counts['rows']:,} rows: {classes}" + (f"; {counts['unfilled']:,} without" if counts["unfilled"] else ""),
-            file=out,
-        )
-        for note in counts["notes"]:
-            print(f"  note: {note}", file=out)
+        unfilled = f"; {counts['unfilled']:,} without a prediction" if counts["unfilled"] else ""
+        lines = [f"{counts['rows']:,} rows: {classes}{unfilled}", *(f"  note: {note}" for note in counts["notes"])]
+        print("\n".join(lines), file=sys.stderr if options.out is None else sys.stdout)
     return 0

@@ -1,4 +1,4 @@
-"""`marmix simulate`: a file of made-up rows whose labels are missing for a known reason."""
+"""`marmix simulate`: a CSV file of simulated, partially labelled rows."""
 
 import argparse
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marmix.commands.arguments import add_command, add_output, at_least_one, at_least_two, seed, share
+from marmix.commands.arguments import add_command, add_shared, at_least, share
 from marmix.commands.words import print_json
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.families import FAMILIES
@@ -20,28 +20,25 @@ def add(commands: Any) -> None:
         commands,
         "simulate",
         simulate,
-        about="a CSV file of made-up rows whose labels are missing for a known reason",
-        description="Draw rows of classes and lose labels by a mechanism: the less certain the class, the more often. For trying "
+        about="write a CSV file of simulated rows with missing labels",
+        description="Simulate rows of several classes, and remove labels: the less certain the class, the more often. For trying "
         "things out, and for teaching.",
         examples="  marmix simulate --out rows.csv\n"
         "  marmix simulate --rows 100000 --features 10 --classes 3 --rate 0.8 --truth --out rows.csv\n",
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="CSV file to write")
-    parser.add_argument("--rows", type=at_least_two, default=1000, help="(default 1000)")
-    parser.add_argument("--features", type=at_least_one, default=2, help="(default 2)")
-    parser.add_argument("--classes", type=at_least_two, default=2, help="(default 2)")
-    parser.add_argument(
-        "--distribution", choices=sorted(FAMILIES), default="gaussian", help="of a class (default gaussian)"
-    )
-    parser.add_argument("--rate", type=share, default=0.7, help="share of labels that is missing (default 0.7)")
-    parser.add_argument("--truth", action="store_true", help="add a column 'truth' with every label")
-    parser.add_argument("--seed", type=seed, default=0, help="(default 0)")
-    parser.add_argument("--force", action="store_true", help="replace the file if it is there already")
-    add_output(parser)
+    parser.add_argument("--rows", type=at_least(2), default=1000, help="number of rows (default 1000)")
+    parser.add_argument("--features", type=at_least(1), default=2, help="number of features (default 2)")
+    parser.add_argument("--classes", type=at_least(2), default=2, help="number of classes (default 2)")
+    families = "distribution of the features in a class (default gaussian)"
+    parser.add_argument("--distribution", choices=sorted(FAMILIES), default="gaussian", help=families)
+    parser.add_argument("--rate", type=share, default=0.7, help="share of missing labels (default 0.7)")
+    parser.add_argument("--truth", action="store_true", help="add a column 'truth' with the true labels")
+    add_shared(parser, "--seed", "--force", "--json", "--quiet")
 
 
 def simulate(options: argparse.Namespace) -> int:
-    """Draw and write."""
+    """Simulate and write."""
     try:
         drawn = make_mar_mixture(
             options.rows,
@@ -56,8 +53,8 @@ def simulate(options: argparse.Namespace) -> int:
         if "at_least" not in str(error):
             raise
         raise ValueError(
-            f"{options.rows:,} rows leave some of {options.classes} classes without two labels: give more --rows, fewer "
-            "--classes or a lower --rate."
+            f"{options.rows:,} rows leave some of the {options.classes} classes with fewer than two labels: use more --rows, "
+            "fewer --classes or a lower --rate."
         ) from None
     columns: dict[str, list[Any]] = {f"x{i}": drawn.data[:, i].tolist() for i in range(options.features)}
     columns["label"] = ["" if label < 0 else label for label in drawn.target.tolist()]

@@ -1,4 +1,4 @@
-"""`marmix study`: the tables and figures of the paper."""
+"""`marmix study`: tables and figures of the paper."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 from joblib import cpu_count
 
-from marmix.commands.arguments import add_command, at_least_one, seed
+from marmix.commands.arguments import add_command, add_shared, at_least
 from marmix.study import ITEMS, SIZES, run
 
 
@@ -17,26 +17,28 @@ def add(commands: Any) -> None:
         commands,
         "study",
         study,
-        about="the paper's tables and figures: as published, corrected, and on fresh rows with intervals",
-        description="Compute tables and figures of the paper, and studies beyond it. Finished pieces are kept in the folder and "
-        "not computed again, so a run that was stopped goes on where it was. The results do not depend on --jobs, timings apart. "
-        "The exit code is 1 where items are left out because their data could not be had; the others are made all the same.",
+        about="compute the tables and figures of the paper",
+        description="Compute tables and figures of the paper (as published, corrected, and on fresh rows with intervals), and "
+        "further studies. Finished parts are kept in the folder, so that an interrupted run continues where it stopped. Apart "
+        "from timings, the results do not depend on --jobs. Exit code 1: some items were left out because their data were not "
+        "available.",
         examples="  marmix study list\n"
         "  marmix study table-1 fig-roc --out results\n"
         "  marmix study all --size full --out results --jobs 8\n",
     )
-    parser.add_argument("names", nargs="*", default=["list"], metavar="NAME", help="items, or 'all'; 'list' names them")
     parser.add_argument(
-        "--size", choices=SIZES, default="small", help="a few replicates in minutes, or all of them (default small)"
+        "names", nargs="*", default=["list"], metavar="NAME", help="items to compute, or 'all'; 'list' lists them"
     )
+    sizes = "a few replicates (minutes), or all of them (default small)"
+    parser.add_argument("--size", choices=SIZES, default="small", help=sizes)
     parser.add_argument("--out", default="marmix-study", help="folder to write to (default marmix-study)")
-    parser.add_argument("--seed", type=seed, default=0, help="seed (default 0)")
-    parser.add_argument("--jobs", type=at_least_one, default=cpu_count(), help="processes (default: one for each core)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar, and only the path of the page")
+    add_shared(parser, "--seed")
+    parser.add_argument("--jobs", type=at_least(1), default=cpu_count(), help="processes (default: one per core)")
+    parser.add_argument("--quiet", action="store_true", help="print only the path of the page")
 
 
 def study(options: argparse.Namespace) -> int:
-    """Compute the items and say what they found."""
+    """Compute the items and print their claims."""
     if "list" in options.names:
         width = max(map(len, ITEMS))
         print("\n".join(f"{name:{width}}  {item.title}" for name, item in ITEMS.items()))

@@ -1,6 +1,8 @@
-"""Findings in the words of a terminal."""
+"""Results as text for the terminal."""
 
+import argparse
 import json
+import shlex
 import sys
 from textwrap import fill
 from typing import Any
@@ -10,35 +12,42 @@ from marmix.report.contents import Findings
 
 
 def print_json(values: Any) -> None:
-    """Print plain values as JSON, in characters that standard output knows."""
-    every = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
-    print(json.dumps(values, ensure_ascii=not every, allow_nan=False, indent=2))
+    """Print plain values as JSON, in ASCII unless standard output is Unicode."""
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
+    print(json.dumps(values, ensure_ascii=not unicode, allow_nan=False, indent=2))
+
+
+def command_line(options: argparse.Namespace) -> str:
+    """The command that was typed."""
+    return "marmix " + shlex.join(options.arguments)
+
+
+def print_findings(options: argparse.Namespace, findings: Findings, ending: str) -> None:
+    """Print the findings as --json and --quiet ask for."""
+    if options.json:
+        print_json(findings.as_dict())
+    elif not options.quiet:
+        print("\n".join(summary_lines(findings)), ending, sep="\n\n")
 
 
 def summary_lines(findings: Findings) -> list[str]:
-    """What was found, in some ten lines."""
+    """The findings in about ten lines."""
     labels, certainty = findings.labels, findings.labels.certainty
     lines = [
         f"{findings.data.file}: {findings.data.rows:,} rows, {labels.missing:,} without a label in '{findings.data.label}'"
     ]
     facts = [("imputed", _imputed(findings))]
     if certainty.mean_probability is not None and certainty.expected_errors is not None:
-        facts.append(
-            (
-                "how sure",
-                f"mean probability {certainty.mean_probability:.1%}; {certainty.at_least_90:,} of at least 90 %. If these "
-                f"probabilities are right, about {certainty.expected_errors:,.0f} of the {labels.imputed:,} are wrong",
-            )
+        text = (
+            f"mean probability {certainty.mean_probability:.1%}; {certainty.at_least_90:,} labels have at least 90 %. If the "
+            f"probabilities are right, about {certainty.expected_errors:,.0f} of the {labels.imputed:,} labels are wrong."
         )
+        facts.append(("how sure", text))
     facts.append(("model", findings.model.name))
     for score in findings.scores:
         if score.name in ("accuracy", "log-loss"):
-            facts.append(
-                (
-                    score.name,
-                    f"{score.value:.3f} ± {score.stderr:.3f} ({score.plain:.3f} on the labelled rows as they are)",
-                )
-            )
+            text = f"{score.value:.3f} ± {score.stderr:.3f} ({score.plain:.3f} on the labelled rows only)"
+            facts.append((score.name, text))
     facts.append(("informative?", _informative(findings)))
     facts.append(("did it help?", findings.comparison.sentence))
     facts += [("note", warning) for warning in findings.warnings]
@@ -46,9 +55,10 @@ def summary_lines(findings: Findings) -> list[str]:
 
 
 def _imputed(findings: Findings) -> str:
-    parts = ", ".join(f"{own.imputed:,} {own.name}" for own in findings.labels.classes[:6])
-    left = f"; {findings.labels.unfilled:,} left without, for want of features" if findings.labels.unfilled else ""
-    return f"{findings.labels.imputed:,} ({parts}{', ...' if len(findings.labels.classes) > 6 else ''}){left}"
+    labels = findings.labels
+    parts = [f"{facts.imputed:,} {facts.name}" for facts in labels.classes[:6]] + ["..."] * (len(labels.classes) > 6)
+    unfilled = f"; {labels.unfilled:,} not, because features are missing" if labels.unfilled else ""
+    return f"{labels.imputed:,} ({', '.join(parts)}){unfilled}"
 
 
 def _informative(findings: Findings) -> str:
@@ -56,7 +66,10 @@ def _informative(findings: Findings) -> str:
     p = "" if facts.p_value is None else f" ({facts.test}, p {_sign(facts.p_value)})"
     ends = ""
     if facts.toss_up is not None and facts.certain is not None:
-        ends = f" P(label missing) is {facts.toss_up:.2f} at a toss-up, {facts.certain:.2f} where the class is certain."
+        ends = (
+            f" P(label missing) is {facts.toss_up:.2f} if all classes are equally probable, {facts.certain:.2f} if the class is "
+            "certain."
+        )
     word = {True: "yes. ", False: "no. ", None: ""}[facts.informative]
     return word + facts.sentence.removesuffix(".") + p + "." + ends
 

@@ -1,7 +1,7 @@
 """Displays of fits and predictions in matplotlib, modelled on those of scikit-learn.
 
 Each has `from_estimator`, some have `from_predictions`; the numbers drawn are attributes. They draw in `ax` if it is given,
-otherwise in a new figure.
+otherwise in a new figure. `ax_` and `figure_` are where they drew, and `note_` is a remark for readers, usually empty.
 """
 
 from marmix.displays.calibration import CalibrationDisplay

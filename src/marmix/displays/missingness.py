@@ -43,11 +43,6 @@ class MissingnessDisplay(Display):
     measure : str or callable
     classes : array of shape (K,)
     note : str
-
-    Attributes
-    ----------
-    note_ : str
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     u: Array

@@ -65,11 +65,6 @@ class MixtureDisplay(Display):
     densities : bool
         Whether the scores are those of densities.
     note : str
-
-    Attributes
-    ----------
-    note_ : str
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     _size = (4.8, 4.4)

@@ -43,7 +43,6 @@ class ProfileDisplay(Display):
     ----------
     drop : float
         Half a chi-square quantile: how far the log-likelihood falls below its maximum at the ends of the interval.
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     name: str

@@ -47,11 +47,6 @@ class RocDisplay(ClassCurvesDisplay):
     corrected : bool
         Whether q was given. Without it the curves are those of the labelled rows.
     note : str
-
-    Attributes
-    ----------
-    note_ : str
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     @classmethod

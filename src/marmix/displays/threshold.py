@@ -40,11 +40,6 @@ class ThresholdDisplay(PredictionDisplay):
     positive : object
         The positive class.
     note : str
-
-    Attributes
-    ----------
-    note_ : str
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     thresholds: Array

@@ -27,10 +27,6 @@ class TraceDisplay(Display):
     converged : bool
     objective : str
         Its name: the log-likelihood, possibly tempered or penalised.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     trace: Array

@@ -50,10 +50,6 @@ class UncertaintyDisplay(Display):
     n_labelled, n_unlabelled : int
     measure : str or callable
     classes : array of shape (K,)
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
     """
 
     edges: Array

@@ -128,20 +128,19 @@ def fitted_model(choice: Choice, X: Any, z: Any, classes: NDArray[Any]) -> Model
     """The chosen model for all rows, refitted if it was chosen on a sample. X is standardised in place."""
     *scalers, (_, estimator) = choice.pipeline.steps
     scaler = scalers[0][1] if scalers else None
-    if len(X) == len(choice.cv.missing_proba_):
-        if scaler is not None:
-            X[:] = scaler.transform(X)
-        return Model(estimator, scaler, classes, X)
+    refit = len(X) > len(choice.cv.missing_proba_)
     if scaler is not None:
-        scaler = StandardScaler()
-        for start in range(0, len(X), BLOCK):
-            scaler.partial_fit(X[start : start + BLOCK])
-            release(X)
+        if refit:
+            scaler = StandardScaler()
+            for start in range(0, len(X), BLOCK):
+                scaler.partial_fit(X[start : start + BLOCK])
+                release(X)
         scale_rows(scaler, X)
-    estimator = clone(estimator)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # notes_ and converged_ go into the report
-        estimator.fit(X, z)
+    if refit:
+        estimator = clone(estimator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # notes_ and converged_ go into the report
+            estimator.fit(X, z)
     return Model(estimator, scaler, classes, X)
 
 
