@@ -62,14 +62,14 @@ def test_the_mechanism_in_words_is_what_missing_proba_says(clf):
     toss_up = clf.mechanism_.missing_proba([[0.0, 0.0]])[0]
     clear = clf.mechanism_.missing_proba([[0.0, np.log(99.0)]])[0]
     assert f"probability {toss_up:.2f} at a toss-up" in sentence
-    assert f"{clear:.2f} if one class has probability 0.99" in sentence
+    assert f"{clear:.2f} where one class has probability 0.99" in sentence
 
 
 def test_a_one_sided_mechanism_names_its_sides(two):
     y = np.array(["no", "yes", None], dtype=object)[two.y]
     sentence = MARLogisticRegression(link="logit", uncertainty="signed-margin").fit(two.X, y).summary().notes[0]
-    assert "if no has probability 0.99 and" in sentence
-    assert "if yes has probability 0.99" in sentence
+    assert "where no has probability 0.99 and" in sentence
+    assert "where yes has probability 0.99" in sentence
 
 
 def test_it_says_where_there_is_no_mechanism(two):

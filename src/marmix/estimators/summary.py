@@ -126,9 +126,11 @@ def _in_words(model: FittedModel) -> str:
     np.fill_diagonal(clear, np.log(_CLEAR))
     covariates = np.tile(model.moments.overall()[0][model.columns], (K + 1, 1))
     q = mechanism.missing_proba(np.vstack([np.zeros(K), clear]), covariates if model.columns else None)
-    sure = f"{q[1]:.2f} if one class has probability {_CLEAR:g}"
+    sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
     if mechanism.measured.grows == "second class":
-        sure = " and ".join(f"{q[1 + k]:.2f} if {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1))
+        sure = " and ".join(
+            f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1)
+        )
     at = " (other features of the mechanism at their means)" if model.columns else ""
     return f"A label is missing with probability {q[0]:.2f} at a toss-up between the classes, {sure}{at}."
 

@@ -20,7 +20,13 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if "covariance_type" in params:
         _one_of(params, "covariance_type", STRUCTURES)
         _one_of(params, "solver", SOLVERS)
-        _number(params, "reg_covar", Real, lambda v: 0 < v < 1, "a fraction of the pooled variance, between 0 and 1")
+        _number(
+            params,
+            "reg_covar",
+            Real,
+            lambda v: 0 < v < 1,
+            "a number between 0 and 1, a fraction of the pooled variance",
+        )
         init = params["init"]
         if not isinstance(init, Mapping):
             _one_of(params, "init", STARTS, " or a dict of starting values")
@@ -35,7 +41,7 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if params["link"] is None:
         if params["shape"] is not None or params["mcar_share"] or params["mechanism_features"]:
             raise ValueError(
-                "link=None ignores the mechanism: set shape=None, mcar_share=False and mechanism_features=None with it."
+                "link=None ignores the mechanism: leave shape=None, mcar_share=False and mechanism_features=None with it."
             )
         Mechanism.from_link(uncertainty=params["uncertainty"])  # estimator.uncertainty(X) works without a mechanism
     else:

@@ -166,7 +166,7 @@ def delimited_batches(
             raise ValueError(_message(path, str(error), rows, block)) from None
         if source.quotes % 2 and last is not None and _runs_on(last):
             raise ValueError(
-                f"{path} has a quotation mark that is not closed: see data row {rows}. Double quotation marks within a cell."
+                f"{path} has a quotation mark that is not closed: see data row {rows}. Write quotation marks within a cell twice."
             )
 
 
@@ -182,7 +182,7 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
     if "straddl" in error:
         return (
             f"{path}: a row after data row {rows} is longer than {block:,} bytes. Is there a quotation mark that is not closed? "
-            "Double quotation marks within a cell."
+            "Write quotation marks within a cell twice."
         )
     return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"
 
