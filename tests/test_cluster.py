@@ -1,4 +1,4 @@
-"""Fits on a Dask cluster are those of NumPy, whoever holds the rows and whoever dies."""
+"""Fits on a Dask cluster equal those of NumPy, wherever the rows are and even if workers die."""
 
 import gc
 import os
@@ -39,7 +39,7 @@ def client():
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Partitions of more than some 500 rows are not joined, so that both workers have some."""
+    """Join partitions only up to about 500 rows, so that both workers have some."""
     monkeypatch.setattr(cluster, "_JOINED", 2**12)
 
 
@@ -59,8 +59,8 @@ def lazy(array, sizes=SIZES):
 
 def estimates(fit):
     names = ("weights_", "means_", "covariances_", "alpha_", "share_", "loglik_", "_entropy")
-    found = {name: np.asarray(getattr(fit, name)) for name in names if getattr(fit, name, None) is not None}
-    return found | ({"vectors": np.column_stack([fit.intercept_, fit.coef_])} if hasattr(fit, "coef_") else {})
+    values = {name: np.asarray(getattr(fit, name)) for name in names if getattr(fit, name, None) is not None}
+    return values | ({"vectors": np.column_stack([fit.intercept_, fit.coef_])} if hasattr(fit, "coef_") else {})
 
 
 def agree(fit, other, tolerance=1e-10):
@@ -81,7 +81,7 @@ def actors(client):
 
 
 def gone(client):
-    """Whether all actors are, however long it takes; ten minutes are enough for any machine."""
+    """Wait until there are no actors; return whether that happened within ten minutes."""
     deadline = time.monotonic() + 600.0
     while actors(client):
         if time.monotonic() > deadline:
@@ -110,14 +110,14 @@ def test_estimates_are_those_of_numpy(client, rows, name):
     assert np.array_equal(there.transduction_.compute(), here.transduction_)
 
 
-def test_so_are_those_of_a_class_of_two_components(client, rows):
+def test_estimates_with_two_components_in_a_class_are_those_of_numpy(client, rows):
     X, y = rows[0], np.where(rows[1] == 2, 0, rows[1])
     model = MARGaussianMixture(link="logit", n_components={0: 2}, random_state=0)
     agree(clone(model).fit(lazy(X), lazy(y)), clone(model).fit(X, y))
 
 
 @pytest.mark.parametrize("model", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")])
-def test_so_are_those_of_two_classes_that_many_rows_have_found_by_way_of_few(client, simulate, model):
+def test_estimates_from_many_rows_by_way_of_samples_are_those_of_numpy(client, simulate, model):
     X, y, _ = simulate(n=40_000, d=2, seed=3)
     here, there = clone(model).fit(X, y), clone(model).fit(lazy(X, (15_000, 5_000, 20_000)), lazy(y, (20_000, 20_000)))
     agree(there, here)
@@ -129,7 +129,7 @@ def test_so_are_those_of_two_classes_that_many_rows_have_found_by_way_of_few(cli
 def test_weights_count_rows_and_rows_of_weight_zero_do_not_count(client, rows):
     X, y = rows
     weight = np.random.default_rng(1).integers(3, size=len(y)).astype(float)
-    weight[: SIZES[0]] = 0.0  # all that the first partition has
+    weight[: SIZES[0]] = 0.0  # all rows of the first partition
     here = MARGaussianMixture(link="logit").fit(X, y, weight)
     there = MARGaussianMixture(link="logit").fit(lazy(X), lazy(y), lazy(weight))
     agree(there, here)
@@ -147,7 +147,7 @@ def test_the_result_does_not_depend_on_where_the_rows_are(client, rows):
         assert same_bits(MARGaussianMixture(link="logit").fit(X, y), reference)
 
 
-def test_an_answer_may_take_longer_than_it_is_waited_for_at_once(client, monkeypatch, rows):
+def test_a_reply_may_take_longer_than_the_polling_interval(client, monkeypatch, rows):
     X, y = lazy(rows[0]), lazy(rows[1])
     reference = MARGaussianMixture(link="logit").fit(X, y)
     monkeypatch.setattr(cluster, "_POLL", 1e-4)
@@ -172,7 +172,7 @@ def test_threads_change_no_bit(rows):
     fit = MARGaussianMixture(link="logit").fit(X, y)
     scores, frame = fit.model_.score_model, fit.model_.frame
     args = cluster.Shared(7), scores.prepare(fit.model_.theta), fit.mechanism_
-    found = []
+    results = []
     for threads in (1, 2, 5):
         cuts = [slice(0, 1500), slice(1500, 1500), slice(1500, 5000)]
         holder = cluster.Holder([0, 1, 2], [[(X[rows], y[rows], None)] for rows in cuts], threads)
@@ -180,8 +180,8 @@ def test_threads_change_no_bit(rows):
         holder.perform(steps, {})
         sums = holder.perform([("total", (block_sums, scores.values_per_row(), *args))], {})
         assert list(sums) == [0, 2]
-        found.append([sums[i].moments.by_component for i in (0, 2)])
-    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+        results.append([sums[i].moments.by_component for i in (0, 2)])
+    assert all(np.array_equal(a, b) for result in results[1:] for a, b in zip(results[0], result, strict=True))
 
 
 def test_a_dataframe_brings_names_and_labels_of_any_kind(client, rows):
@@ -190,7 +190,7 @@ def test_a_dataframe_brings_names_and_labels_of_any_kind(client, rows):
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
     here = MARGaussianMixture(link="logit", mechanism_features=["b"]).fit(frame[["a", "b", "c"]], y)
     table = dd.from_pandas(frame, npartitions=3)
-    table = table[table.a > -np.inf]  # of lengths that nobody knows
+    table = table[table.a > -np.inf]  # lengths are unknown now
     there = MARGaussianMixture(link="logit", mechanism_features=["b"]).fit(table[["a", "b", "c"]], table.y)
     agree(there, here)
     assert there.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -241,7 +241,7 @@ def test_predictions_are_lazy_and_those_of_numpy(client, rows):
 
 @pytest.fixture
 def uncollected():
-    """The garbage collector is off: things go when nothing refers to them, or not at all."""
+    """Turn off the garbage collector, so that only reference counts free objects."""
     gc.collect()
     gc.disable()
     yield
@@ -262,14 +262,14 @@ def test_nothing_is_left_on_the_workers(client, rows, uncollected):
 
 @pytest.fixture
 def mortal():
-    """A cluster to be harmed."""
+    """A cluster whose workers may be killed."""
     with start() as local, distributed.Client(local) as client:
         yield local, client
 
 
 @contextmanager
 def on_call(number, action):
-    """Do something when the engine is asked for sums for the `number`-th time; the calls."""
+    """Call `action` at the `number`-th call of the engine's `total`; yield the list of calls."""
     usual, calls = cluster.ClusterEngine.total, []
 
     def total(self, *args, width):
@@ -304,7 +304,7 @@ def test_a_worker_that_dies_changes_no_bit(mortal, rows):
         assert same_bits(MARGaussianMixture(link="logit").fit(*held), reference)
 
 
-def test_rows_that_cannot_be_computed_again_are_missed_in_words(mortal, monkeypatch, rows):
+def test_rows_that_cannot_be_computed_again_are_reported(mortal, monkeypatch, rows):
     local, client = mortal
     X, y = rows
     workers = [*client.nthreads()] * 3
@@ -317,7 +317,7 @@ def test_rows_that_cannot_be_computed_again_are_missed_in_words(mortal, monkeypa
         MARGaussianMixture(link="logit").fit(lazy(X), lazy(y))
 
 
-def test_what_cannot_be_fitted_is_refused_in_words(client, rows):
+def test_data_that_cannot_be_fitted_are_refused(client, rows):
     X, y = rows
     fit = MARGaussianMixture(link="logit").fit
     with pytest.raises(ValueError, match="inconsistent numbers of samples: 5000 and 4999"):

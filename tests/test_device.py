@@ -1,6 +1,6 @@
-"""Rows in arrays of another library than NumPy: the same mathematics, on the device, without a look at a value there.
+"""Rows in torch, CuPy and array-api-strict arrays: the same results as NumPy, without reading values on the device during a pass.
 
-Torch on the CPU and array-api-strict stand for all of them; torch on CUDA and CuPy are tried where they are.
+Torch on CUDA and CuPy are tested where they are available.
 """
 
 import pickle
@@ -30,7 +30,7 @@ KINDS += ["cuda"] * Path("/proc/driver/nvidia").exists() + ["cupy"] * (find_spec
 
 @pytest.fixture(params=KINDS)
 def there(request):
-    """A function that brings a NumPy array to a device."""
+    """A function that copies a NumPy array to a device."""
     if request.param == "strict":
         return pytest.importorskip("array_api_strict").asarray
     pytest.importorskip("array_api_compat")
@@ -93,30 +93,30 @@ def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
     p = Problem(kind, mechanism_of(link), LABELS, [1, 2, 1], weighted=weighted, wide=wide)
     objective = objective_there(p, there)
     for options in ({}, {"ignorable": False}):
-        mine, other = (each.sums(p.theta, p.mechanism, **options) for each in (p.objective, objective))
+        mine, other = (o.sums(p.theta, p.mechanism, **options) for o in (p.objective, objective))
         np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
         np.testing.assert_allclose(other.alpha, mine.alpha, rtol=1e-11, atol=1e-12)
         for name in ("ignorable", "missing", "shape", "share"):
             assert getattr(other, name) == pytest.approx(getattr(mine, name), rel=1e-11, abs=1e-11)
-    mine, other = (each.sums(p.theta, None) for each in (p.objective, objective))
+    mine, other = (o.sums(p.theta, None) for o in (p.objective, objective))
     assert other.ignorable == pytest.approx(mine.ignorable, rel=1e-12)
     np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("measure", [name for name, measure in MEASURES.items() if measure.only_classes is None])
 @pytest.mark.parametrize("covariance_type", ["full", "wide"])
-def test_no_value_is_looked_at_inside_a_pass(monkeypatch, measure, covariance_type):
+def test_no_value_on_the_device_is_read_during_a_pass(monkeypatch, measure, covariance_type):
     strict = pytest.importorskip("array_api_strict")
     p = Problem("full", mechanism_of("with share", measure), LABELS, [1, 1, 1], wide=covariance_type == "wide")
     engine = objective_there(p, strict.asarray).engine
     prepared = strict.asarray(p.model.prepare(p.theta))
 
-    def looked_at(self):
+    def read(self):
         raise AssertionError("the host asked for a value of the device")
 
     kind = type(engine.x)
     for name in ("__bool__", "__float__", "__int__", "__index__", "__array__"):
-        monkeypatch.setattr(kind, name, looked_at, raising=False)
+        monkeypatch.setattr(kind, name, read, raising=False)
     engine.total_there(block_sums, p.model, prepared, p.mechanism, width=1)
 
 
@@ -188,15 +188,15 @@ def test_a_fit_on_a_device_is_the_fit_on_the_host(there, estimator, classes):
     assert fit.icl() == pytest.approx(icl, rel=1e-8)
     assert fit.icl(there(X), there(y), sample_weight=there(weight)) == pytest.approx(icl, rel=1e-8)
     given = there(X)
-    for found, wanted in (
+    for result, expected in (
         (fit.predict_proba(given), probabilities),
         (fit.uncertainty(given), uncertainty),
         (fit.transduction_, transduction),
         (fit.predict(given), mine.classes_[probabilities.argmax(axis=1)]),
     ):
-        assert type(found) is type(given)
-        assert found.device == given.device
-        np.testing.assert_allclose(to_host(found), wanted, atol=1e-5)
+        assert type(result) is type(given)
+        assert result.device == given.device
+        np.testing.assert_allclose(to_host(result), expected, atol=1e-5)
     np.testing.assert_allclose(fit.predict_proba(X), probabilities, atol=1e-5)  # and the host may go on with it
 
 
@@ -239,7 +239,7 @@ def test_inference_brings_the_rows_to_the_host(there):
     np.testing.assert_allclose(mine.inference(there(X), there(y)).bse, mine.inference(X, y).bse, rtol=1e-9)
 
 
-def test_bad_rows_are_refused_in_words(there):
+def test_bad_rows_are_refused(there):
     X, y = rows_of(300)
     fit = MARGaussianMixture(link="logit").fit(there(X), there(y))
     bad = X.copy()
@@ -305,7 +305,7 @@ def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(mo
     assert isinstance(objective.thinned(1000).engine, DeviceEngine)
     assert not isinstance(objective.thinned(200).engine, DeviceEngine)
     for rows in (200, 1000):
-        mine, other = (each.thinned(rows).sums(p.theta, p.mechanism) for each in (p.objective, objective))
+        mine, other = (o.thinned(rows).sums(p.theta, p.mechanism) for o in (p.objective, objective))
         assert other.missing == pytest.approx(mine.missing, rel=1e-11)
 
 

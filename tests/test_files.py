@@ -1,4 +1,4 @@
-"""Rows that stay in a file: the same answer, and what is written appears whole or not at all."""
+"""Rows in files: the same results as in memory, and output files that are complete or absent."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
 @pytest.fixture
 def left_there(monkeypatch):
-    """However small, an array in a file is left there."""
+    """Leave arrays in their files, however small they are."""
     monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
 
 
@@ -34,8 +34,8 @@ def saved(folder, **arrays):
 
 
 def vector(fit):
-    own = [fit.means_, fit.covariances_] if hasattr(fit, "means_") else [fit.coef_, fit.intercept_]
-    return np.concatenate([part.ravel() for part in own] + [fit.alpha_, [fit.loglik_]])
+    parameters = [fit.means_, fit.covariances_] if hasattr(fit, "means_") else [fit.coef_, fit.intercept_]
+    return np.concatenate([part.ravel() for part in parameters] + [fit.alpha_, [fit.loglik_]])
 
 
 # Engines.
@@ -76,8 +76,8 @@ def test_rows_of_weight_zero_in_a_file_do_not_count():
     there = FileEngine(p.X, p.z, weight, 3, p.engine.frame)
     mine = NumpyEngine(p.X[some], p.z[some], weight[some], 3, p.engine.frame)
     assert there.n_rows == mine.n_rows == some.sum()
-    one, other = (Objective(engine, p.model).sums(p.theta, p.mechanism) for engine in (mine, there))
-    assert other.missing == pytest.approx(one.missing, rel=1e-12)
+    in_memory, from_file = (Objective(engine, p.model).sums(p.theta, p.mechanism) for engine in (mine, there))
+    assert from_file.missing == pytest.approx(in_memory.missing, rel=1e-12)
     np.testing.assert_array_equal(np.sort(there.thinned(20).x, axis=1), np.sort(mine.thinned(20).x, axis=1))
 
 
@@ -99,9 +99,9 @@ def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch)
     there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame)
     other = Objective(there, p.model).driver_sample(p.theta, p.mechanism, 1000)
     assert other.labelled == mine.labelled
-    for own in (slice(0, mine.labelled), slice(mine.labelled, None)):
-        np.testing.assert_allclose(np.sort(other.drivers[0, own]), np.sort(mine.drivers[0, own]), rtol=1e-10)
-        assert other.weight[own].sum() == pytest.approx(mine.weight[own].sum(), rel=1e-12)
+    for rows in (slice(0, mine.labelled), slice(mine.labelled, None)):
+        np.testing.assert_allclose(np.sort(other.drivers[0, rows]), np.sort(mine.drivers[0, rows]), rtol=1e-10)
+        assert other.weight[rows].sum() == pytest.approx(mine.weight[rows].sum(), rel=1e-12)
 
 
 # Fits.
@@ -123,12 +123,12 @@ def test_a_fit_to_files_is_the_fit_to_arrays(tmp_path, estimator, weighted):
     w = np.random.default_rng(5).integers(0, 3, size=len(y)).astype(float) if weighted else None
     path, labels = saved(tmp_path, X=X, y=y)
     mine = estimator.fit(X, y, sample_weight=w)
-    here = vector(mine) if estimator.link else np.append(mine.coef_, mine.loglik_)
+    in_memory = vector(mine) if estimator.link else np.append(mine.coef_, mine.loglik_)
     transduction, passes, icl = mine.transduction_, mine.n_passes_, mine.icl()
     there = estimator.fit(path, labels, sample_weight=None if w is None else saved(tmp_path, w=w)[0])
-    found = vector(there) if estimator.link else np.append(there.coef_, there.loglik_)
-    np.testing.assert_allclose(found, here, rtol=1e-7)
-    assert there.loglik_ == pytest.approx(here[-1], rel=1e-12)
+    from_file = vector(there) if estimator.link else np.append(there.coef_, there.loglik_)
+    np.testing.assert_allclose(from_file, in_memory, rtol=1e-7)
+    assert there.loglik_ == pytest.approx(in_memory[-1], rel=1e-12)
     assert there.n_passes_ == passes or estimator.link is None  # whose last steps are of the size of rounding
     np.testing.assert_array_equal(there.impute(path, labels), transduction)
     assert there.icl(path, labels, sample_weight=w) == pytest.approx(icl, rel=1e-9)
@@ -204,9 +204,9 @@ def test_predictions_go_where_they_are_sent(tmp_path, method):
     X, y = rows_of(3000)
     fit = MARGaussianMixture(link="logit").fit(X, y)
     plain = getattr(fit, method)(X)
-    own = np.empty_like(plain)
-    assert getattr(fit, method)(X, out=own) is own
-    np.testing.assert_array_equal(own, plain)
+    out = np.empty_like(plain)
+    assert getattr(fit, method)(X, out=out) is out
+    np.testing.assert_array_equal(out, plain)
     written = getattr(fit, method)(X, out=str(tmp_path / "out.npy"))
     assert isinstance(written, np.memmap)
     np.testing.assert_array_equal(written, plain)

@@ -1,4 +1,4 @@
-"""Few passes over many rows: samples first, in coordinates that a sample's curvature gives; the maximum is that of all rows."""
+"""Fits to many rows need few passes, thanks to samples and their curvature, and reach the maximum of all rows."""
 
 import numpy as np
 import pytest
@@ -78,15 +78,13 @@ def test_in_the_metric_of_a_sample_the_curvature_is_near_one_in_every_direction(
     steps = 1e-4 * np.eye(charts.size)
     changes = [charts.gradient(-s, charts.point(-s)) - charts.gradient(s, charts.point(s)) for s in steps]
     curvature = np.array(changes) / (2e-4 * objective.engine.total_weight)
-    common = np.append(
-        np.exp(0.5 * fit.theta.log_pi), np.zeros(charts.size - 2)
-    )  # weights are free up to a common factor
+    common = np.append(np.exp(0.5 * fit.theta.log_pi), np.zeros(charts.size - 2))  # a common factor of the weights
     across = np.linalg.svd(common[None])[2][1:]
     values, vectors = np.linalg.eigh(across @ _metric_at(objective, fit.theta, fit.mechanism).inverse @ across.T)
     root = across.T @ (vectors * np.sqrt(values))
-    found = np.linalg.eigvalsh(root.T @ curvature @ root)
-    assert found.min() > 0.6
-    assert found.max() < 1.5
+    eigenvalues = np.linalg.eigvalsh(root.T @ curvature @ root)
+    assert eigenvalues.min() > 0.6
+    assert eigenvalues.max() < 1.5
 
 
 @pytest.mark.parametrize("boxed", [[], [1], [0, 3], [0, 1, 2, 3, 4]])

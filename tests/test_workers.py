@@ -1,4 +1,4 @@
-"""Cores: any number of them gives the same bits, limits that users set are kept, small data never ask."""
+"""Threads: results do not depend on their number, and limits set by users are respected."""
 
 import threading
 
@@ -67,8 +67,8 @@ def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
     for workers in (1, 2, 3):
         monkeypatch.setattr(marmix.rows.host, "available", lambda workers=workers: workers)
         fit = estimator.fit(X, y, sample_weight=weight)
-        own = fit.means_ if hasattr(fit, "means_") else fit.coef_
-        fits.append(np.concatenate([own.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
+        parameters = fit.means_ if hasattr(fit, "means_") else fit.coef_
+        fits.append(np.concatenate([parameters.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
     for other in fits[1:]:
         np.testing.assert_array_equal(other, fits[0])
 
