@@ -85,7 +85,7 @@ class MARGaussianMixture(MARClassifier):
         For k-means and restarts; the default start uses no random numbers.
     precision : {"double", "single"}, default="double"
         Precision on a device (torch, CuPy); the host always uses double. "single" is faster on most GPUs, computes the link and
-        all sums in double, and moves estimates by a few hundredths of a standard error.
+        all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
     verbose : int, default=0
         1 reports each start, 2 each iteration.
 
