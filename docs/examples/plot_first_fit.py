@@ -42,7 +42,7 @@ X.assign(label=y).sample(6, random_state=1)
 # ``covariance_type="tied"`` gives both classes one covariance matrix: a linear boundary, and few parameters.
 # ``link="logit"`` is the simple choice for the mechanism.
 
-clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, y)
+clf = MARGaussianMixture().fit(X, y)
 
 lost = np.array([label is None for label in y])
 print(f"{lost.sum()} of {len(y)} labels are missing")
