@@ -39,21 +39,20 @@ X.assign(label=y).sample(6, random_state=1)
 # %%
 # Fit and predict
 # ---------------
-# ``covariance_type="tied"`` gives both classes one covariance matrix: a linear boundary, and few parameters.
-# ``link="logit"`` is the simple choice for the mechanism.
+# By default both classes share one covariance matrix (a linear boundary, and few parameters), and the probability of a
+# missing label is a logistic function of the entropy of the class probabilities.
 
 clf = MARGaussianMixture().fit(X, y)
 
-lost = np.array([label is None for label in y])
-print(f"{lost.sum()} of {len(y)} labels are missing")
-print(f"imputed labels that are right: {np.mean(clf.transduction_[lost] == truth[lost]):.3f}")
+missing = np.array([label is None for label in y])
+print(f"{missing.sum()} of {len(y)} labels are missing")
+print(f"imputed labels that are right: {np.mean(clf.transduction_[missing] == truth[missing]):.3f}")
 print("probabilities of the classes", clf.classes_)
 print(clf.predict_proba(X[:3]).round(3))
 print("probability that their labels are missing:", clf.missing_proba(X[:3]).round(3))
 
 # %%
-# The slope of the mechanism is negative: the larger the margin between the classes, the more rarely a label
-# is missing.
+# The slope of the mechanism is positive: the more uncertain the class of a row, the more often its label is missing.
 
 print(clf.alpha_.round(2), clf.notes_)
 
