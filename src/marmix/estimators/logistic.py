@@ -87,6 +87,8 @@ class MARLogisticRegression(MARClassifier):
         Passes over the data.
     trace_ : array
         The objective after each iteration: the log-likelihood, its missingness part times `mechanism_weight`, minus the penalty.
+    model_ : FittedModel
+        The fitted model as one immutable value, from which the other attributes are read.
     notes_ : list of str
         Warnings of the fit.
     n_features_in_ : int

@@ -114,6 +114,8 @@ class MARGaussianMixture(MARClassifier):
         Passes over the data.
     trace_ : array
         The objective after each iteration: the log-likelihood with its missingness part times `mechanism_weight`.
+    model_ : FittedModel
+        The fitted model as one immutable value, from which the other attributes are read.
     notes_ : list of str
         Warnings of the fit.
     n_features_in_ : int
