@@ -70,7 +70,9 @@ def main():
             there = pass_of(ClusterRows(lazy[0]).with_labels(lazy[1]))
             there()
             alone, shared = milliseconds(here, args.repeats), milliseconds(there, args.repeats)
-            mine, other = (MARGaussianMixture(covariance_type="full").fit(*rows) for rows in ((X, y), lazy))
+            mine, other = (
+                MARGaussianMixture(covariance_type="full", uncertainty="margin").fit(*rows) for rows in ((X, y), lazy)
+            )
             apart = np.max(np.abs(other.means_ / mine.means_ - 1.0))
             overhead = f"{shared - alone:.1f}" if n <= 10_000 else f"{shared - alone / 2:.1f} beyond a half"
             row = [f"{n:,}", partitions, f"{alone:.1f}", f"{shared:.1f}", overhead, f"{apart:.0e}"]
