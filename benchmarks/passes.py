@@ -39,7 +39,7 @@ def main():
         passes, loglik, shape, converged = fit.n_passes_, fit.loglik_, fit.shape_, fit.converged_
         with mock.patch.object(quasi_newton, "_stages", return_value=[]):
             above = fit.set_params(tol=1e-12, max_iter=60).fit(X, y).loglik_ - loglik
-        size = fit._model.chart(fit._theta).size + 3
+        size = fit.model_.score_model.chart(fit.model_.theta).size + 3
         row = [d, classes, measure, size, passes, f"{seconds:.1f}", converged, f"{above:.4f}", f"{shape:.3f}"]
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
