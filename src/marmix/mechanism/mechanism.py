@@ -201,7 +201,7 @@ class Mechanism:
             u, d_eta = self.measured(posterior(_class_major(s[rows, :])))
             d_eta *= self.alpha[1]
             eta = self.eta(drivers_of(u, None if v is None else v[:, rows]))
-            return *self._indicator_terms(eta, m[rows], None if w is None else w[rows]), d_eta
+            return *self.indicator_terms(eta, m[rows], None if w is None else w[rows]), d_eta
 
         if not on_host(s):
             loglik, slope, information, d_eta = row_terms(slice(None))
@@ -227,7 +227,7 @@ class Mechanism:
         ordered(lambda: fill, starts, available() if n >= _ROWS_FOR_THREADS else 1)
         return out
 
-    def _indicator_terms(self, eta: Array, m: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
+    def indicator_terms(self, eta: Array, m: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
         """Each row's log-likelihood, its slope in eta, and the expected information about eta."""
         xp = namespace(eta)
         h = hazard(eta, self.shape)
