@@ -52,6 +52,81 @@ def test_curvature_is_the_variance_of_the_gradient(measure, shape, share):
     np.testing.assert_allclose(q[:, :, 0] * missing + (1 - q[:, :, 0]) * labelled, 0.0, atol=1e-12)  # mean zero
 
 
+CASES = [(name, classes) for name, measure in MEASURES.items() for classes in (2, 3) if measure.admits(classes)]
+
+
+def weighted_problem(measure, classes, shape=0.5, n=40):
+    rng = np.random.default_rng(3)
+    scores, covariates = 1.5 * rng.normal(size=(n, classes)), rng.normal(size=(n, 1))
+    mechanism = Mechanism(measure, alpha=(0.4, -0.8, 0.5), shape=shape, share=0.1)
+    return mechanism, scores, rng.uniform(size=n) < 0.5, covariates, rng.uniform(0.0, 3.0, size=n)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_the_gradient_of_weighted_rows_is_that_of_their_log_likelihood(measure, classes, shape):
+    mechanism, scores, missing, covariates, weight = weighted_problem(measure, classes, shape)
+    gradient = mechanism.terms(scores, missing, covariates, weight).gradient
+    step = 1e-5
+    for k in range(classes):
+        shift = step * np.eye(classes)[k]
+        up, down = (mechanism.terms(scores + d, missing, covariates, weight).loglik for d in (shift, -shift))
+        np.testing.assert_allclose(gradient[:, k], (up - down) / (2 * step), atol=1e-8 * np.abs(gradient).max() + 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["host", "torch"])
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_the_diagonal_is_that_of_the_full_curvature(measure, classes, kind):
+    mechanism, scores, *rest = weighted_problem(measure, classes)
+    if kind == "torch":
+        scores = pytest.importorskip("torch").asarray(scores)
+    full, diagonal = (mechanism.terms(scores, *rest, curvature=kind) for kind in ("full", "diagonal"))
+    np.testing.assert_allclose(diagonal.curvature, np.einsum("nkk->nk", full.curvature), rtol=1e-14)
+    np.testing.assert_array_equal(diagonal.loglik, full.loglik)
+    np.testing.assert_array_equal(diagonal.gradient, full.gradient)
+
+
+@pytest.mark.parametrize("curvature", ["full", "diagonal"])
+def test_a_row_of_weight_two_is_the_row_twice(curvature):
+    mechanism, scores, missing, covariates, _ = weighted_problem("margin", 3)
+    weighted = mechanism.terms(scores, missing, covariates, np.full(len(scores), 2.0), curvature)
+    twice = (np.concatenate([a, a]) for a in (scores, missing, covariates))
+    for double, single in zip(weighted, mechanism.terms(*twice, curvature=curvature), strict=True):
+        np.testing.assert_allclose(double, single.reshape(2, len(scores), *single.shape[1:]).sum(axis=0), rtol=1e-14)
+
+
+def test_terms_do_not_depend_on_blocks_and_threads():
+    mechanism = Mechanism("entropy", alpha=(0.4, 0.8))
+    scores, missing = simulated(mechanism, n=120_000, classes=4)
+    weight = np.random.default_rng(0).uniform(size=len(scores))
+    terms = mechanism.terms(scores, missing, sample_weight=weight, curvature="diagonal")
+    some = np.r_[0:7, 8190:8195, 60_000:60_005, 119_990:120_000]
+    for whole, part in zip(
+        terms, mechanism.terms(scores[some], missing[some], None, weight[some], "diagonal"), strict=True
+    ):
+        np.testing.assert_allclose(whole[some], part, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_torch_scores_give_torch_arrays_with_the_same_values(measure, classes, dtype, rtol):
+    torch = pytest.importorskip("torch")
+    mechanism, scores, missing, covariates, weight = weighted_problem(measure, classes)
+    there = torch.asarray(scores, dtype=getattr(torch, dtype))
+    options = (torch.asarray(missing), torch.asarray(covariates), torch.asarray(weight))
+    for curvature in ("full", "diagonal"):
+        here = mechanism.terms(there.double().numpy(), missing, covariates, weight, curvature)
+        for mine, other in zip(here, mechanism.terms(there, *options, curvature), strict=True):
+            assert other.dtype == there.dtype
+            np.testing.assert_allclose(other.numpy(), mine, rtol=rtol, atol=rtol * np.abs(mine).max())
+    for name, arguments in (("measure", ()), ("missing_proba", (covariates,))):
+        values = getattr(mechanism, name)(there, *arguments)
+        assert values.dtype == there.dtype
+        np.testing.assert_allclose(values.numpy(), getattr(mechanism, name)(there.numpy(), *arguments), rtol=rtol)
+    profiles = [mechanism.profile(a, missing, weight, covariates).alpha for a in (there, there.numpy())]
+    np.testing.assert_allclose(*profiles, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("missing", [0, 1])
 @pytest.mark.parametrize("shape", [0.0, 1e-7, 1.0, 30.0])
 @pytest.mark.parametrize("eta", [-700.0, -30.0, 0.0, 5.0, 700.0])
@@ -164,3 +239,17 @@ def test_bad_options_are_named(options, message):
 def test_bad_input_is_refused(scores, missing, message):
     with pytest.raises(ValueError, match=message):
         Mechanism().profile(scores, missing)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": [0, 1, np.nan]}, "missing must be 3 values"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight must be 3 values"),
+        ({"covariates": np.zeros((3, 1))}, "covariates must have shape"),
+        ({"curvature": "block"}, "curvature='block' is not one of"),
+    ],
+)
+def test_bad_arguments_of_terms_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        Mechanism().terms(np.zeros((3, 2)), **{"missing": [0, 1, 0], **options})

@@ -40,8 +40,12 @@ class Posterior(NamedTuple):
     top: Array  # largest score of a row
     second: Array  # second largest
     rest: Array  # sum of exp(score - top) over the other classes
-    log_norm: Array  # logsumexp of the scores
     tau: Array
+
+    @property
+    def log_norm(self) -> Array:
+        """The logsumexp of the scores."""
+        return self.top + namespace(self.rest).log1p(self.rest)
 
 
 def posterior(scores: Array) -> Posterior:
@@ -64,7 +68,7 @@ def posterior(scores: Array) -> Posterior:
         rest = xp.sum(xp.where(scores < top, tau, 0.0), axis=0)
         rest += xp.round(xp.sum(tau, axis=0) - 1.0 - rest)  # classes that tie with the leading one
     tau *= 1.0 / (1.0 + rest)
-    return Posterior(scores, top, second, rest, top + xp.log1p(rest), tau)
+    return Posterior(scores, top, second, rest, tau)
 
 
 class Measured(NamedTuple):

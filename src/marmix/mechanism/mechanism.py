@@ -11,15 +11,31 @@ any classifier, such as gradient boosting or a neural network.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array, along_rows, in_double, in_precision_of, namespace, total
+from marmix.arrays import (
+    Array,
+    along_rows,
+    detached,
+    in_double,
+    in_precision_of,
+    namespace,
+    on_device,
+    on_host,
+    to_host,
+    total,
+)
 from marmix.mechanism.charts import MechanismChart, maximise
 from marmix.mechanism.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
 from marmix.mechanism.measures import Measure, Posterior, as_measure, posterior
+from marmix.workers import available, ordered
+
+# On the host `terms` takes rows in blocks whose arrays stay in the cache: this many values in an array (K, n), but not fewer rows
+# than the second number. From the third number of rows on, the blocks are shared among threads.
+_BLOCK, _SHORTEST, _ROWS_FOR_THREADS = 32768, 512, 100_000
 
 
 class MissingnessTerms(NamedTuple):
@@ -27,7 +43,7 @@ class MissingnessTerms(NamedTuple):
 
     loglik: Array  # (n,)
     gradient: Array  # (n, K)
-    curvature: Array  # (n, K, K)
+    curvature: Array  # (n, K, K), or (n, K) for the diagonal
 
 
 class MechanismSums(NamedTuple):
@@ -111,44 +127,117 @@ class Mechanism:
             free_share=bool(mcar_share),
         )
 
-    # For any classifier: scores have shape (n, K).
+    # For any classifier: scores have shape (n, K). torch and CuPy arrays give arrays of the same library, device and
+    # dtype, computed in double precision; everything else gives NumPy arrays.
 
     def measure(self, scores: ArrayLike) -> Array:
         """The uncertainty u of every row."""
-        return self.measured(_class_major_posterior(scores)).value
+        s = _checked_scores(scores)
+        return in_precision_of(s, self._measured_rows(s))
 
     def missing_proba(self, scores: ArrayLike, covariates: ArrayLike | None = None) -> Array:
         """The probability q that a row's label is missing; `covariates` (n, L) if the mechanism has any."""
-        return self.missing_proba_of(self._drivers(self.measure(scores), covariates))
+        s = _checked_scores(scores)
+        drivers = drivers_of(self._measured_rows(s), self._checked_covariates(covariates, s))
+        return in_precision_of(s, self.missing_proba_of(drivers))
 
-    def _drivers(self, u: Array, covariates: ArrayLike | None) -> Array:
-        v = np.empty((len(u), 0)) if covariates is None else np.asarray(covariates, dtype=float)
-        shape = (len(u), len(self.alpha) - 2)
-        if v.shape != shape:
-            raise ValueError(f"covariates must have shape {shape}, as alpha has slopes for them; got {v.shape}.")
-        return drivers_of(u, v.T)
+    def _measured_rows(self, s: Array) -> Array:
+        """The uncertainty of rows with scores (n, K), in double precision."""
+        with np.errstate(all="ignore"):
+            return self.measured(posterior(_class_major(s))).value
 
-    def terms(self, scores: ArrayLike, missing: ArrayLike, covariates: ArrayLike | None = None) -> MissingnessTerms:
+    def _checked_covariates(self, covariates: ArrayLike | None, s: Array) -> Array | None:
+        """Covariates (L, n) in double precision, on the device of the scores; None if there are none."""
+        expected = (s.shape[0], len(self.alpha) - 2)
+        v = None if covariates is None else in_double(_beside(covariates, s))
+        shape = (s.shape[0], 0) if v is None else tuple(v.shape)
+        if shape != expected:
+            raise ValueError(f"covariates must have shape {expected}, as alpha has slopes for them; got {shape}.")
+        return None if v is None else v.T
+
+    def terms(
+        self,
+        scores: ArrayLike,
+        missing: ArrayLike,
+        covariates: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        curvature: str = "full",
+    ) -> MissingnessTerms:
         """Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores.
 
         The curvature is the expected one, ``E[g g'] = q'^2 / (q (1 - q)) d eta d eta'`` with ``g`` the gradient: positive
         semi-definite, so that Newton boosting and Fisher scoring can use it (or its diagonal). The observed second derivative
         may be indefinite.
+
+        Parameters
+        ----------
+        scores : array of shape (n, K)
+            Log posteriors, up to a constant per row.
+        missing : array of shape (n,)
+            1 or True where the label is missing.
+        covariates : array of shape (n, L), optional
+            Covariates of the mechanism, if it has any.
+        sample_weight : array of shape (n,), optional
+            Factor of each row's log-likelihood, gradient and curvature.
+        curvature : {"full", "diagonal"}
+            Matrices (n, K, K), or only their diagonals (n, K), as boosting uses them.
+
+        Returns
+        -------
+        MissingnessTerms
+            `loglik` (n,), `gradient` (n, K) and `curvature`. torch and CuPy scores give arrays of the same library,
+            device and dtype, computed in double precision.
         """
-        p = _class_major_posterior(scores)
-        m = _indicator(missing, p.tau.shape[1])
-        measured = self.measured(p)
-        with np.errstate(all="ignore"):
-            eta = self.eta(self._drivers(measured.value, covariates))
-            h = hazard(eta, self.shape)
-            n = h.n + self.extra
-            log_q, _, slope = log_missing(eta, n, h.slope, self.extra)
-            loglik = np.where(m, log_q, -n)
-            gradient = np.where(m, slope, -h.slope) * self.alpha[1] * measured.gradient
-            information = slope * h.slope  # (d log q / d eta) (-d log(1-q) / d eta) = q'^2 / (q (1-q))
-        d_eta = self.alpha[1] * measured.gradient
-        curvature = np.einsum("n,kn,ln->nkl", information, d_eta, d_eta)
-        return MissingnessTerms(loglik, np.ascontiguousarray(gradient.T), curvature)
+        if curvature not in ("full", "diagonal"):
+            raise ValueError(f"curvature={curvature!r} is not one of 'full', 'diagonal'.")
+        s = _checked_scores(scores)
+        n, classes = s.shape
+        m, v = _indicator(missing, s), self._checked_covariates(covariates, s)
+        w = None if sample_weight is None else _checked_weight(sample_weight, s)
+        diagonal = curvature == "diagonal"
+
+        def row_terms(rows: slice) -> tuple[Array, Array, Array, Array]:
+            """Log-likelihood, its slope in eta, information about eta, and the gradient (K, n) of eta."""
+            u, d_eta = self.measured(posterior(_class_major(s[rows, :])))
+            d_eta *= self.alpha[1]
+            eta = self.eta(drivers_of(u, None if v is None else v[:, rows]))
+            return *self.indicator_terms(eta, m[rows], None if w is None else w[rows]), d_eta
+
+        if not on_host(s):
+            loglik, slope, information, d_eta = row_terms(slice(None))
+            weighted = information * d_eta
+            squares = (weighted * d_eta).T if diagonal else weighted.T[:, :, None] * d_eta.T[:, None, :]
+            return MissingnessTerms(*(in_precision_of(s, part) for part in (loglik, (slope * d_eta).T, squares)))
+        out = MissingnessTerms(np.empty(n), np.empty((n, classes)), np.empty((n, classes, classes)[: 3 - diagonal]))
+
+        def fill(start: int) -> None:
+            rows = slice(start, start + step)
+            out.loglik[rows], slope, information, d_eta = row_terms(rows)
+            for k, row in enumerate(d_eta):  # by class, as an assignment of a transposed array would be slower
+                np.multiply(slope, row, out=out.gradient[rows, k])
+                weighted = information * row
+                if diagonal:
+                    np.multiply(weighted, row, out=out.curvature[rows, k])
+                else:
+                    for other in range(classes):
+                        np.multiply(weighted, d_eta[other], out=out.curvature[rows, k, other])
+
+        step = max(_BLOCK // classes, _SHORTEST)
+        starts = range(0, n, step)
+        ordered(lambda: fill, starts, available() if n >= _ROWS_FOR_THREADS else 1)
+        return out
+
+    def indicator_terms(self, eta: Array, m: NDArray[np.bool_], weight: Array | None) -> tuple[Array, Array, Array]:
+        """Each row's log-likelihood, its slope in eta, and the expected information about eta."""
+        xp = namespace(eta)
+        h = hazard(eta, self.shape)
+        n = h.n + self.extra if self.share else h.n
+        log_q, _, slope = log_missing(eta, n, h.slope, self.extra)
+        loglik, eta_slope = xp.where(m, log_q, -n), xp.where(m, slope, -h.slope)
+        information = slope * h.slope  # (d log q / d eta) (-d log(1-q) / d eta) = q'^2 / (q (1-q))
+        if weight is None:
+            return loglik, eta_slope, information
+        return loglik * weight, eta_slope * weight, information * weight
 
     def profile(
         self,
@@ -158,18 +247,20 @@ class Mechanism:
         covariates: ArrayLike | None = None,
     ) -> "Mechanism":
         """Maximise L_miss over alpha, and over the shape and share if they are free, for given scores."""
-        drivers = self._drivers(self.measure(scores), covariates)
-        m = _indicator(missing, drivers.shape[1])
-        w = np.ones(len(m)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        s = _checked_scores(scores)
+        m = to_host(_indicator(missing, s))
+        drivers = to_host(drivers_of(self._measured_rows(s), self._checked_covariates(covariates, s)))
+        w = np.ones(len(m)) if sample_weight is None else to_host(_checked_weight(sample_weight, s))
         rate = float(w @ m / w.sum())
         if not 0.0 < rate < 1.0:
             raise ValueError("missing is the same for every row: there is no mechanism to estimate.")
         order = np.argsort(m, kind="stable")
+        drivers, w, labelled = drivers[:, order], w[order], int(np.sum(~m))
         starts = [self.starting(rate)]
         if self.free_shape:  # the shape's profile may have several maxima
             starts = [replace(self, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
-        fits = [start.profile_of(drivers[:, order], int(np.sum(~m)), w[order]) for start in starts]
-        return max(fits, key=lambda mechanism: float(w @ mechanism.terms(scores, m, covariates).loglik))
+        fits = [start.profile_of(drivers, labelled, w) for start in starts]
+        return max(fits, key=lambda mechanism: mechanism.loglik_of(drivers, labelled, w))
 
     # For fits: class-major blocks with the labelled rows first.
 
@@ -303,15 +394,42 @@ def drivers_of(u: Array, covariates: Array | None) -> Array:
     return namespace(u).concat([u[None, :], covariates])
 
 
-def _class_major_posterior(scores: ArrayLike) -> Posterior:
-    s = np.asarray(scores, dtype=float)
+def _checked_scores(scores: Any) -> Array:
+    """Scores (n, K) as a NumPy array, or as they are on their device."""
+    s = detached(scores) if on_device(scores) else np.asarray(scores)
     if s.ndim != 2 or s.shape[1] < 2:
-        raise ValueError(f"scores must have shape (n, K) with K >= 2 classes, not {s.shape}.")
-    return posterior(np.ascontiguousarray(s.T))
+        raise ValueError(f"scores must have shape (n, K) with K >= 2 classes, not {tuple(s.shape)}.")
+    return s
 
 
-def _indicator(missing: ArrayLike, n: int) -> NDArray[np.bool_]:
-    m = np.asarray(missing)
-    if m.shape != (n,) or not np.isin(m, (0, 1)).all():
-        raise ValueError(f"missing must be {n} values 0/1 or False/True, one per row of scores.")
-    return m.astype(bool)
+def _class_major(s: Any) -> Array:
+    """Scores (n, K) as an array (K, n) in double precision."""
+    if on_host(s):
+        return np.ascontiguousarray(s.T, dtype=float)
+    return in_double(s.T)
+
+
+def _beside(values: Any, s: Any) -> Any:
+    """Values as an array of the library and device of the scores, in their own dtype."""
+    if on_host(s):
+        return to_host(values)
+    if on_device(values):
+        return values
+    return namespace(s).asarray(np.asarray(values), device=s.device)
+
+
+def _checked_weight(weight: Any, s: Array) -> Array:
+    w = in_double(_beside(weight, s))
+    if tuple(w.shape) != (s.shape[0],):
+        raise ValueError(f"sample_weight must be {s.shape[0]} values, one per row of scores, not {tuple(w.shape)}.")
+    return w
+
+
+def _indicator(missing: Any, s: Array) -> NDArray[np.bool_]:
+    """The missing indicator as an array of booleans, on the device of the scores."""
+    m = _beside(missing, s)
+    xp = namespace(m)
+    flags = m if m.dtype == xp.bool else m == 1
+    if tuple(m.shape) != (s.shape[0],) or not (flags is m or bool(xp.all(flags | (m == 0)))):
+        raise ValueError(f"missing must be {s.shape[0]} values 0/1 or False/True, one per row of scores.")
+    return flags

@@ -1,0 +1,211 @@
+"""The missingness mechanism as a loss for networks in PyTorch.
+
+    loss = MissingnessLoss()
+    optimiser = torch.optim.AdamW([*network.parameters(), *loss.parameters()])
+    for x, y in batches:  # y is -1 where the label is missing
+        loss(network(x), y).backward()
+
+Unlike most of marmix this module needs PyTorch, and is imported by its name: ``from marmix.torch import MissingnessLoss``.
+"""
+# The mechanism's arrays are torch's here, and torch may not be there when types are checked.
+# mypy: disable-error-code="no-untyped-call, arg-type, return-value, override, unused-ignore"
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import posterior
+
+try:
+    import torch
+    from torch import Tensor, nn
+    from torch.autograd.function import once_differentiable
+except ImportError as error:
+    raise ImportError("marmix.torch needs PyTorch: pip install 'marmix[gpu]'.") from error
+
+__all__ = ["MissingnessLoss"]
+
+
+class MissingnessLoss(nn.Module):
+    """Cross-entropy of the labels plus minus the log-likelihood of the missing indicators.
+
+    For a batch of rows with logits ``s_j`` and weights ``w_j``
+
+        loss = (sum over labelled rows of -w_j log tau_j[y_j]  -  mechanism_weight * sum over all rows of w_j l_j) / sum_j w_j
+
+    with ``tau_j = softmax(s_j)`` and ``l_j`` the log-likelihood of the row's missing indicator, whose probability depends on the
+    network's uncertainty ``u_j``: ``eta_j = alpha_0 + alpha_1 u_j``. The sums are divided by the weight of all rows in the batch,
+    labelled or not, so that the mean over mini-batches of equal size is the loss of the whole data set.
+
+    ``alpha`` is a parameter of the module, to be given to the optimiser, or is set by `profile` once an epoch. It starts at the
+    missing rate of the first batch with slope zero, where the mechanism has no influence on the network. The slope has no
+    bounds.
+
+    Parameters
+    ----------
+    link : {"logit", "cloglog", "aranda-ordaz"}
+        How the probability of a missing label depends on eta. With "aranda-ordaz" and no `shape`, the shape is that of the
+        logit until `profile` estimates it.
+    shape : float, optional
+        Shape of the Aranda-Ordaz link.
+    uncertainty : {"entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
+        The measure u, as in `marmix.Mechanism`.
+    mcar_share : bool
+        Whether `profile` also estimates a share of labels that are missing completely at random.
+    mechanism_weight : float
+        Weight of the missing indicators. It may be changed during the training; at 0 only the labels count.
+    missing_rate : float, optional
+        Share of missing labels in the data, for the start of alpha. None takes it from the first batch.
+    train_alpha : bool
+        Whether alpha is a parameter. If False it is a buffer, and only `profile` changes it.
+
+    Attributes
+    ----------
+    alpha : Parameter or Tensor of shape (2,)
+        Intercept and slope of eta.
+
+    Notes
+    -----
+    Gradients are analytic and exact, without clipping, for logits of any size. The mechanism is computed in double precision on
+    the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
+    """
+
+    def __init__(
+        self,
+        *,
+        link: str = "logit",
+        shape: float | None = None,
+        uncertainty: str | Callable[..., object] = "entropy",
+        mcar_share: bool = False,
+        mechanism_weight: float = 1.0,
+        missing_rate: float | None = None,
+        train_alpha: bool = True,
+    ):
+        super().__init__()
+        if mechanism_weight < 0.0:
+            raise ValueError(f"mechanism_weight={mechanism_weight!r} must not be negative.")
+        if missing_rate is not None and not 0.0 < missing_rate < 1.0:
+            raise ValueError(f"missing_rate={missing_rate!r} must lie between 0 and 1.")
+        self.mechanism_weight = mechanism_weight
+        self._options = Mechanism.from_link(link, shape, uncertainty, mcar_share)  # its alpha is not used
+        if train_alpha:
+            self.alpha = nn.Parameter(torch.zeros(2))
+        else:
+            self.register_buffer("alpha", torch.zeros(2))
+        self._started = False
+        if missing_rate is not None:
+            self._become(self._options.starting(missing_rate))
+
+    def forward(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Tensor:
+        """The loss of a batch, a scalar.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n, K)
+        targets : integer Tensor of shape (n,)
+            The class, or -1 where the label is missing.
+        weight : Tensor of shape (n,), optional
+            Weight of each row.
+        """
+        self._check(logits, targets, weight)
+        missing = targets < 0
+        if logits.dtype in (torch.float16, torch.bfloat16):
+            logits = logits.float()
+        loss = nn.functional.cross_entropy(logits, targets.long(), ignore_index=-1, reduction="none")
+        size = logits.shape[0] if weight is None else weight.sum()
+        labels = (loss if weight is None else loss * weight.to(loss.dtype)).sum()
+        if not self.mechanism_weight:
+            return labels / size
+        if not self._started:
+            self._become(self._options.starting((float(missing.sum()) + 0.5) / (len(missing) + 1.0)))
+        indicators = _MissingIndicators.apply(logits, self.alpha, missing, weight, self._options)
+        return (labels - self.mechanism_weight * indicators) / size
+
+    def mechanism(self) -> Mechanism:
+        """The mechanism with the present alpha, shape and share."""
+        return self._options.moved(self.alpha.detach())
+
+    def missing_proba(self, logits: Tensor) -> Tensor:
+        """The probability that a label is missing, for rows with these logits."""
+        return self.mechanism().missing_proba(logits)
+
+    @torch.no_grad()
+    def profile(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Mechanism:
+        """Set alpha, and the shape and share if they are free, to their estimates for given logits, and return the mechanism.
+
+        Call it with the logits of all training rows, or of some thousands. Both labelled and unlabelled rows must be among them.
+        """
+        self._check(logits, targets, weight)
+        self._become(self._options.profile(logits.double(), targets < 0, weight))
+        return self.mechanism()
+
+    def extra_repr(self) -> str:
+        options = self._options
+        return (
+            f"uncertainty={options.uncertainty!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
+        )
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """What `state_dict` holds besides alpha."""
+        return {"shape": self._options.shape, "share": self._options.share, "started": self._started}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """The inverse of `get_extra_state`."""
+        self._options = replace(self._options, shape=state["shape"], share=state["share"])
+        self._started = state["started"]
+
+    def _become(self, mechanism: Mechanism) -> None:
+        with torch.no_grad():
+            self.alpha.copy_(torch.tensor(mechanism.alpha, dtype=torch.float64))
+        self._options, self._started = mechanism, True
+
+    def _check(self, logits: Tensor, targets: Tensor, weight: Tensor | None) -> None:
+        """Raise an error in words for wrong shapes and values; values on a device are read for the first batch only."""
+        if logits.ndim != 2 or logits.shape[1] < 2 or not logits.shape[0]:
+            raise ValueError(
+                f"logits must have shape (n, K) with K >= 2 classes and n >= 1 rows, not {tuple(logits.shape)}."
+            )
+        if not logits.is_floating_point():
+            raise ValueError(f"logits must be floating-point numbers, not {logits.dtype}.")
+        n, classes = logits.shape
+        for name, values in (("targets", targets), ("weight", weight)):
+            if values is not None and tuple(values.shape) != (n,):
+                raise ValueError(
+                    f"{name} must have shape ({n},), one value per row of logits, not {tuple(values.shape)}."
+                )
+        if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+            raise ValueError(
+                f"targets must be integers, the class or -1 where the label is missing, not {targets.dtype}."
+            )
+        if (targets.device.type == "cpu" or not self._started) and not -1 <= targets.min() <= targets.max() < classes:
+            raise ValueError(
+                f"targets must lie between 0 and {classes - 1}, as logits has {classes} columns, or be -1 where the label is "
+                f"missing; they range from {int(targets.min())} to {int(targets.max())}."
+            )
+
+
+class _MissingIndicators(torch.autograd.Function):
+    """Log-likelihood of the missing indicators of a batch, with its analytic gradients in the logits and in alpha."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, alpha: Tensor, missing: Tensor, weight: Tensor | None, options: Mechanism
+    ) -> Tensor:
+        # alpha stays on its device: reading its values would make the host wait
+        intercept, slope = alpha.double()
+        mechanism: Any = replace(options, alpha=(intercept, slope))
+        u, du = mechanism.measured(posterior(logits.double().T))
+        loglik, eta_slope, _ = mechanism.indicator_terms(
+            mechanism.eta(u[None, :]), missing, None if weight is None else weight.double()
+        )
+        by_logits = (eta_slope * slope * du).T.to(logits.dtype)
+        by_alpha = torch.stack([eta_slope.sum(), (eta_slope * u).sum()]).to(alpha.dtype)
+        ctx.save_for_backward(by_logits, by_alpha)
+        return loglik.sum().to(logits.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        by_logits, by_alpha = ctx.saved_tensors
+        return upstream * by_logits, upstream.to(by_alpha.dtype) * by_alpha, None, None, None
