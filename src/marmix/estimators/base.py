@@ -129,6 +129,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
     shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
     share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
     loglik_: Any = FromModel(lambda model: model.loglik)
     loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
     loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)

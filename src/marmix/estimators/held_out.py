@@ -2,11 +2,22 @@
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
+from marmix.rows import Covariates, Frame, HostRows, Rows
+
+# Weights of the mechanism among which "auto" chooses.
+WEIGHTS = (0.0, 0.1, 0.3, 1.0)
+# Most rows on which settings are chosen.
+MOST_ROWS = 5000
+# Smallest probability in a loss.
+_TINY = 1e-15
 
 
 def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> list[NDArray[np.intp]]:
@@ -51,3 +62,86 @@ def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[
             fold[rows] = (first + np.arange(len(rows))) % cv
             first += len(rows)
     return [test for k in range(cv) if len(test := np.flatnonzero(fold == k))]
+
+
+def held_out_loss(
+    log_proba: Array,
+    z: NDArray[np.integer],
+    weight: Array | None,
+    mechanism: Mechanism | None,
+    covariates: Array | None,
+) -> float:
+    """Loss of held-out rows: minus the log-likelihood of their labels and of their missing indicators, per row.
+
+    The labels of hard rows are missing, but whether they are is evidence about these rows too. The mechanism's parameters are
+    those under which the held-out uncertainties explain the indicators best.
+
+    Parameters
+    ----------
+    log_proba : array of shape (n, K)
+        Held-out log posteriors, or scores.
+    z : array of shape (n,)
+        Codes of the classes, -1 where the label is missing.
+    weight : array of shape (n,) or None
+    mechanism : Mechanism or None
+        Kind of the mechanism; None for the loss of the labels alone.
+    covariates : array of shape (n, L) or None
+        Columns that enter the mechanism besides the uncertainty.
+    """
+    w = np.ones(len(z)) if weight is None else weight
+    labelled = z >= 0
+    own = log_proba[labelled, z[labelled]] - np.logaddexp.reduce(log_proba[labelled], axis=1)
+    loss = -float(w[labelled] @ np.maximum(own, np.log(_TINY)))
+    if mechanism is not None and 0 < labelled.sum() < len(z):
+        fitted = mechanism.profile(log_proba, ~labelled, w, covariates)
+        loss -= float(w @ fitted.terms(log_proba, ~labelled, covariates).loglik)
+    return loss / float(w.sum()) if np.isfinite(loss) else np.inf
+
+
+class Sample(NamedTuple):
+    """Training rows on the host, sorted by class with unlabelled rows last, on which settings are chosen."""
+
+    x: Array  # (d, m), standardised
+    z: NDArray[np.integer]  # (m,), -1 where the label is missing
+    weight: Array | None  # (m,)
+    covariates: Array | None  # (L, m)
+    numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
+
+    def folds(self, rows: Rows, cv: Any, random_state: Any) -> list[NDArray[np.intp]]:
+        """Positions of the test rows of each fold; `cv` as in `whole_row_folds`, for the user's rows."""
+        if isinstance(cv, Integral):
+            return whole_row_folds(self.z, cv, random_state)
+        if self.numbers is None:
+            raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
+        fold = fold_of_rows(whole_row_folds(rows.codes, cv, random_state), len(rows.codes))[self.numbers]
+        return whole_row_folds(self.z, [np.flatnonzero(fold == k) for k in range(fold.max() + 1)])
+
+
+def fold_of_rows(folds: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+    """The fold that tests each of n rows, -1 if none does."""
+    fold = np.full(n, -1)
+    for k, test in enumerate(folds):
+        fold[test] = k
+    return fold
+
+
+def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
+    """All rows in the axes of a standardising frame, or a few thousand of them, evenly spread over each class."""
+    engine = rows.engine(frame, covariates)
+    places = engine.places(min(MOST_ROWS, engine.n_rows))
+    x, weight, v = engine.select(places)
+    groups = [*range(len(places) - 1), -1]
+    z = np.repeat(groups, [len(group) for group in places])
+    if len(z) < engine.n_rows:  # shares as among all rows, mean weight too
+        weight = np.ones(len(z)) if weight is None else weight
+        for group, total in zip(groups, engine.group_weight, strict=True):
+            if total > 0.0:
+                weight[z == group] *= total * len(z) / engine.n_rows / weight[z == group].sum()
+    numbers = None
+    if isinstance(rows, HostRows) and not rows.in_file:
+        order = np.argsort(np.where(rows.labels < 0, len(groups), rows.labels), kind="stable")
+        first = np.concatenate([[0], np.cumsum(engine.counts[:-1])])
+        order = order[np.concatenate([a + group for a, group in zip(first, places, strict=True)])]
+        numbers = order if rows.kept is None else rows.kept[order]
+    rows.release()
+    return Sample(x, z, weight, v, numbers)

@@ -33,7 +33,7 @@ def model_in_words(estimator: Any, any_missing: bool = True) -> str:
     else:
         words = [f"{'quadratic ' if settings['degree'] == 2 else ''}logistic regression"]
     if any_missing:
-        words.append(f"missingness {'modelled' if settings['mechanism_weight'] > 0.0 else 'ignored'}")
+        words.append(f"missingness {'modelled' if settings['mechanism_weight'] != 0.0 else 'ignored'}")
     return ", ".join(words)
 
 
