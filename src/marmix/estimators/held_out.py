@@ -1,15 +1,19 @@
 """Choice of settings by rows that are held out whole, that is, with their label or the fact that it is missing."""
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.mechanism import Mechanism
+from marmix.notes import BoundaryWarning
 from marmix.rows import Covariates, Frame, HostRows, Rows
 
 # Weights of the mechanism among which "auto" chooses.
@@ -145,3 +149,31 @@ def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
         numbers = order if rows.kept is None else rows.kept[order]
     rows.release()
     return Sample(x, z, weight, v, numbers)
+
+
+def choose_weight(
+    estimator: Any, X: NDArray[Any], sample: Sample, mechanism: Mechanism, random_state: Any, cv: int = 5
+) -> float:
+    """The `mechanism_weight` with which an estimator for classes 0, 1, ... predicts held-out rows best.
+
+    `X` are the rows of the sample in the user's axes.
+    """
+    n_classes = int(sample.z.max()) + 1
+    log_proba = np.full((len(WEIGHTS), len(X), n_classes), np.nan)
+    folds = whole_row_folds(sample.z, cv, random_state)
+    if not folds:
+        return WEIGHTS[1]
+    for test in folds:
+        train = np.delete(np.arange(len(X)), test)
+        weight = None if sample.weight is None else sample.weight[train]
+        for i, value in enumerate(WEIGHTS):
+            trial = clone(estimator).set_params(mechanism_weight=value)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BoundaryWarning)
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+    tested = np.concatenate(folds)
+    weight = None if sample.weight is None else sample.weight[tested]
+    covariates = None if sample.covariates is None else sample.covariates[:, tested].T
+    losses = [held_out_loss(trial[tested], sample.z[tested], weight, mechanism, covariates) for trial in log_proba]
+    return WEIGHTS[int(np.argmin(losses))]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.estimators.base import FromModel, MARClassifier, NotKept
-from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, held_out_loss, sample_of, whole_row_folds
+from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, held_out_loss, whole_row_folds
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
@@ -201,9 +201,7 @@ class MARKernelClassifier(MARClassifier):
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
         rng, say = check_random_state(self.random_state), print if self.verbose else silent
-        sd = np.sqrt(np.diag(training.covariance))
-        scale, mechanism = np.where(sd > 0.0, sd, 1.0), self._mechanism(training)
-        sample = sample_of(training.rows, Frame(training.mean, np.diag(1.0 / scale)), training.covariates)
+        sample, scale, mechanism = training.sample, training.scale, self._mechanism(training)
         chosen = rng.choice(len(sample.z), min(self.n_landmarks, len(sample.z)), replace=False)
         landmarks = sample.x[:, np.sort(chosen)].T
         folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
