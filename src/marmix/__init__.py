@@ -1,7 +1,7 @@
 """Classification when labels are missing for a reason."""
 
 from marmix.container import load, save
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 from marmix.inference import Inference, compare, pool
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
@@ -13,6 +13,7 @@ __all__ = [
     "Inference",
     "MARClassifierCV",
     "MARGaussianMixture",
+    "MARKernelClassifier",
     "MARLogisticRegression",
     "Mechanism",
     "__version__",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
 from marmix.container.format import ContainerError, Encoder
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 from marmix.estimators.choice import Gain
 from marmix.estimators.validation import check_parameters
 from marmix.evaluation import Score
@@ -25,20 +25,20 @@ from marmix.mechanism.measures import MEASURES
 from marmix.model import FittedModel
 from marmix.moments import GroupMoments
 from marmix.notes import SENTENCES, Note
-from marmix.rows import Frame
+from marmix.rows import Frame, KernelFrame
 from marmix.scores.covariance import STRUCTURES, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.linear import LinearScores
+from marmix.scores.linear import KernelScores, LinearScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
 OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
-    "MARGaussianMixture, MARLogisticRegression, MARClassifierCV, and pipelines that end in one of them after StandardScaler or "
-    "marmix.tables.preparation.Preparation"
+    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARClassifierCV, and pipelines that end in one of them "
+    "after StandardScaler or marmix.tables.preparation.Preparation"
 )
 
-_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARClassifierCV)
+_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARClassifierCV)
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
 _ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
 
@@ -265,7 +265,7 @@ def _preparation() -> tuple[Any, Callable[[Any, Fields], None]]:
 
 
 class ScoreFormat(NamedTuple):
-    """How a score model and its parameters are written, and read for K classes and d features."""
+    """How a score model and its parameters are written, and read for K classes and d axes of the fit."""
 
     type: type[Any]
     write: Callable[[Any, Any], dict[str, Any]]
@@ -279,7 +279,7 @@ def _model_state(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
     state = {
         "n_features_in_": model.n_features,
         "classes_": model.classes,
-        "_frame": {"centre": model.frame.centre, "whitener": model.frame.whitener},
+        "_frame": {name: getattr(model.frame, name) for name in _FRAME[type(model.frame)]},
         "_measure": model.uncertainty,
         "_columns": list(model.columns),
         "mechanism_": _mechanism_state(model.mechanism),
@@ -305,14 +305,13 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     d, features = _read_features(fitted)
     classes = fitted.labels("classes_")
     K = len(classes)
-    frame = fitted.part("_frame")
-    centre, whitener = frame.floats("centre", d), frame.floats("whitener", d, d)
-    frame.finish()
+    scores = SCORES[type(estimator).__name__]
+    frame = _read_frame(fitted.part("_frame"), d, scores.type is KernelScores)
     measure = fitted.text("_measure", MEASURES)
     columns = fitted.wholes("_columns", 0, d - 1)
     if len(set(columns)) < len(columns):
         raise fitted.refuse("_columns", "a list of different columns")
-    score_model, theta = SCORES[type(estimator).__name__].read(fitted, K, d)
+    score_model, theta = scores.read(fitted, K, frame.size)
     entropy = fitted.anything("_entropy")
     if entropy is not None and not isinstance(entropy, float):
         raise fitted.refuse("_entropy", "a number or null")
@@ -322,7 +321,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     model = FittedModel(
         score_model=score_model,
         theta=theta,
-        frame=Frame(centre, whitener),
+        frame=frame,
         uncertainty=measure,
         mechanism=_mechanism(fitted, measure, 2 + len(columns)),
         columns=columns,
@@ -344,6 +343,25 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     fitted.finish()
     _check_predictions(model)
     estimator.model_ = model
+
+
+def _read_frame(fields: Fields, d: int, kernel: bool) -> Frame:
+    """The axes of a fit to d features."""
+    centre = fields.floats("centre", d)
+    if not kernel:
+        frame = Frame(centre, fields.floats("whitener", d, d))
+        fields.finish()
+        return frame
+    scale, landmarks, gamma = fields.floats("scale", d), fields.floats("landmarks", -1, d), fields.number("gamma")
+    root = fields.floats("root", -1, len(landmarks))
+    fields.finish()
+    if not (scale > 0.0).all():
+        raise fields.refuse("scale", "positive")
+    if not 0.0 < gamma < np.inf:
+        raise fields.refuse("gamma", "a positive number")
+    if not 0 < len(root) <= len(landmarks):
+        raise fields.refuse("root", "a matrix with at most as many rows as there are landmarks")
+    return KernelFrame(centre, scale, landmarks, gamma, root)
 
 
 def _derived(model: FittedModel) -> dict[str, Any]:
@@ -491,12 +509,30 @@ def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
     return model, fitted.floats("_theta", V, p)
 
 
+def _kernel_state(model: KernelScores, theta: Any) -> dict[str, Any]:
+    return {"_model": {"C": model.C, "information": model.information}, "_theta": theta}
+
+
+def _kernel_model(fitted: Fields, K: int, size: int) -> tuple[ScoreModel, Any]:
+    fields = fitted.part("_model")
+    C, information = fields.number("C"), fields.floats("information", 1 + size, 1 + size)
+    if not C > 0.0:
+        raise fields.refuse("C", "positive")
+    fields.finish()
+    model = KernelScores(size, K, C)
+    model.information = information
+    return model, fitted.floats("_theta", model.vectors, 1 + size)
+
+
+_FRAME = {Frame: ("centre", "whitener"), KernelFrame: ("centre", "scale", "landmarks", "gamma", "root")}
 SCORES = {
+    "MARKernelClassifier": ScoreFormat(KernelScores, _kernel_state, _kernel_model),
     "MARGaussianMixture": ScoreFormat(GaussianScores, _gaussian_state, _gaussian_model),
     "MARLogisticRegression": ScoreFormat(LinearScores, _linear_state, _linear_model),
 }
 KINDS: dict[str, tuple[Any, Callable[[Any, Fields], None]]] = {
     "MARGaussianMixture": (MARGaussianMixture, _restore_model),
+    "MARKernelClassifier": (MARKernelClassifier, _restore_model),
     "MARLogisticRegression": (MARLogisticRegression, _restore_model),
     "MARClassifierCV": (MARClassifierCV, _restore_cv),
     "StandardScaler": (StandardScaler, _restore_scaler),

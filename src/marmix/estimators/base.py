@@ -1,4 +1,4 @@
-"""Base class of the two model estimators: validation, fitted attributes, prediction and inference."""
+"""Base class of the model estimators: validation, fitted attributes, prediction and inference."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse
 from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
-from marmix.estimators.validation import check_width, feature_columns
+from marmix.estimators.validation import check_width, component_counts, feature_columns
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.labels import known_labels
@@ -43,6 +44,17 @@ class Training(NamedTuple):
     mean: Array
     covariance: Array
     covariates: Covariates
+
+    @property
+    def scale(self) -> Array:
+        """Standard deviations of the features; one where a feature is constant."""
+        sd = np.sqrt(np.diag(self.covariance))
+        return np.where(sd > 0.0, sd, 1.0)
+
+    @property
+    def sample(self) -> Sample:
+        """Rows on the host on which settings are chosen, standardised."""
+        return sample_of(self.rows, Frame(self.mean, np.diag(1.0 / self.scale)), self.covariates)
 
     def objective(self, frame: Frame, model: ScoreModel, tempering: float) -> Objective:
         """Objective of a fit of this model in these axes."""
@@ -117,7 +129,7 @@ def _has_link(estimator: "MARClassifier") -> bool:
 
 
 class MARClassifier(Described, ClassifierMixin, BaseEstimator):
-    """Base class of `MARGaussianMixture` and `MARLogisticRegression`: everything but the score model."""
+    """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
     uncertainty: Any = SettingAndMethod()
     link: str | None
@@ -129,6 +141,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
     shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
     share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
     loglik_: Any = FromModel(lambda model: model.loglik)
     loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
     loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)
@@ -186,6 +199,25 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             return None
         covariates = len(training.covariates.columns)
         return Mechanism.from_link(self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates)
+
+    def _weight(self, training: Training) -> float:
+        """The weight of the mechanism, chosen by held-out rows if it is "auto"."""
+        if self.mechanism_weight != "auto":
+            return float(self.mechanism_weight)
+        mechanism = self._mechanism(training)
+        if mechanism is None:
+            return 0.0
+        trial = clone(self).set_params(
+            classes=None, mechanism_features=training.covariates.columns or None, warm_start=False, verbose=0
+        )
+        if "n_components" in trial.get_params():
+            trial.n_components = dict(enumerate(component_counts(self.n_components, training.rows.classes)))
+        sample = training.sample
+        X = sample.x.T * training.scale + training.mean
+        weight = choose_weight(trial, X, sample, mechanism, self.random_state)
+        if self.verbose:
+            print(f"chosen: weight {weight:g} of the mechanism")
+        return weight
 
     def _starting_values(self, training: Training, values: Mapping[str, Any]) -> dict[str, Any]:
         """The user's starting values, with alpha in the axes of the standardised covariates."""
@@ -350,8 +382,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         """An equivalent fitted scikit-learn classifier, for example to export to ONNX.
 
         A tied covariance gives `LinearDiscriminantAnalysis`, full `QuadraticDiscriminantAnalysis`, diag and spherical
-        `GaussianNB`, a logistic regression `LogisticRegression` (after `PolynomialFeatures` if degree is 2). Several Gaussians
-        per class and `missing_proba` have no counterpart in scikit-learn.
+        `GaussianNB`, a logistic regression `LogisticRegression` (after `PolynomialFeatures` if degree is 2), a kernel logistic
+        regression a pipeline of `StandardScaler`, `Nystroem` and `LogisticRegression`. Several Gaussians per class and
+        `missing_proba` have no counterpart in scikit-learn.
         """
         return to_sklearn(self)
 
@@ -485,16 +518,25 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     return float(accuracy_score(labels, predicted[labelled], sample_weight=weight))
 
 
+def chosen_settings(estimator: Any) -> dict[str, Any]:
+    """Parameters of a fitted estimator that are "auto", at the values that were chosen; nothing is then held out again."""
+    params = estimator.get_params(deep=False)
+    names = [name for name in ("C", "gamma", "mechanism_weight") if isinstance(params.get(name), str)]
+    return {name: getattr(estimator, f"{name}_") for name in names} | ({"cv": None} if "cv" in params else {})
+
+
 def numbered(estimator: Any) -> Any:
     """Copy of a fitted estimator with classes 0, 1, ... and unnamed features, for refits to numbered data."""
-    clone, model = copy(estimator), estimator.model_
-    clone.model_ = model.renamed()
-    clone.classes = None
+    renamed, model = copy(estimator), estimator.model_
+    renamed.model_ = model.renamed()
+    renamed.classes = None
+    for name, value in chosen_settings(estimator).items():
+        setattr(renamed, name, value)
     if model.columns:
-        clone.mechanism_features = model.columns
+        renamed.mechanism_features = model.columns
     if isinstance(model.score_model, GaussianScores):
-        clone.n_components = dict(enumerate(model.score_model.counts))
-    return clone
+        renamed.n_components = dict(enumerate(model.score_model.counts))
+    return renamed
 
 
 def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:

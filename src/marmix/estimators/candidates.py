@@ -160,4 +160,4 @@ def knows_missingness(pipeline: Pipeline) -> bool:
 
 def models_missingness(pipeline: Pipeline) -> bool:
     """Whether the last step has a mechanism that influences the class probabilities."""
-    return knows_missingness(pipeline) and pipeline[-1].get_params().get("mechanism_weight", 1.0) > 0.0
+    return knows_missingness(pipeline) and pipeline[-1].get_params().get("mechanism_weight", 1.0) != 0.0

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
-from marmix.scores.linear import LinearScores
+from marmix.scores.linear import KernelScores, LinearScores
 
 
 def to_sklearn(model: Any) -> Any:
@@ -32,6 +33,7 @@ def to_sklearn(model: Any) -> Any:
         `MARGaussianMixture`, diag or spherical         `GaussianNB`
         `MARLogisticRegression`                         `LogisticRegression`
         `MARLogisticRegression`, degree 2               a pipeline of `PolynomialFeatures` and `LogisticRegression`
+        `MARKernelClassifier`                           a pipeline of `StandardScaler`, `Nystroem` and `LogisticRegression`
         a pipeline of `StandardScaler` and one of them  the same pipeline, its last step converted
         `MARClassifierCV`, method="pick"                the pipeline that was picked
         ==============================================  ===========================================================
@@ -57,6 +59,8 @@ def to_sklearn(model: Any) -> Any:
         raise ValueError(f"{type(model).__name__} is not a marmix classifier: there is nothing to convert.")
     if isinstance(fitted.score_model, GaussianScores):
         return _mixture(fitted, fitted.score_model)
+    if isinstance(fitted.score_model, KernelScores):
+        return _kernel(fitted, fitted.score_model)
     if isinstance(fitted.score_model, LinearScores):
         return _logistic(fitted, fitted.score_model)
     raise ValueError(f"scikit-learn has no counterpart of this model ({fitted.score_model.words}).")
@@ -128,6 +132,22 @@ def _logistic(model: FittedModel, scores: LinearScores) -> Any:
     products = PolynomialFeatures(scores.degree, include_bias=False).fit(np.zeros((1, model.n_features)))
     steps = [("polynomialfeatures", _described(products, model, False)), ("logisticregression", converted)]
     return Pipeline(steps)
+
+
+def _kernel(model: FittedModel, scores: KernelScores) -> Pipeline:
+    frame: Any = model.frame
+    scaler = _described(StandardScaler(), model, False)
+    scaler.mean_, scaler.scale_, scaler.var_ = frame.centre, frame.scale, frame.scale**2
+    scaler.n_samples_seen_ = round(model.total_weight)
+    m = len(frame.landmarks)
+    features = Nystroem(gamma=frame.gamma, n_components=m)
+    features.components_, features.normalization_ = (frame.landmarks - frame.centre) / frame.scale, frame.root
+    features.component_indices_, features.n_features_in_ = np.arange(m), model.n_features
+    features._n_features_out = m
+    converted = LogisticRegression(C=scores.C)
+    converted.coef_, converted.intercept_, converted.classes_ = model.theta[:, 1:], model.theta[:, 0], model.classes
+    converted.n_iter_, converted.n_features_in_ = np.array([model.n_iter], dtype=np.int32), frame.size
+    return Pipeline([("standardscaler", scaler), ("nystroem", features), ("logisticregression", converted)])
 
 
 def _pipeline(model: Pipeline) -> Pipeline:

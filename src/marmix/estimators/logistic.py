@@ -42,9 +42,10 @@ class MARLogisticRegression(MARClassifier):
         The measure u; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
-    mechanism_weight : float, default=1.0
+    mechanism_weight : float or "auto", default=1.0
         Weight of the missingness in the likelihood of the coefficients, from 0 to 1. With 0 the coefficients are fitted to the
-        labelled rows, and the mechanism afterwards; values in between suit a mechanism that is only roughly right.
+        labelled rows, and the mechanism afterwards; values in between suit a mechanism that is only roughly right. "auto" chooses
+        among 0, 0.1, 0.3 and 1 by the likelihood of held-out rows: their labels, and whether these are missing.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
@@ -75,6 +76,8 @@ class MARLogisticRegression(MARClassifier):
         Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
+    mechanism_weight_ : float
+        The given or chosen weight.
     mechanism_ : Mechanism or None
         The fitted mechanism.
     transduction_ : array of shape (n,)
@@ -119,7 +122,7 @@ class MARLogisticRegression(MARClassifier):
         shape: float | None = None,
         uncertainty: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
-        mechanism_weight: float = 1.0,
+        mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
         classes: ArrayLike | None = None,
         n_init: int = 2,
@@ -166,11 +169,10 @@ class MARLogisticRegression(MARClassifier):
         """
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
-        sd = np.sqrt(np.diag(training.covariance))
-        scale = np.where(sd > 0.0, sd, 1.0)
-        model = LinearScores(len(sd), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
+        scale = training.scale
+        model = LinearScores(len(scale), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
         frame = Frame(training.mean, np.diag(1.0 / scale))
-        objective = training.objective(frame, model, float(self.mechanism_weight))
+        objective = training.objective(frame, model, self._weight(training))
         search = Search(
             check_random_state(self.random_state),
             self._starting_values(training, self._previous_fit(model) if self.warm_start else {}),

@@ -54,9 +54,10 @@ class MARGaussianMixture(MARClassifier):
     mcar_share : bool, default=False
         Whether to estimate a share a of labels missing completely at random, ``q = a + (1 - a) g(eta)`` where g is the link.
         With an estimated shape it is identified in large samples only.
-    mechanism_weight : float, default=1.0
+    mechanism_weight : float or "auto", default=1.0
         Weight of the missingness in the likelihood of the classes, from 0 to 1. With 0 the classes are fitted as if the mechanism
-        were ignored, and the mechanism afterwards; values in between suit a mechanism that is only roughly right.
+        were ignored, and the mechanism afterwards; values in between suit a mechanism that is only roughly right. "auto" chooses
+        among 0, 0.1, 0.3 and 1 by the likelihood of held-out rows: their labels, and whether these are missing.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
     classes : array-like or None, default=None
@@ -102,6 +103,8 @@ class MARGaussianMixture(MARClassifier):
         Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
+    mechanism_weight_ : float
+        The given or chosen weight.
     mechanism_ : Mechanism or None
         The fitted mechanism.
     transduction_ : array of shape (n,)
@@ -151,7 +154,7 @@ class MARGaussianMixture(MARClassifier):
         shape: float | None = None,
         uncertainty: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
-        mechanism_weight: float = 1.0,
+        mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
         classes: ArrayLike | None = None,
         solver: str = "lbfgs",
@@ -213,8 +216,9 @@ class MARGaussianMixture(MARClassifier):
         dependent = starts.dependent_columns(training.covariance) if dense else []
         model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
         labelled = training.rows.moments.labelled
+        weight = self._weight(training)
         frame = starts.frame_of(model, training.mean, training.covariance, labelled, bool(dependent))
-        objective = training.objective(frame, model, float(self.mechanism_weight))
+        objective = training.objective(frame, model, weight)
         search = Search(
             check_random_state(self.random_state),
             self._starting_values(training, values),

@@ -10,8 +10,9 @@ from marmix.arrays import Array
 from marmix.inference.tables import Table, listed, number
 from marmix.mechanism.links import FREE, link_of_shape
 from marmix.model import FittedModel
+from marmix.rows import KernelFrame
 from marmix.scores.gaussian import GaussianScores
-from marmix.scores.linear import LinearScores
+from marmix.scores.linear import KernelScores, LinearScores
 
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # most that a table shows, and characters of a name
 _CLEAR = 0.99  # posterior of an easy row
@@ -61,7 +62,7 @@ def _of_fit(name: str, model: FittedModel) -> Table:
     facts = [
         ("rows", f"{_count(total)}, of which {_count(total - missing)} have a label and {_count(missing)} do not"),
         ("features", _features(model.features, model.n_features)),
-        ("model", model.score_model.words),
+        ("model", _model_of(model)),
         ("missingness", _mechanism_of(model)),
         ("log-likelihood", _loglik_of(model)),
         ("fit", f"{ending}, {model.n_iter:,} iterations, {model.n_passes:,} passes over the rows"),
@@ -89,6 +90,13 @@ def _features(features: NDArray[Any] | None, n: int) -> str:
     names = [_short(name) for name in features]
     shown = listed(names) if len(names) <= 5 else f"{', '.join(names[:4])}, ..."
     return f"{len(names):,}: {shown}"
+
+
+def _model_of(model: FittedModel) -> str:
+    words, frame = model.score_model.words, model.frame
+    if isinstance(frame, KernelFrame):
+        words += f", {len(frame.landmarks):,} landmarks, gamma {number(frame.gamma)} for standardised features"
+    return words
 
 
 def _mechanism_of(model: FittedModel) -> str:
@@ -142,7 +150,7 @@ def _parameters_of(model: FittedModel) -> Columns:
     """Labels of each class, and the parameters of the score model."""
     if isinstance(model.score_model, GaussianScores):
         return _means_of(model, model.score_model)
-    if isinstance(model.score_model, LinearScores):
+    if isinstance(model.score_model, LinearScores) and not isinstance(model.score_model, KernelScores):
         return _coefficients_of(model, model.score_model)
     return [_short(name) for name in model.classes], [("labels", [_count(n) for n in model.moments.weight[:-1]])], []
 

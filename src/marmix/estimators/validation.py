@@ -32,6 +32,12 @@ def check_parameters(params: Mapping[str, Any]) -> None:
             _one_of(params, "init", STARTS, " or a dict of starting values")
         elif unknown := [key for key in init if key not in START_VALUES]:
             raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
+    elif "gamma" in params:
+        _number(params, "C", Real, lambda v: v > 0, "'auto' or a positive number", "auto")
+        _number(params, "gamma", Real, lambda v: 0 < v < float("inf"), "'auto' or a positive number", "auto")
+        _number(params, "n_landmarks", Integral, lambda v: v >= 1, "a whole number, at least 1")
+        if params["cv"] is None and "auto" in (params["C"], params["gamma"], params["mechanism_weight"]):
+            raise ValueError("cv=None holds no rows out: give numbers for C, gamma and mechanism_weight with it.")
     else:
         _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
         if params["degree"] not in (1, 2):
@@ -46,8 +52,9 @@ def check_parameters(params: Mapping[str, Any]) -> None:
         Mechanism.from_link(uncertainty=params["uncertainty"])  # estimator.uncertainty(X) works without a mechanism
     else:
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
-    _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "a number between 0 and 1")
-    _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
+    if "n_init" in params:
+        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
     _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
     if params["precision"] not in ("double", "single"):
         raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
@@ -60,8 +67,13 @@ def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mappi
         raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}{more}.")
 
 
-def _number(params: Mapping[str, Any], name: str, kind: type, holds: Callable[[Any], bool], wanted: str) -> None:
+def _number(
+    params: Mapping[str, Any], name: str, kind: type, holds: Callable[[Any], bool], wanted: str, word: str | None = None
+) -> None:
+    """Raise ValueError unless the value is such a number, or the `word`."""
     value = params[name]
+    if isinstance(value, str) and value == word:
+        return
     if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
         raise ValueError(f"{name}={value!r} must be {wanted}.")
 

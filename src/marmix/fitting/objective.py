@@ -51,7 +51,7 @@ class Objective:
     @cached_property
     def second(self) -> Array | None:
         """Moments of the quadratic term that the classes share, if they share one."""
-        if self.model.second_moment(np.empty((len(self.engine.frame.centre), 0)), None) is None:
+        if self.model.second_moment(np.empty((self.engine.frame.size, 0)), None) is None:
             return None
         moments: Array = self.total(_second_moment)
         return moments

@@ -41,6 +41,7 @@ class Search(NamedTuple):
     empty: NDArray[np.bool_] | None = None  # axes of the fit that are zero in all rows, if there are any
     say: Callable[[str], None] = silent  # called with a line of progress for each start
     say_more: Callable[[str], None] = silent  # and for each iteration
+    exact: bool = True  # whether a concave objective is maximised from the origin up to rounding, whatever `tol`
 
 
 def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search) -> Fit:
@@ -76,6 +77,8 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
     sample = objective if engine.n_rows <= _CALIBRATION_ROWS else objective.thinned(_CALIBRATION_ROWS)
     model.calibrate(sample.total(_information) / sample.engine.total_weight, engine.total_weight)
     origin = np.zeros((model.vectors, model.n_features()))
+    given = search.values.get("coefficients")
+    start = origin if given is None else model.from_user(given)
 
     def report(iteration: int, value: float) -> None:
         search.say_more(f"  iteration {iteration}: objective {value:.6f}")
@@ -83,8 +86,8 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
     if mechanism is None or not objective.tempering:
         # with a penalty there is a maximum, near which Newton steps converge; otherwise L-BFGS goes on as long as it can
         newton = np.isfinite(model.C) and origin.size <= _NEWTON_SIZE
-        theta = origin
-        for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16]:
+        theta = origin if search.exact else start
+        for tol in [_NEAR_TOL, 1e-16] if newton else [1e-16 if search.exact else search.tol]:
             with one_thread():
                 fit = lbfgs(objective, theta, None, max_iter=search.max_iter, tol=tol, report=report)
             with np.errstate(all="ignore"):
@@ -94,15 +97,17 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
         fit = fit._replace(theta=theta, converged=fit.converged or at_maximum, sums=None)
         return _with_mechanism(objective, fit, mechanism)
 
-    with one_thread():
-        from_labels = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
+    from_labels = origin
+    if given is None or search.n_init > 1:
+        with one_thread():
+            fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
+        from_labels = fit.theta
 
     def all_starts() -> Iterator[tuple[Array, dict[str, Any]]]:
-        given = search.values.get("coefficients")
-        yield (from_labels.theta if given is None else model.from_user(given)), search.values
+        yield (from_labels if given is None else start), search.values
         for _ in range(search.n_init - 1):
-            shrunk = rng.uniform(0.3, 1.0) * from_labels.theta
-            size = np.sqrt(np.mean(from_labels.theta[:, 1:] ** 2))
+            shrunk = rng.uniform(0.3, 1.0) * from_labels
+            size = np.sqrt(np.mean(from_labels[:, 1:] ** 2))
             yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
 
     fit = _best_fit(objective, all_starts(), mechanism, search)

@@ -16,6 +16,7 @@ from marmix.arrays import Array
 from marmix.inference.tables import Table
 from marmix.mechanism.measures import as_measure
 from marmix.model import FittedModel
+from marmix.scores.linear import KernelScores
 
 CRITERIA = ("aic", "bic", "icl")
 
@@ -132,6 +133,11 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
 def _check_comparable(fits: tuple[Any, ...], ignored: str) -> None:
     """Raise unless the likelihoods of the fits are comparable."""
     first = fits[0]
+    if any(isinstance(fit.model_.score_model, KernelScores) for fit in fits):
+        raise ValueError(
+            "a kernel logistic regression has no information criteria, as its penalty leaves fewer parameters free than there "
+            "are coefficients: compare held-out predictions, as MARClassifierCV does."
+        )
     if any(fit.model_.tempering != 1.0 and fit.model_.mechanism is not None for fit in fits):
         raise ValueError("a fit with mechanism_weight below 1 does not maximise its likelihood: criteria do not apply.")
     for fit in fits[1:]:

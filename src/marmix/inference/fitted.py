@@ -16,6 +16,7 @@ from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
 from marmix.rows import Covariates, NumpyEngine
+from marmix.scores.linear import KernelScores
 
 # Rows per parameter, and labelled rows per class, below which large-sample approximations are not trusted.
 _FEW_ROWS, _FEW_LABELS = 10, 10
@@ -119,12 +120,18 @@ class Fitted:
         return not self.tempered and not self.information.penalty.any()
 
     @property
+    def kernel(self) -> bool:
+        """Whether this is a kernel logistic regression, whose penalty belongs to the model."""
+        return isinstance(self.model.score_model, KernelScores)
+
+    @property
     def described(self) -> str:
         """The model's main settings, as text."""
         params = self.estimator.get_params()
-        parts = [
-            f"{params['covariance_type']} covariance" if "covariance_type" in params else f"degree {params['degree']}"
-        ]
+        if "covariance_type" in params:
+            parts = [f"{params['covariance_type']} covariance"]
+        else:
+            parts = [f"degree {params['degree']}" if "degree" in params else "Gaussian kernel"]
         if not self.objective.model.joint:
             several = "coefficients of the classes sum to zero"
             parts.append(f"log-odds of {self.classes[1]}" if len(self.classes) == 2 else several)
@@ -158,6 +165,8 @@ class Fitted:
 
     def require_likelihood(self, what: str) -> None:
         """Raise unless the fit maximises the full, unpenalised likelihood."""
+        if self.kernel:
+            raise ValueError(f"{what} needs a fit without penalty, such as MARLogisticRegression with C=np.inf.")
         if self.information.penalty.any():
             raise ValueError(f"{what} needs a fit without penalty: fit with C=np.inf.")
         if not self.full_likelihood:

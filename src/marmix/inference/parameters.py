@@ -11,7 +11,7 @@ from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
 from marmix.rows import Covariates
 from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.linear import LinearScores
+from marmix.scores.linear import KernelScores, LinearScores
 
 # Kinds of parameters whose being zero is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha")
@@ -40,10 +40,15 @@ def require_parameters(model: FittedModel) -> None:
 
 
 def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: Covariates) -> Parameters:
-    """The parameters of the classes, then those of the mechanism; `mechanism` is in the axes of its `covariates`."""
+    """The parameters of the classes, then those of the mechanism; `mechanism` is in the axes of its `covariates`.
+
+    The coefficients of a kernel logistic regression mean nothing one by one, and only its mechanism has parameters.
+    """
     missingness = _mechanism_parameters(mechanism, covariates, model.column_names)
     if isinstance(model.score_model, GaussianScores):
         return _mixture_parameters(model, model.score_model, missingness)
+    if isinstance(model.score_model, KernelScores):
+        return missingness
     require_parameters(model)
     return _logistic_parameters(model, cast(LinearScores, model.score_model), missingness)
 

@@ -215,7 +215,10 @@ class Inference:
                 "The classes of the labelled rows are (almost) perfectly separated: without a penalty the coefficients have no "
                 "finite maximum, and their standard errors mean little."
             )
-        if fitted.information.penalty.any():
+        if fitted.kernel:
+            yield "Only the mechanism has parameters to report: the coefficients of a kernel mean nothing one by one."
+            yield f"The penalty (C={fitted.estimator.C:g}) shrinks the log-odds: intervals are for the shrunken ones."
+        elif fitted.information.penalty.any():
             yield (
                 f"The penalty (C={fitted.estimator.C:g}) shrinks coefficients to zero: intervals are for the shrunken "
                 "coefficients. Fit with C=np.inf for intervals for the true ones."

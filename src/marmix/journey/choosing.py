@@ -31,9 +31,10 @@ def model_in_words(estimator: Any, any_missing: bool = True) -> str:
         kind = settings["covariance_type"]
         words = ["Gaussian classes", _COVARIANCES.get(kind, f"{kind} covariances")]
     else:
-        words = [f"{'quadratic ' if settings['degree'] == 2 else ''}logistic regression"]
+        kind = "kernel " if "gamma" in settings else "quadratic " if settings["degree"] == 2 else ""
+        words = [f"{kind}logistic regression"]
     if any_missing:
-        words.append(f"missingness {'modelled' if settings['mechanism_weight'] > 0.0 else 'ignored'}")
+        words.append(f"missingness {'modelled' if settings['mechanism_weight'] != 0.0 else 'ignored'}")
     return ", ".join(words)
 
 

@@ -127,7 +127,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
     any_missing = bool((z < 0).any())
     if not any_missing:  # there is no missingness to ignore
-        grid = {name: model for name, model in grid.items() if model.get_params()["mechanism_weight"] > 0.0}
+        grid = {name: model for name, model in grid.items() if model.get_params()["mechanism_weight"] != 0.0}
     sample = sample_rows(rows, z, preparation, options.seed)
     with progress.phase("comparing models") as step:
         choice = choose(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)

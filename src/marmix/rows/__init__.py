@@ -10,6 +10,7 @@ from marmix.rows.checks import check_table, refuse_sparse
 from marmix.rows.device import DeviceRows
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows
 from marmix.rows.host import FileEngine, HostRows, NumpyEngine
+from marmix.rows.kernel import KernelFrame
 from marmix.streams import in_file, open_array
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FileEngine",
     "Frame",
     "HostRows",
+    "KernelFrame",
     "NumpyEngine",
     "Rows",
     "block_rows",

@@ -190,7 +190,7 @@ class DeviceRows(Rows):
             )
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> DeviceEngine:
-        xp, n, d = namespace(self.X), self._n, self.X.shape[1]
+        xp, n, d = namespace(self.X), self._n, frame.size
         place: dict[str, Any] = {"dtype": self._dtype, "device": self.X.device}
         x = xp.empty((d, n), **place)
         v = xp.empty((len(covariates.columns), n), **place) if covariates.columns else None

@@ -35,7 +35,7 @@ class Frame:
     """
 
     def __init__(self, centre: Array, whitener: Array):
-        self.centre, self.whitener = centre, whitener
+        self.centre, self.whitener, self.size = centre, whitener, len(centre)
         scale = np.diag(whitener)
         if np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale):  # a regular diagonal matrix
             self.unwhitener: Array = np.diag(1.0 / scale)
@@ -161,15 +161,20 @@ class Engine(ABC):
         """An engine for a sample of about that many rows, weighted to represent all of them."""
         return self.engine_of(self.sample(rows))
 
+    def places(self, rows: int) -> list[NDArray[np.integer]]:
+        """Positions in each group of the rows of `sample`."""
+        places = []
+        for count in self.counts.tolist():
+            size = max(-(-count * rows // self.n_rows), min(count, 50))
+            places.append(np.arange(size) * count // max(size, 1))
+        return places
+
     def sample(self, rows: int) -> Block:
         """About that many rows, evenly spread over each class and the unlabelled rows, weighted to represent all of them.
 
         At least 50 rows of each group are kept, or all of them.
         """
-        n, places = self.n_rows, []
-        for count in self.counts.tolist():
-            size = max(-(-count * rows // n), min(count, 50))
-            places.append(np.arange(size) * count // max(size, 1))
+        places = self.places(rows)
         x, weight, covariates = self.select(places)
         weight = np.ones(x.shape[1]) if weight is None else weight
         ends = np.cumsum([len(group) for group in places])

@@ -44,7 +44,7 @@ class HostEngine(Engine):
 
     def __init__(self, frame: Frame, covariates: Covariates, workers: int):
         super().__init__(frame, covariates)
-        self.workers = min(workers, _MOST_THREADS_WIDE if len(frame.centre) >= _WIDE else _MOST_THREADS)
+        self.workers = min(workers, _MOST_THREADS_WIDE if frame.size >= _WIDE else _MOST_THREADS)
         self.spaces: list[list[Any]] = []  # working memory of idle workers
         self.shares_spaces = False  # whether other engines use the same memory
 
@@ -114,7 +114,7 @@ class NumpyEngine(HostEngine):
         super().__init__(frame, covariates, workers)
         n = len(z)
         self.cuts = np.concatenate([[0], np.cumsum(np.bincount(z[z >= 0], minlength=n_classes))])
-        self.x = np.empty((X.shape[1], n))
+        self.x = np.empty((frame.size, n))
         self.weight = None if weight is None else np.empty(n)
         self.v = np.empty((len(covariates.columns), n)) if covariates.columns else None
         self._fill(X, z, weight)

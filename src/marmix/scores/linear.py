@@ -182,6 +182,31 @@ class LinearScores:
         return LinearChart(self, theta, self._root)
 
 
+class KernelScores(LinearScores):
+    """Logistic regression on the features of a `KernelFrame`; the penalty is the squared norm of the functions in its space.
+
+    Parameters
+    ----------
+    size : int
+        Number of features.
+    n_classes : int
+    C : float
+        Inverse strength of the penalty; infinity for none.
+    """
+
+    def __init__(self, size: int, n_classes: int, C: float):
+        super().__init__(size, n_classes, 1, C, np.zeros(size), np.ones(size))
+
+    @property
+    def words(self) -> str:
+        penalty = "no penalty" if np.isinf(self.C) else f"C = {self.C:g}"
+        return f"kernel logistic regression with {self.d:,} features, {penalty}"
+
+    def user_values(self, theta: Array, frame: Any) -> dict[str, Any]:
+        """Intercepts, and coefficients (V, m) of the kernel with the landmarks: ``s = intercept + dual_coef k(x)``."""
+        return {"intercept": theta[:, 0], "dual_coef": theta[:, 1:] @ frame.root}
+
+
 def _inverse_root(information: Array) -> Array:
     """R with ``R R'`` the inverse of the information; its smallest eigenvalues are raised if it is nearly singular."""
     if len(information) > _MANY:

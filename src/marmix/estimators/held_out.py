@@ -1,0 +1,179 @@
+"""Choice of settings by rows that are held out whole, that is, with their label or the fact that it is missing."""
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from marmix.arrays import Array
+from marmix.mechanism import Mechanism
+from marmix.notes import BoundaryWarning
+from marmix.rows import Covariates, Frame, HostRows, Rows
+
+# Weights of the mechanism among which "auto" chooses.
+WEIGHTS = (0.0, 0.1, 0.3, 1.0)
+# Most rows on which settings are chosen.
+MOST_ROWS = 5000
+# Smallest probability in a loss.
+_TINY = 1e-15
+
+
+def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> list[NDArray[np.intp]]:
+    """Test rows of each fold, labelled and unlabelled ones, ascending; no folds if nothing can be held out.
+
+    Parameters
+    ----------
+    z : array of shape (n,)
+        Codes of the classes, -1 where the label is missing.
+    cv : int, iterable of test-row index arrays or of (train, test) pairs, or a scikit-learn splitter
+        A number of folds deals the rows of each class, and the unlabelled ones as one more class, to the folds in turn.
+        A group with a single row is never held out, so that every training part has labels of every class.
+    random_state : int, RandomState instance or None
+        For the order in which the rows are dealt.
+    """
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv={cv} must be at least 2.")
+        return _dealt(z, int(cv), check_random_state(random_state))
+    splits = cv.split(z, z) if hasattr(cv, "get_n_splits") else cv
+    if isinstance(splits, str) or not isinstance(splits, Iterable):
+        raise ValueError(f"cv={cv!r} must be a number of folds, a list of arrays of test rows, or a splitter.")
+    folds = [np.asarray(split[1] if isinstance(split, tuple) else split) for split in splits]
+    for test in folds:
+        if test.ndim != 1 or test.dtype.kind not in "iu" or not ((test >= 0) & (test < len(z))).all():
+            raise ValueError(f"cv must have arrays of row numbers from 0 to {len(z) - 1}.")
+    if len(np.unique(tested := np.concatenate([*folds, np.empty(0, dtype=int)]))) < len(tested):
+        raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
+    for test in folds:
+        if len(np.unique(np.delete(z, test))) < len(np.unique(z)):
+            raise ValueError(
+                "cv has a fold without training rows of some class, or without unlabelled ones: use fewer folds."
+            )
+    return [np.sort(test).astype(np.intp) for test in folds if len(test)]
+
+
+def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
+    fold, first = np.full(len(z), -1), 0
+    for group in np.unique(z):
+        rows = rng.permutation(np.flatnonzero(z == group))
+        if len(rows) > 1:
+            fold[rows] = (first + np.arange(len(rows))) % cv
+            first += len(rows)
+    return [test for k in range(cv) if len(test := np.flatnonzero(fold == k))]
+
+
+def held_out_loss(
+    log_proba: Array,
+    z: NDArray[np.integer],
+    weight: Array | None,
+    mechanism: Mechanism | None,
+    covariates: Array | None,
+) -> float:
+    """Loss of held-out rows: minus the log-likelihood of their labels and of their missing indicators, per row.
+
+    The labels of hard rows are missing, but whether they are is evidence about these rows too. The mechanism's parameters are
+    those under which the held-out uncertainties explain the indicators best.
+
+    Parameters
+    ----------
+    log_proba : array of shape (n, K)
+        Held-out log posteriors, or scores.
+    z : array of shape (n,)
+        Codes of the classes, -1 where the label is missing.
+    weight : array of shape (n,) or None
+    mechanism : Mechanism or None
+        Kind of the mechanism; None for the loss of the labels alone.
+    covariates : array of shape (n, L) or None
+        Columns that enter the mechanism besides the uncertainty.
+    """
+    w = np.ones(len(z)) if weight is None else weight
+    labelled = z >= 0
+    own = log_proba[labelled, z[labelled]] - np.logaddexp.reduce(log_proba[labelled], axis=1)
+    loss = -float(w[labelled] @ np.maximum(own, np.log(_TINY)))
+    if mechanism is not None and 0 < labelled.sum() < len(z):
+        fitted = mechanism.profile(log_proba, ~labelled, w, covariates)
+        loss -= float(w @ fitted.terms(log_proba, ~labelled, covariates).loglik)
+    return loss / float(w.sum()) if np.isfinite(loss) else np.inf
+
+
+class Sample(NamedTuple):
+    """Training rows on the host, sorted by class with unlabelled rows last, on which settings are chosen."""
+
+    x: Array  # (d, m), standardised
+    z: NDArray[np.integer]  # (m,), -1 where the label is missing
+    weight: Array | None  # (m,)
+    covariates: Array | None  # (L, m)
+    numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
+
+    def folds(self, rows: Rows, cv: Any, random_state: Any) -> list[NDArray[np.intp]]:
+        """Positions of the test rows of each fold; `cv` as in `whole_row_folds`, for the user's rows."""
+        if isinstance(cv, Integral):
+            return whole_row_folds(self.z, cv, random_state)
+        if self.numbers is None:
+            raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
+        fold = fold_of_rows(whole_row_folds(rows.codes, cv, random_state), len(rows.codes))[self.numbers]
+        return whole_row_folds(self.z, [np.flatnonzero(fold == k) for k in range(fold.max() + 1)])
+
+
+def fold_of_rows(folds: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+    """The fold that tests each of n rows, -1 if none does."""
+    fold = np.full(n, -1)
+    for k, test in enumerate(folds):
+        fold[test] = k
+    return fold
+
+
+def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
+    """All rows in the axes of a standardising frame, or a few thousand of them, evenly spread over each class."""
+    engine = rows.engine(frame, covariates)
+    places = engine.places(min(MOST_ROWS, engine.n_rows))
+    x, weight, v = engine.select(places)
+    groups = [*range(len(places) - 1), -1]
+    z = np.repeat(groups, [len(group) for group in places])
+    if len(z) < engine.n_rows:  # shares as among all rows, mean weight too
+        weight = np.ones(len(z)) if weight is None else weight
+        for group, total in zip(groups, engine.group_weight, strict=True):
+            if total > 0.0:
+                weight[z == group] *= total * len(z) / engine.n_rows / weight[z == group].sum()
+    numbers = None
+    if isinstance(rows, HostRows) and not rows.in_file:
+        order = np.argsort(np.where(rows.labels < 0, len(groups), rows.labels), kind="stable")
+        first = np.concatenate([[0], np.cumsum(engine.counts[:-1])])
+        order = order[np.concatenate([a + group for a, group in zip(first, places, strict=True)])]
+        numbers = order if rows.kept is None else rows.kept[order]
+    rows.release()
+    return Sample(x, z, weight, v, numbers)
+
+
+def choose_weight(
+    estimator: Any, X: NDArray[Any], sample: Sample, mechanism: Mechanism, random_state: Any, cv: int = 5
+) -> float:
+    """The `mechanism_weight` with which an estimator for classes 0, 1, ... predicts held-out rows best.
+
+    `X` are the rows of the sample in the user's axes.
+    """
+    n_classes = int(sample.z.max()) + 1
+    log_proba = np.full((len(WEIGHTS), len(X), n_classes), np.nan)
+    folds = whole_row_folds(sample.z, cv, random_state)
+    if not folds:
+        return WEIGHTS[1]
+    for test in folds:
+        train = np.delete(np.arange(len(X)), test)
+        weight = None if sample.weight is None else sample.weight[train]
+        for i, value in enumerate(WEIGHTS):
+            trial = clone(estimator).set_params(mechanism_weight=value)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BoundaryWarning)
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+    tested = np.concatenate(folds)
+    weight = None if sample.weight is None else sample.weight[tested]
+    covariates = None if sample.covariates is None else sample.covariates[:, tested].T
+    losses = [held_out_loss(trial[tested], sample.z[tested], weight, mechanism, covariates) for trial in log_proba]
+    return WEIGHTS[int(np.argmin(losses))]

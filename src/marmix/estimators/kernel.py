@@ -1,0 +1,392 @@
+"""`MARKernelClassifier`: kernel logistic regression, for class boundaries of any form."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, product
+from numbers import Integral
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from marmix.arrays import Array
+from marmix.estimators.base import FromModel, MARClassifier, NotKept
+from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, held_out_loss, whole_row_folds
+from marmix.estimators.validation import check_parameters
+from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
+from marmix.fitting.restarts import Search, fit_logistic, silent
+from marmix.likelihood import Block
+from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import log_tau, posterior
+from marmix.rows import NO_COVARIATES, Frame, KernelFrame, NumpyEngine
+from marmix.rows.kernel import squared_distances
+from marmix.scores.linear import KernelScores
+from marmix.workers import one_thread
+
+# Grids of the choice: gamma in units of one over the median squared distance, and C.
+_GAMMAS, _CS = (0.3, 1.0, 3.0), (1.0, 10.0, 100.0)
+# Tolerance of fits from which a setting is chosen or a fit starts; most iterations of those to labels alone, and of others. A
+# fit that needs more explains the missing indicators by ever larger slopes, and is left out, as are larger weights.
+_TOL, _MOST_LABELS, _MOST = 1e-5, 100, 60
+# Folds on which all settings are tried, and the share of the settings that the other folds try.
+_FIRST_FOLDS, _KEPT = 2, 0.25
+
+
+class MARKernelClassifier(MARClassifier):
+    """Kernel logistic regression for partially labelled data whose labels are missing for a reason.
+
+    The log-odds of the classes are smooth functions of the features, so that class boundaries may have any form. Otherwise this
+    is `MARLogisticRegression`: the label of a row is missing with probability ``q = 1 / (1 + e^-eta)``,
+    ``eta = alpha_0 + alpha_1 u(x)`` with u(x) the entropy of ``P(y | x)``, and each row contributes the likelihood of its label
+    being given or missing, with weight `mechanism_weight`.
+
+    Features are standardised, so that their units do not matter. The functions are sums of Gaussian kernels
+    ``exp(-gamma |x - x'|^2)`` at `n_landmarks` training rows (Nystroem's method), with their squared norm as penalty. What is
+    "auto" is chosen on rows that are held out whole, by the likelihood of their labels and of their labels being missing; of
+    more than 5000 rows, on a sample of these. Then all rows are fitted.
+
+    Parameters
+    ----------
+    C : float or "auto", default="auto"
+        Inverse strength of the penalty ``|f|^2 / (2 C)``. "auto" tries 1, 10 and 100.
+    gamma : float or "auto", default="auto"
+        The kernel's inverse squared width, for standardised features. "auto" tries 0.3, 1 and 3 times the inverse of the median
+        squared distance between landmarks.
+    n_landmarks : int, default=200
+        Number of training rows, drawn at random, at which the kernels are centred; at most all rows. Memory grows with
+        this number times the number of rows.
+    link : {"logit", "aranda-ordaz", "cloglog"} or None, default="logit"
+        How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
+    shape : float or None, default=None
+        Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
+    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
+            default="entropy"
+        The measure u; see `MARGaussianMixture`.
+    mcar_share : bool, default=False
+        Whether to estimate a share of labels missing completely at random.
+    mechanism_weight : float or "auto", default="auto"
+        Weight of the missingness in the likelihood of the functions, from 0 to 1. With 0 they are fitted to the labelled rows,
+        and the mechanism afterwards. "auto" tries 0, 0.1, 0.3 and 1: functions that can bend may also bend to a mechanism that is
+        only roughly right.
+    mechanism_features : list of column names or indices, or None, default=None
+        Features that enter eta besides u, each with a slope in `alpha_`.
+    classes : array-like or None, default=None
+        The classes, in the order of `classes_`; by default the sorted labels in y.
+    cv : int, list of arrays of test rows, splitter or None, default=5
+        Folds of the rows, labelled and unlabelled. None if nothing is "auto" and `held_out_proba_` is not needed.
+    max_iter : int, default=1000
+        Maximum number of iterations.
+    tol : float, default=1e-8
+        Stop when the expected further increase of the objective per row is below this.
+    random_state : int, RandomState instance or None, default=0
+        For landmarks and folds.
+    precision : {"double", "single"}, default="double"
+        Precision on a device (torch, CuPy); the host always uses double. See `MARGaussianMixture`.
+    verbose : int, default=0
+        1 reports the choice and the fit, 2 each iteration.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    C_, gamma_, mechanism_weight_ : float
+        The given or chosen values.
+    landmarks_ : array of shape (m, d)
+        Centres of the kernels, in the units of X.
+    intercept_ : array of shape (1,) for two classes, else (K,)
+    dual_coef_ : array of shape (1, m) or (K, m)
+        Coefficients of the kernels in the log-odds of the second class, or in the scores of the classes.
+    held_out_proba_ : array of shape (n, K)
+        Class probabilities of the training rows, each from a fit that was chosen like this one but did not see the row. For rows
+        that no fold tests, from the fit itself. Kept for rows in memory only.
+    alpha_ : array of shape (2 + len(mechanism_features),) or None
+        Intercept and slopes of the mechanism; None if link=None.
+    shape_, share_ : float or None
+        Aranda-Ordaz shape and MCAR share.
+    mechanism_ : Mechanism or None
+        The fitted mechanism.
+    transduction_ : array of shape (n,)
+        Labels of the training rows, the missing ones imputed.
+    loglik_, loglik_ignorable_, loglik_missing_ : float
+        The log-likelihood given the features, without the penalty, and its two parts: labels and missingness.
+    converged_ : bool
+    n_iter_ : int
+    n_passes_ : int
+        Passes over the data in the last fit.
+    trace_ : array
+        The objective after each iteration: the log-likelihood, its missingness part times `mechanism_weight_`, minus the penalty.
+    model_ : FittedModel
+        The fitted model as one immutable value, from which the other attributes are read.
+    notes_ : list of str
+        Warnings of the fit.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARKernelClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> distance = np.sum(X**2, axis=1) - 1.4
+    >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-4 * distance))).astype(int)
+    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-(distance**2)), -1, y)
+    >>> clf = MARKernelClassifier().fit(X, y_partial)
+    >>> clf.predict([[0.0, 0.0], [2.0, 0.0], [0.0, -2.0]])
+    array([0, 1, 1])
+    """
+
+    C_: Any = FromModel(lambda model: model.score_model.C)  # type: ignore[attr-defined]
+    gamma_: Any = FromModel(lambda model: model.frame.gamma)  # type: ignore[attr-defined]
+    landmarks_: Any = FromModel(lambda model: model.frame.landmarks)  # type: ignore[attr-defined]
+    intercept_: Any = FromModel(lambda model: model.values["intercept"])
+    dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
+    held_out_proba_: Any = NotKept(
+        "model_", "it is not saved with the model, and not computed with cv=None or for rows that are not in memory."
+    )
+
+    def __init__(
+        self,
+        *,
+        C: float | str = "auto",
+        gamma: float | str = "auto",
+        n_landmarks: int = 200,
+        link: str | None = "logit",
+        shape: float | None = None,
+        uncertainty: str | Callable[..., object] = "entropy",
+        mcar_share: bool = False,
+        mechanism_weight: float | str = "auto",
+        mechanism_features: Sequence[Any] | None = None,
+        classes: ArrayLike | None = None,
+        cv: Any = 5,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        random_state: Any = 0,
+        precision: str = "double",
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.gamma = gamma
+        self.n_landmarks = n_landmarks
+        self.link = link
+        self.shape = shape
+        self.uncertainty = uncertainty
+        self.mcar_share = mcar_share
+        self.mechanism_weight = mechanism_weight
+        self.mechanism_features = mechanism_features
+        self.classes = classes
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.precision = precision
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARKernelClassifier":
+        """Choose what is "auto", and fit the functions and the mechanism.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
+            on its device; a Dask array or dataframe, fitted on its workers. A sample is copied to the host for the choice.
+        y : array-like of shape (n,)
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one.
+        sample_weight : array-like of shape (n,) or None
+            A row of weight two counts as two rows.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(self.get_params())
+        training = self._validated(X, y, sample_weight)
+        rng, say = check_random_state(self.random_state), print if self.verbose else silent
+        sample, scale, mechanism = training.sample, training.scale, self._mechanism(training)
+        chosen = rng.choice(len(sample.z), min(self.n_landmarks, len(sample.z)), replace=False)
+        landmarks = sample.x[:, np.sort(chosen)].T
+        folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
+        trials = _Trials(sample, landmarks, len(training.rows.classes), mechanism, folds)
+        setting = trials.chosen(self._grid(landmarks, mechanism), say)
+        reached, start = trials.start(setting)
+        if self.mechanism_weight == "auto":
+            setting = setting._replace(weight=reached)
+        frame = KernelFrame(training.mean, scale, landmarks * scale + training.mean, setting.gamma)
+        objective = training.objective(frame, KernelScores(frame.size, trials.n_classes, setting.C), setting.weight)
+        values: dict[str, Any] = {"coefficients": start.theta}
+        if start.mechanism is not None:
+            values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
+        more = print if self.verbose > 1 else silent
+        search = Search(rng, values, max_iter=self.max_iter, tol=self.tol, say=say, say_more=more, exact=False)
+        self._finish(fit_logistic(objective, mechanism, search), objective, training, [])
+        self.__dict__.pop("held_out_proba_", None)
+        if folds and sample.numbers is not None:
+            self.held_out_proba_ = self._held_out(training.rows, sample.numbers, trials, setting)
+        return self
+
+    def _grid(self, landmarks: Array, mechanism: Mechanism | None) -> list["_Setting"]:
+        """Settings to choose from, weights in ascending order."""
+        gammas: Sequence[Any] = [self.gamma]
+        if self.gamma == "auto":
+            distances = squared_distances(landmarks, landmarks)[np.triu_indices(len(landmarks), 1)]
+            median = np.median(distances[distances > 0.0]) if (distances > 0.0).any() else 1.0
+            gammas = [factor / median for factor in _GAMMAS]
+        Cs: Sequence[Any] = _CS if self.C == "auto" else [self.C]
+        weights: Sequence[Any] = [self.mechanism_weight]
+        if self.mechanism_weight == "auto":
+            weights = [0.0] if mechanism is None else WEIGHTS
+        return [_Setting(*map(float, setting)) for setting in product(gammas, Cs, weights)]
+
+    def _held_out(self, rows: Any, numbers: NDArray[np.intp], trials: "_Trials", setting: "_Setting") -> Array:
+        """Class probabilities of all rows from fits to the sample that did not see them."""
+        model, n, fits = self.model_, len(rows.X), trials.fits[setting]
+        if isinstance(self.cv, Integral):
+            fold = np.arange(n) % len(trials.folds)  # rows outside the sample were seen by no fit
+        else:
+            fold = fold_of_rows(whole_row_folds(rows.codes, self.cv), n)
+        fold[numbers] = fold_of_rows(trials.folds, len(numbers))
+        thetas = [*(fits[k] for k in range(len(trials.folds))), model.theta]  # -1 is the fit to all rows
+
+        def proba(x: Array, part: NDArray[np.intp]) -> Array:
+            features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
+            for k in np.unique(part):
+                scores = model.score_model.scores(thetas[k], features[:, part == k])
+                out[part == k] = posterior(scores).tau.T
+            return out
+
+        width = model.score_model.values_per_row()
+        return rows.map(proba, fold, names=model.column_names, width=width, shape=(trials.n_classes,))
+
+    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
+        raise TypeError(
+            "MARKernelClassifier has no information criteria: its penalty leaves fewer parameters free than there are "
+            "coefficients. Compare held-out predictions, as MARClassifierCV does."
+        )
+
+
+class _Setting(NamedTuple):
+    gamma: float
+    C: float
+    weight: float  # of the mechanism
+
+
+class _Trials:
+    """Fits of settings to a sample, and to the training parts of its folds.
+
+    Attributes
+    ----------
+    fits : dict
+        Coefficients of each setting by fold; a fold is absent if its fit did not settle.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        landmarks: Array,
+        n_classes: int,
+        mechanism: Mechanism | None,
+        folds: list[NDArray[np.intp]],
+    ):
+        self.sample, self.landmarks, self.n_classes = sample, landmarks, n_classes
+        self.mechanism, self.folds = mechanism, folds
+        self.fits: dict[_Setting, dict[int, Array]] = {}
+        self._log_proba: dict[_Setting, Array] = {}
+        self._features: dict[float, tuple[Array, Array]] = {}
+        self._models: dict[tuple[float, float], KernelScores] = {}
+
+    def chosen(self, grid: list[_Setting], say: Callable[[str], None]) -> _Setting:
+        """The setting with the lowest held-out loss; the others are tried on the first folds only, but for the best of them."""
+        if not self.folds:
+            return grid[0] if len(grid) == 1 else grid[len(grid) // 2]
+        first = min(_FIRST_FOLDS, len(self.folds))
+        for stage, kept in ((range(first), max(3, int(_KEPT * len(grid)))), (range(first, len(self.folds)), 1)):
+            for fold in stage:
+                self._try(grid, fold)
+            losses = np.array([self._loss(setting, stage.stop) for setting in grid])
+            best = np.argsort(losses, kind="stable")[:kept]
+            grid = [grid[i] for i in np.sort(best)]
+        say(f"chosen: gamma {grid[0].gamma:.4g}, C {grid[0].C:g}, weight {grid[0].weight:g}; loss {losses.min():.4f}")
+        return grid[0]
+
+    def start(self, setting: _Setting) -> tuple[float, Fit]:
+        """Fit to the whole sample: the weight that was reached, that of the setting or the largest below that settled."""
+        *_, last = self._path(setting, np.arange(len(self.sample.z)), [setting.weight])
+        return last
+
+    def _loss(self, setting: _Setting, folds: int) -> float:
+        """Held-out loss of a setting in the first folds; infinite if a fit did not settle."""
+        if len(self.fits[setting]) < folds:
+            return np.inf
+        sample, tested = self.sample, np.concatenate(self.folds[:folds])
+        weight = None if sample.weight is None else sample.weight[tested]
+        covariates = None if sample.covariates is None else sample.covariates[:, tested].T
+        return held_out_loss(self._log_proba[setting][tested], sample.z[tested], weight, self.mechanism, covariates)
+
+    def _try(self, grid: list[_Setting], fold: int) -> None:
+        """Fit settings to the rows outside a fold, and predict the fold."""
+        test = self.folds[fold]
+        train = np.delete(np.arange(len(self.sample.z)), test)
+        for (gamma, C), group in groupby(grid, lambda setting: setting[:2]):
+            weights = [setting.weight for setting in group]
+            for weight in weights:
+                self.fits.setdefault(_Setting(gamma, C, weight), {})
+            for weight, fit in self._path(_Setting(gamma, C, 0.0), train, weights):
+                setting = _Setting(gamma, C, weight)
+                if weight in weights:
+                    self.fits[setting][fold] = fit.theta
+                    log_proba = self._log_proba.setdefault(setting, np.empty((len(self.sample.z), self.n_classes)))
+                    scores = self._model(gamma, C).scores(fit.theta, self._features_of(gamma)[0][:, test])
+                    log_proba[test] = log_tau(posterior(scores)).T
+
+    def _path(self, setting: _Setting, rows: NDArray[np.intp], weights: list[float]) -> Iterator[tuple[float, Fit]]:
+        """Fits to these rows with increasing weights of the mechanism, each starting from the one before.
+
+        The first has weight zero. The path goes through all of `WEIGHTS` below the largest of `weights`, and ends before a fit
+        that does not settle.
+        """
+        sample, model = self.sample, self._model(setting.gamma, setting.C)
+        z, x = sample.z[rows], self._features_of(setting.gamma)[0][:, rows]
+        cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=self.n_classes)).tolist()]
+        w = None if sample.weight is None else sample.weight[rows]
+        v = None if sample.covariates is None else sample.covariates[:, rows]
+        frame = Frame(np.zeros(len(x)), np.eye(len(x)))  # the features are the axes
+
+        def fitted(columns: slice, weight: float, theta: Array, mechanism: Mechanism | None, most: int) -> Fit:
+            rest = [None if part is None else part[..., columns] for part in (w, v)]
+            engine = NumpyEngine.of_block(Block(x[:, columns], cuts, rest[0], rest[1]), frame, NO_COVARIATES)
+            objective = Objective(engine, model, weight)
+            if mechanism is not None and mechanism is self.mechanism:
+                mechanism = starts.mechanism_start(objective, theta, mechanism, {})
+            return lbfgs(objective, theta, mechanism, max_iter=most, tol=_TOL, report=no_report)
+
+        with one_thread(), np.errstate(all="ignore"):
+            origin = np.zeros((model.vectors, model.n_features()))
+            fit = fitted(slice(cuts[-1]), 0.0, origin, None, _MOST_LABELS)
+            yield 0.0, fit
+            mechanism = self.mechanism
+            for weight in sorted({*(w for w in WEIGHTS if w < max(weights)), *weights} - {0.0}):
+                if mechanism is None or not (z < 0).any():
+                    return
+                fit = fitted(slice(None), weight, fit.theta, mechanism, _MOST)
+                if not fit.converged:
+                    return
+                mechanism = fit.mechanism
+                yield weight, fit
+
+    def _features_of(self, gamma: float) -> tuple[Array, Array]:
+        """Features (p, m) of the sample, and the mean of ``phi phi'`` with phi = [1, features]."""
+        if gamma not in self._features:
+            d = len(self.sample.x)
+            features = KernelFrame(np.zeros(d), np.ones(d), self.landmarks, gamma).enter(self.sample.x.T)
+            phi = np.vstack([np.ones(features.shape[1]), features])
+            self._features[gamma] = features, phi @ phi.T / phi.shape[1]
+        return self._features[gamma]
+
+    def _model(self, gamma: float, C: float) -> KernelScores:
+        if (gamma, C) not in self._models:
+            features, products = self._features_of(gamma)
+            model = KernelScores(len(features), self.n_classes, C)
+            labelled = self.sample.z >= 0
+            total = labelled.sum() if self.sample.weight is None else self.sample.weight[labelled].sum()
+            model.calibrate(products, float(total))
+            self._models[gamma, C] = model
+        return self._models[gamma, C]
