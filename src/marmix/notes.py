@@ -55,6 +55,8 @@ SENTENCES = {
     "rows. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
+    "no-support": "How hard rows are does not tell whose label is missing, beyond what a linear function of the features tells: "
+    "candidates that model the missingness have no weight in the average.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

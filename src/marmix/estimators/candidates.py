@@ -1,31 +1,43 @@
-"""Candidates of `MARClassifierCV`: the default grid, their fits, and the weights of their average."""
+"""Candidates of `MARClassifierCV`: the default grid, the usual classifiers beside it, and their fits."""
 
 import time
 import warnings
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegressionCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from marmix.arrays import Array
+from marmix.estimators.boosting import MARBoostingClassifier
+from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.notes import BoundaryWarning
 
-# Prior for equal weights, in labelled rows. In trials on the settings of benchmarks/quality.py with other seeds, larger values
-# gained a little on average, and smaller ones lost a little less in the worst cases.
-PRIOR_ROWS = 2.0
-
-# Limits for trying a tied or a full covariance: features, and rows per feature (and class).
+# Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
+
+# Weights of the mechanism. Trees follow the missing indicators too closely unless their weight is small; smooth models of two
+# classes take the whole weight, those of more classes do not (benchmarks/real.py with seeds that its tables do not use).
+_SMOOTH, _SMOOTH_MANY, _TREES = (0.3, 1.0), (0.1, 0.3), (0.03, 0.1, 0.3)
+_PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on rows that are never labelled
 
 DEFAULT: Mapping[str, Any] = {}  # the estimators' own defaults
 IGNORING: Mapping[str, Any] = {"link": None}
+KINDS = ("auto", "logistic", "mixture", "kernel", "boosting")
+
+
+def boosting_installed() -> bool:
+    """Whether gradient boosting is available (the extra `boost`)."""
+    return find_spec("lightgbm") is not None
 
 
 def default_candidates(
@@ -33,38 +45,39 @@ def default_candidates(
     n_rows: int,
     n_features: int,
     *,
+    n_labelled: int | None = None,
     kind: str = "auto",
     categories: bool = False,
-    brief: bool = False,
     mechanism: Mapping[str, Any] = DEFAULT,
     ignoring: Mapping[str, Any] = IGNORING,
 ) -> dict[str, BaseEstimator]:
-    """Default grid: logistic regressions and mixtures, with the mechanism modelled, tempered and ignored.
+    """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
-    Squares and products, covariance matrices and several Gaussians per class are included if there are enough rows.
+    A candidate with more parameters than the rows can carry is not in it: squares and products, covariance matrices and several
+    Gaussians per class are included if there are enough rows. Boosting is included if LightGBM is installed.
 
     Parameters
     ----------
-    kind : {"auto", "logistic", "mixture"}
+    n_labelled : int or None
+        Number of labelled rows; None if all rows are.
+    kind : {"auto", "logistic", "mixture", "kernel", "boosting"}
         Which models. With "mixture" a tied mixture is always included.
     categories : bool
         Whether some features are categorical, hence not Gaussian.
-    brief : bool
-        Whether to keep one candidate of each model, with the mechanism modelled and ignored.
     mechanism, ignoring : mappings
         Settings of candidates that model the mechanism, and of those that ignore it.
     """
     grid: dict[str, BaseEstimator] = {}
     numeric = not categories
+    n_labelled = n_rows if n_labelled is None else n_labelled
     if kind in ("auto", "logistic"):
-        for C in (1.0,) if brief else (0.1, 1.0, 10.0):
+        for C in (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
-        for C in (1.0,) if brief else (1.0, 10.0):
+        for C in (1.0, 10.0):
             grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **mechanism)
-        if not brief:
-            grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **mechanism)
+        grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **mechanism)
         products = 1 + n_features + n_features * (n_features + 1) // 2
-        if numeric and n_rows >= products * (n_classes - 1):
+        if numeric and n_labelled >= products * (n_classes - 1):
             grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, **ignoring)
             grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **mechanism)
     dense = numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)
@@ -72,38 +85,35 @@ def default_candidates(
         grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", **ignoring)
         grid["mixture, tied, mechanism"] = MARGaussianMixture(covariance_type="tied", **mechanism)
         if n_features <= min(_MOST_FULL, n_rows // (_ROWS * n_classes)):
+            grid["mixture, full, ignored"] = MARGaussianMixture(covariance_type="full", **ignoring)
             grid["mixture, full, mechanism"] = MARGaussianMixture(covariance_type="full", **mechanism)
-            if brief:
-                grid["mixture, full, ignored"] = MARGaussianMixture(covariance_type="full", **ignoring)
-        if not brief:
-            pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
-            grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
-        if n_rows >= 2000 and not brief:
+        pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
+        grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
+        if n_rows >= 2000 and n_features <= min(_MOST_FULL, n_rows // (4 * _ROWS * n_classes)):
             several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
-            grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **mechanism)
             grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, **ignoring)
+            grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **mechanism)
+    if kind in ("auto", "kernel"):
+        grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
+        for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
+            grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
+    if kind == "boosting" or (kind == "auto" and boosting_installed()):
+        grid["boosting, ignored"] = MARBoostingClassifier(**{"mechanism_weight": 0.0} | ignoring)
+        for weight in _TREES:
+            grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **mechanism)
     return grid
 
 
-def stack(chances: Array, row_weight: Array, counts: Array | None = None, prior_rows: float = PRIOR_ROWS) -> Array:
-    """Weights pi that maximise ``sum_j c_j w_j log(pi . p_j)`` for held-out probabilities p (C, n) of the given labels.
-
-    A Dirichlet prior for equal weights counts as `prior_rows` rows; w is scaled to sum to its effective number of rows. The
-    objective is concave and maximised by EM.
-    """
-    candidates = len(chances)
-    c = np.ones_like(row_weight) if counts is None else counts
-    w = c * row_weight * (c @ row_weight) / (c @ row_weight**2)
-    share = prior_rows / candidates
-    p = np.maximum(chances, 1e-300)
-    weights = np.full(candidates, 1.0 / candidates)
-    for _ in range(1000):
-        responsibility = weights[:, None] * p / (weights @ p)
-        new = (responsibility @ w + share) / (w.sum() + prior_rows)
-        if np.abs(new - weights).max() < 1e-8:
-            break
-        weights = new
-    return weights / weights.sum()
+def default_rivals() -> dict[str, BaseEstimator]:
+    """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
+    boosting = MARBoostingClassifier(mechanism_weight=0.0, link=None, extra_trees=False, colsample_bynode=1.0)
+    return {
+        "logistic regression": LogisticRegressionCV(
+            Cs=[0.01, 0.1, 1.0, 10.0, 100.0], cv=3, scoring="neg_log_loss", max_iter=500
+        ),
+        "random forest": RandomForestClassifier(300, min_samples_leaf=2, random_state=0),
+        "gradient boosting": boosting if boosting_installed() else HistGradientBoostingClassifier(random_state=0),
+    }
 
 
 class Outcome(NamedTuple):
@@ -115,6 +125,11 @@ class Outcome(NamedTuple):
     seconds: float
 
 
+def cross_validates(estimator: Any) -> bool:
+    """Whether a classifier holds rows out itself, and keeps their probabilities."""
+    return "cv" in estimator.get_params(deep=False) and hasattr(type(estimator), "held_out_proba_")
+
+
 def fit_one(
     pipeline: Pipeline, X: NDArray[Any], z: NDArray[Any], weight: Array | None, test: NDArray[np.intp] | None
 ) -> Outcome:
@@ -122,11 +137,14 @@ def fit_one(
     start = time.perf_counter()
     keep = np.ones(len(z), dtype=bool)
     if test is not None:
-        # weight the remaining labelled rows up to all of them, so that the share of unlabelled rows stays the same
         keep[test] = False
-        labelled = z >= 0
-        counts = np.ones(len(z)) if weight is None else weight
-        weight = np.where(labelled, counts[labelled].sum() / counts[labelled & keep].sum(), 1.0) * counts
+        if (z < 0).any() and (z[test] >= 0).all():
+            # only labels are held out: weight the others up, so that the share of unlabelled rows stays the same
+            labelled = z >= 0
+            counts = np.ones(len(z)) if weight is None else weight
+            weight = np.where(labelled, counts[labelled].sum() / counts[labelled & keep].sum(), 1.0) * counts
+    if not accepts_missing(pipeline[-1]):
+        keep &= z >= 0
     fitted = clone(pipeline)
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]
     weights = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in steps}
@@ -135,22 +153,19 @@ def fit_one(
             warnings.simplefilter("ignore", BoundaryWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted.fit(X[keep], z[keep], **weights)
-        proba = None if test is None else fitted.predict_proba(X[test])
+        if test is not None:
+            proba = fitted.predict_proba(X[test])
+        else:
+            proba = fitted[-1].held_out_proba_ if cross_validates(fitted[-1]) else None
     except (ValueError, np.linalg.LinAlgError) as error:
         return Outcome(None, None, str(error), time.perf_counter() - start)
     return Outcome(fitted, proba, "", time.perf_counter() - start)
 
 
-def held_out(
-    fits: dict[tuple[str, int], Outcome], name: str, folds: list[NDArray[np.intp]], n: int, classes: int
-) -> Array:
-    """Held-out probabilities (n, K) of a candidate; 1 / K for rows that were not tested and in folds that failed."""
-    proba = np.full((n, classes), 1.0 / classes)
-    for fold, test in enumerate(folds):
-        fold_proba = fits[name, fold].proba
-        if fold_proba is not None:
-            proba[test] = fold_proba
-    return proba
+def accepts_missing(estimator: Any) -> bool:
+    """Whether a classifier takes missing labels; others are fitted to the labelled rows."""
+    kind = type(estimator)
+    return hasattr(kind, "transduction_") or kind.__module__.startswith("sklearn.semi_supervised")
 
 
 def knows_missingness(pipeline: Pipeline) -> bool:

@@ -18,24 +18,32 @@ from marmix import evaluation
 from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators.base import NotKept, score_labelled
 from marmix.estimators.candidates import (
+    Outcome,
+    boosting_installed,
+    cross_validates,
     default_candidates,
+    default_rivals,
     fit_one,
-    held_out,
     knows_missingness,
     models_missingness,
-    stack,
 )
 from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.evidence import Evidence, linear_predictor
+from marmix.estimators.held_out import whole_row_folds
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.labels import encode_labels
 from marmix.notes import Note, sentence
-from marmix.pseudo_labels import inverse_weights, pseudo_labels
+from marmix.pseudo_labels import pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
 from marmix.streams import open_array
 
 Q_MAX = 0.95  # upper limit of the estimated q in the weights 1 / (1 - q)
 TINY = 1e-300  # lower limit of probabilities in the log-loss
+
+# Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features: below it nothing
+# speaks for a mechanism that depends on how hard rows are, and candidates that model one get no weight.
+_LEAST_GAIN = 4.0
 
 _NOT_KEPT = (
     "it describes the training rows, and is not saved with the model. Use predict or missing_proba for any rows."
@@ -78,26 +86,30 @@ class Gain(NamedTuple):
 
 
 class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
-    """Average of candidate classifiers, weighted by cross-validation corrected for the missing labels.
+    """Average of candidate classifiers, weighted by the evidence of held-out rows.
 
-    Each candidate is cross-validated on the labelled rows; unlabelled rows are always used for training. Held-out labels are
-    weighted by ``1 / (1 - q)``, so that they represent the unlabelled rows too (see `marmix.evaluation`). The class probabilities
-    of the candidates are averaged with the weights under which the average predicts the held-out labels best. Scores of the
-    candidates are doubly robust, with the average as posterior, as some hard rows may hardly ever be labelled.
+    Each candidate predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is
+    missing is known of every row. The class probabilities of the candidates are averaged with the weights under which the average
+    explains both best: the held-out labels, and by its uncertainty the missing indicators. Missingness that a linear function
+    of the features explains does not count; where the uncertainty adds nothing to it, candidates that model the missingness get
+    no weight. Scores are doubly robust, with the average as posterior, as some hard rows may hardly ever be labelled.
 
     Parameters
     ----------
     estimators : dict or None, default=None
-        Candidates by name, each a classifier that accepts missing labels (`MARGaussianMixture`, `MARLogisticRegression`, or a
-        pipeline that ends in one). The default is a grid of logistic regressions and mixtures, with the mechanism modelled,
-        tempered and ignored. Features are standardised before candidates that are not pipelines. Candidates see the classes as
-        0, 1, ... in the order of `classes_`, and columns by number (`mechanism_features` may name them).
+        Candidates by name, each a classifier that accepts missing labels (`MARGaussianMixture`, `MARLogisticRegression`,
+        `MARKernelClassifier`, `MARBoostingClassifier`, or a pipeline that ends in one). The default is a grid of all of these, with
+        the mechanism modelled, tempered and ignored; boosting only if LightGBM is installed (the extra `boost`). Features
+        are standardised before candidates that are not pipelines. Candidates see the classes as 0, 1, ... in the order of
+        `classes_`, and columns by number (`mechanism_features` may name them).
     method : {"average", "pick"}, default="average"
-        "pick" keeps only the candidate with the lowest estimated log-loss. Averaging is the default because these estimates are
-        noisy if few hard rows are labelled.
+        "pick" keeps only the candidate with the most evidence for it. An average is the default because it does better on most data.
     cv : int, splitter or iterable of splits, default=5
-        Number of folds of the labelled rows (at most the labels of the smallest class), or splits as in scikit-learn, whose
-        unlabelled test rows are ignored. Labelled rows that no split tests are scored as unlabelled.
+        Number of folds, dealt from the rows of each class and from the unlabelled rows, or splits as in scikit-learn. Rows that no
+        split tests are no evidence, and are scored as unlabelled.
+    rivals : bool, default=False
+        Whether to cross-validate logistic regression, a random forest and gradient boosting of the labelled rows too, for
+        comparison in `results_`; they have no part in the average.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
     n_jobs : int or None, default=None
@@ -115,23 +127,24 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     weights_ : dict
         Their weights in the average.
     results_ : dict of arrays
-        One entry per candidate, ready for ``pandas.DataFrame(results_)``: "candidate", "mechanism" (whether it models the
-        missingness), "weight"; "log_loss" with "log_loss_stderr", "brier", "accuracy" and "roc_auc" for the population, doubly
-        robust; "plain_log_loss" of the labelled rows alone; "seconds".
+        One entry per candidate and rival, ready for ``pandas.DataFrame(results_)``: "candidate", "rival", "mechanism" (whether it
+        models the missingness), "weight"; "log_loss" with "log_loss_stderr", "brier", "accuracy" and "roc_auc" for the
+        population, doubly robust; "plain_log_loss" of the labelled rows alone; "missing_log_loss" of the missing indicators given
+        the uncertainty; "seconds".
     score_ : Score or None
-        Cross-validated log-loss of the average (or the pick) for the population. It is slightly optimistic, as the weights and q
-        were fitted to the same rows, and its standard error takes q and the posteriors as given.
+        Cross-validated log-loss of the average (or the pick) for the population. Its standard error takes q and the posteriors as
+        given; for unlabelled rows it is what the held-out average itself expects.
     comparison_ : Gain or None
         That log-loss with (`with_it`) and `without` the candidates that model the missingness, the difference `gain` and its
         `stderr`. For method="pick", the best candidate of each kind. None if all candidates, or none, model it.
     verdict_ : str
         The comparison as a sentence: does modelling the missingness help?
     held_out_proba_ : array of shape (n, K) or None
-        Class probabilities of the training rows: cross-validated for tested rows, otherwise from the fits to all rows. None if a
+        Class probabilities of the training rows: held out for tested rows, otherwise from the fits to all rows. None if a
         class has a single labelled row.
     missing_proba_ : array of shape (n,)
-        Probability of a missing label of each training row, used to correct the scores: the mean over the candidates with a
-        mechanism.
+        Probability of a missing label of each training row, used to correct the scores: from the uncertainty of the held-out
+        average and the linear function of the features.
     reference_proba_ : array of shape (n, K) or None
         Such probabilities of the average, for either `method`: the posteriors of the doubly robust scores.
     transduction_ : array of shape (n,)
@@ -170,6 +183,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         estimators: Mapping[str, BaseEstimator] | None = None,
         method: str = "average",
         cv: Any = 5,
+        rivals: bool = False,
         classes: ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -178,6 +192,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.estimators = estimators
         self.method = method
         self.cv = cv
+        self.rivals = rivals
         self.classes = classes
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -218,30 +233,41 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
-        grid = self._grid(X)
+        grid = self._grid(X, z)
+        rivals = self._pipelines(default_rivals() if self.rivals else {})
+        if same := set(grid) & set(rivals):
+            raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
+        grid |= rivals
         folds = self._folds(X, z)
-        jobs = [(name, fold) for name in grid for fold in range(-1, len(folds))]  # fold -1: all rows
+        for pipeline in grid.values():
+            if cross_validates(pipeline[-1]):
+                pipeline[-1].set_params(cv=folds)
+        jobs = [(name, -1) for name in grid]  # fold -1: all rows
+        jobs += [(name, fold) for name in grid if not cross_validates(grid[name][-1]) for fold in range(len(folds))]
         outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
             delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
         )
-        fits = {}
-        for job, outcome in zip(jobs, outcomes, strict=True):
-            fits[job] = outcome
-            self._fitted_one(len(fits) / len(jobs))
-        failed = {name: fits[name, -1].error for name in grid if fits[name, -1].error}
-        if len(failed) == len(grid):
-            raise ValueError(f"no candidate could be fitted: {next(iter(failed.values()))}")
-        self.estimators_ = {name: fits[name, -1].estimator for name in grid if name not in failed}
-        self.note_records_ = [Note("left-out", {"candidate": name, "error": error}) for name, error in failed.items()]
-        for name in self.estimators_:
-            errors = [fits[name, fold].error for fold in range(len(folds)) if fits[name, fold].error]
-            if errors:
-                values = {"candidate": name, "failed": len(errors), "folds": len(folds), "error": errors[0]}
+        fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
+        for done, ((name, fold), outcome) in enumerate(zip(jobs, outcomes, strict=True), start=1):
+            fits[name][fold] = outcome
+            self._fitted_one(done / len(jobs))
+        self.note_records_ = []
+        for name in grid:
+            errors = {fold: fit.error for fold, fit in fits[name].items() if fit.error}
+            if -1 in errors:
+                self.note_records_.append(Note("left-out", {"candidate": name, "error": errors[-1]}))
+            elif errors:
+                values = {"candidate": name, "failed": len(errors), "folds": len(folds), "error": next(iter(errors.values()))}
                 self.note_records_.append(Note("failed-folds", values))
-        held = {name: held_out(fits, name, folds, len(z), len(self.classes_)) for name in self.estimators_}
-        self._weigh(X, z, weight, held, folds)
-        seconds = [sum(fits[name, fold].seconds for fold in range(-1, len(folds))) for name in self.estimators_]
-        self.results_["seconds"] = np.array(seconds)
+        fits = {name: outcomes for name, outcomes in fits.items() if not outcomes[-1].error}
+        self.estimators_ = {name: fit[-1].estimator for name, fit in fits.items() if name not in rivals}
+        if not self.estimators_:
+            raise ValueError(f"no candidate could be fitted: {self.note_records_[0].values['error']}")
+        if self.estimators is None and not boosting_installed():
+            self.note_records_.append(Note("no-boosting"))
+        probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}
+        self._weigh(X, z, weight, probas, folds)
+        self.results_["seconds"] = np.array([sum(fit.seconds for fit in fits[name].values()) for name in fits])
         self.transduction_ = self.classes_[z]
         if (z < 0).any():
             self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
@@ -259,12 +285,17 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def _predicted(self, proba: dict[str, Array]) -> None:
         """Called with the held-out probabilities of each candidate; subclasses may keep them."""
 
-    def _grid(self, X: NDArray[Any]) -> dict[str, Pipeline]:
+    def _grid(self, X: NDArray[Any], z: NDArray[Any]) -> dict[str, Pipeline]:
+        """The candidates as pipelines."""
         grid = self.estimators
         if grid is None:
-            grid = default_candidates(len(self.classes_), *X.shape)
+            grid = default_candidates(len(self.classes_), *X.shape, n_labelled=int(np.sum(z >= 0)))
         if not grid:
             raise ValueError("estimators is empty: name at least one candidate.")
+        return self._pipelines(grid)
+
+    def _pipelines(self, grid: Mapping[str, BaseEstimator]) -> dict[str, Pipeline]:
+        """Clones of the classifiers, with a scaler in front unless they are pipelines."""
         pipelines = {}
         for name, estimator in grid.items():
             candidate = clone(estimator)
@@ -281,81 +312,93 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _folds(self, X: NDArray[Any], z: NDArray[Any]) -> list[NDArray[np.intp]]:
-        """Labelled test rows of each fold; no folds if a class has a single labelled row."""
+        """Test rows of each fold; no folds if a class has a single labelled row."""
         if not isinstance(self.cv, Integral):
-            return [test[z[test] >= 0] for _, test in check_cv(self.cv).split(X, z)]
-        fewest = int(np.bincount(z[z >= 0]).min())
-        if fewest < 2:
-            return []
-        splitter = evaluation.StratifiedPartialLabelKFold(
-            min(int(self.cv), fewest), shuffle=True, random_state=self.random_state
-        )
-        return [test for _, test in splitter.split(z, z)]
+            folds = [test for _, test in check_cv(self.cv).split(X, z)]
+            if len(np.unique(tested := np.concatenate(folds))) < len(tested):
+                raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
+            return folds
+        return [] if np.bincount(z[z >= 0]).min() < 2 else whole_row_folds(z, self.cv, self.random_state)
 
     def _weigh(
-        self, X: NDArray[Any], z: NDArray[Any], weight: Array | None, held: dict[str, Array], folds: list[Any]
+        self, X: NDArray[Any], z: NDArray[Any], weight: Array | None, probas: dict[str, Array], folds: list[Any]
     ) -> None:
         """Set the weights, `results_` and the comparison from the held-out probabilities."""
         names = list(self.estimators_)
-        models = np.array([models_missingness(self.estimators_[name]) for name in names])
+        rivals = [name for name in probas if name not in self.estimators_]
+        models = [models_missingness(self.estimators_[name]) for name in names] + [False] * len(rivals)
+        self.results_ = {
+            "candidate": np.array(names + rivals),
+            "rival": np.array([False] * len(names) + [True] * len(rivals)),
+            "mechanism": np.array(models),
+        }
         counts = np.ones(len(z)) if weight is None else weight
-        self.missing_proba_ = self._missing_rate(X, z, counts)
-        self.results_ = {"candidate": np.array(names), "mechanism": models}
-        if folds:
-            weights = self._compare(X, z, counts, held, np.concatenate(folds))
+        if folds and (z[np.concatenate(folds)] >= 0).any():
+            weights = self._compare(X, z, counts, np.array([probas[name] for name in names + rivals]), folds)
         else:
             self.note_records_.append(Note("single-label"))
             weights = np.full(len(names), 1.0 / len(names))
+            self.missing_proba_ = self._missing_rate(X, z, counts)
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
             self.verdict_ = self.notes_[-1]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
-        self.results_["weight"] = weights
+        self.results_["weight"] = np.concatenate([weights, np.zeros(len(rivals))])
 
     def _compare(
-        self, X: NDArray[Any], z: NDArray[Any], counts: Array, held: dict[str, Array], tested: NDArray[np.intp]
+        self, X: NDArray[Any], z: NDArray[Any], counts: Array, probas: Array, folds: list[NDArray[np.intp]]
     ) -> Array:
         """Return the weights; set scores and comparison, with untested rows as unlabelled."""
-        if len(np.unique(tested)) < len(tested):
-            raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
-        models = self.results_["mechanism"]
-        q = 1.0 - (1.0 - self.missing_proba_) * len(tested) / np.sum(z >= 0)  # probability that a row is not tested
-        z = np.where(np.isin(np.arange(len(z)), tested), z, -1)
-        labelled = (z >= 0)[:, None]
-        proba = np.array(
-            [np.where(labelled, held[name], est.predict_proba(X)) for name, est in self.estimators_.items()]
-        )
-        self._predicted(dict(zip(self.estimators_, proba, strict=True)))
-        average = self._stacked(z, q, counts, proba)
-        tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, proba)
-        indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)
-        r = counts[:, None] * pseudo_labels(indicator, q, tau)[0]
+        tested = np.sort(np.concatenate(folds))
+        untested = np.ones(len(z), dtype=bool)
+        untested[tested] = False
+        candidates = ~self.results_["rival"]
+        models = self.results_["mechanism"][candidates]
+        held = probas[candidates]
+        self._predicted(dict(zip(self.estimators_, held, strict=True)))
+        v = None if (z[tested] >= 0).all() else linear_predictor(X, z, counts, folds)
+        evidence = Evidence(z[tested], counts[tested], None if v is None else v[tested])
+        losses = [evidence.losses(p[tested]) for p in probas]
+        average, mechanism = evidence.average(held[:, tested])
+        ignoring, modelling = average, average
+        if (~models).any() and models.any():
+            ignoring = np.zeros(len(held))
+            ignoring[~models] = evidence.average(held[~models][:, tested]).weights
+            pooled = np.einsum("c,cnk->nk", average, held[:, tested])
+            if evidence.gain(pooled) < _LEAST_GAIN and mechanism is not None:
+                self.note_records_.append(Note("no-support"))
+                average = ignoring
+        tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
+        self.missing_proba_ = self._missing_rate(X, z, counts)
+        if mechanism is not None:
+            missing = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
+            self.missing_proba_[tested] = np.minimum(missing, Q_MAX)
+        q = 1.0 - (1.0 - self.missing_proba_) * np.sum(z[tested] >= 0) / np.sum(z >= 0)  # that a row is not tested
+        z = np.where(untested, -1, z)
+        r = counts[:, None] * pseudo_labels((z[:, None] == np.arange(tau.shape[1])).astype(float), q, tau)[0]
 
-        def losses_of(p: Array) -> Array:
-            return -np.asarray((r * np.log(np.maximum(p, TINY))).sum(axis=1))
+        def losses_of(weights: Array) -> Array:
+            return -np.asarray((r * np.log(np.maximum(np.einsum("c,cnk->nk", weights, held), TINY))).sum(axis=1))
 
-        losses = np.array([losses_of(p) for p in proba])
-        weights = np.eye(len(proba))[losses.sum(axis=1).argmin()] if self.method == "pick" else average
-        scores = [self._scores_of(z, p, q, tau) for p in proba]
+        weights = average
+        against = np.array([sum(loss) for loss, is_candidate in zip(losses, candidates, strict=True) if is_candidate])
+        if self.method == "pick":
+            weights = np.eye(len(held))[against.argmin()]
+        scores = [self._scores_of(z, p, q, tau) for p in probas]
         self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
-        pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, proba)
+        self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
+        pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, held)
         self.score_ = self._log_loss(z, pool, q, tau)
         if models.all() or not models.any():
             self.comparison_ = None
             self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
             return weights
         if self.method == "pick":
-            with_it, without = (part[part.sum(axis=1).argmin()] for part in (losses[models], losses[~models]))
-        else:
-            ignoring = self._stacked(z, q, counts, proba[~models])
-            with_it, without = losses_of(pool), losses_of(np.einsum("c,cnk->nk", ignoring, proba[~models]))
-        self.comparison_ = Gain.of(with_it, without, r.sum(axis=1))
+            modelling, ignoring = (
+                np.eye(len(held))[np.where(kind, against, np.inf).argmin()] for kind in (models, ~models)
+            )
+        self.comparison_ = Gain.of(losses_of(modelling), losses_of(ignoring), r.sum(axis=1))
         self.verdict_ = self.comparison_.sentence()
         return weights
-
-    def _stacked(self, z: NDArray[Any], q: Array, counts: Array, proba: Array) -> Array:
-        """Weights under which the average of the candidates predicts the tested labels best."""
-        at = np.flatnonzero(z >= 0)
-        return stack(proba[:, at, z[at]], inverse_weights(q[at], len(z))[0], counts[at])
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """The mean q of each row over the candidates with a mechanism; the overall rate if there is none."""
@@ -428,3 +471,19 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Only if one candidate has all the weight, as with method="pick".
         """
         return to_sklearn(self)
+
+
+def _held_out(fits: dict[int, Outcome], X: NDArray[Any], folds: list[NDArray[np.intp]], n_classes: int) -> Array:
+    """Probabilities (n, K) of a candidate: held out in tested rows, 1 / K in folds that failed, else of the fit to all rows."""
+    everything = fits[-1]
+    if everything.proba is not None:
+        return everything.proba
+    untested = np.delete(np.arange(len(X)), np.concatenate([*folds, np.empty(0, dtype=np.intp)]))
+    proba = np.full((len(X), n_classes), 1.0 / n_classes)
+    if len(untested):
+        proba[untested] = everything.estimator.predict_proba(X[untested])
+    for fold, test in enumerate(folds):
+        fold_proba = fits[fold].proba
+        if fold_proba is not None:
+            proba[test] = fold_proba
+    return proba
