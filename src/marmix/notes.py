@@ -55,6 +55,10 @@ SENTENCES = {
     "rows. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
+    "boosting-single-label": "Class {classes} has a single labelled row: neither the number of rounds nor the weight of the "
+    "mechanism could be chosen on held-out rows, and usual values are used where none are given.",
+    "boosting-most-rounds": "The held-out loss still falls after {most} rounds, the most that were tried: raise "
+    "max_estimators or learning_rate.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

@@ -1,7 +1,8 @@
 """The scikit-learn estimators: validate, encode, delegate."""
 
+from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.choice import MARClassifierCV
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 
-__all__ = ["MARClassifierCV", "MARGaussianMixture", "MARLogisticRegression"]
+__all__ = ["MARBoostingClassifier", "MARClassifierCV", "MARGaussianMixture", "MARLogisticRegression"]
