@@ -1,7 +1,13 @@
 """Classification when labels are missing for a reason."""
 
 from marmix.container import load, save
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
+from marmix.estimators import (
+    MARBoostingClassifier,
+    MARClassifierCV,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+)
 from marmix.inference import Inference, compare, pool
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
@@ -11,6 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BoundaryWarning",
     "Inference",
+    "MARBoostingClassifier",
     "MARClassifierCV",
     "MARGaussianMixture",
     "MARKernelClassifier",

@@ -1,8 +1,15 @@
 """The scikit-learn estimators: validate, encode, delegate."""
 
+from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.choice import MARClassifierCV
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 
-__all__ = ["MARClassifierCV", "MARGaussianMixture", "MARKernelClassifier", "MARLogisticRegression"]
+__all__ = [
+    "MARBoostingClassifier",
+    "MARClassifierCV",
+    "MARGaussianMixture",
+    "MARKernelClassifier",
+    "MARLogisticRegression",
+]

@@ -106,7 +106,7 @@ def default_candidates(
 
 def default_rivals() -> dict[str, BaseEstimator]:
     """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
-    boosting = MARBoostingClassifier(mechanism_weight=0.0, link=None, extra_trees=False, colsample_bynode=1.0)
+    boosting = MARBoostingClassifier(link=None, extra_trees=False, colsample_bynode=1.0)
     return {
         "logistic regression": LogisticRegressionCV(
             Cs=[0.01, 0.1, 1.0, 10.0, 100.0], cv=3, scoring="neg_log_loss", max_iter=500

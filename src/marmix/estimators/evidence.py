@@ -5,8 +5,8 @@ known of every row. With held-out class probabilities p of rows j of weight c_j,
 
     mean over labelled rows of -log p_{j y_j}   +   mean over all rows of -log P(m_j | u_j, v_j),
 
-where m_j is the missing indicator, u_j the entropy of p_j, and P the logit mechanism ``eta = a_0 + a_1 u + a_2 v`` that fits
-best. The second driver v is a cross-fitted linear predictor of m from the features. It explains what is missing on one side of
+where m_j is the missing indicator, u_j the entropy of p_j, and P the logit mechanism ``eta = a_0 + a_1 u + a_2 v``, a_1 >= 0,
+that fits best. The second driver v is a cross-fitted linear predictor of m from the features. It explains what is missing on one side of
 the features, however hard the rows are there; otherwise candidates that bend their uncertainty towards that side would win.
 """
 
@@ -73,7 +73,14 @@ class Evidence:
         if self._mechanism is None:
             return None
         drivers = drivers_of(self._mechanism.measured(posterior(np.log(p))).value, self.v)
-        return self._mechanism.starting(1.0 - self.share).profile_of(drivers, self.labelled, self.counts)
+        start = self._mechanism.starting(1.0 - self.share)
+        fit = start.profile_of(drivers, self.labelled, self.counts)
+        if fit.alpha[1] >= 0.0:
+            return fit
+        drivers[0] = 0.0
+        alpha = np.array(start.profile_of(drivers, self.labelled, self.counts).alpha)
+        alpha[1] = 0.0
+        return fit.moved(alpha)
 
     def mechanism(self, proba: Array) -> Mechanism | None:
         """The mechanism that explains the missing indicators best, given held-out probabilities (n, K)."""
@@ -146,8 +153,13 @@ class Evidence:
             return -value, -np.concatenate([by_vector, alpha])
 
         vector = np.concatenate([np.zeros(candidates), () if start is None else start.alpha])
+        bounds = [(None, None)] * len(vector)
+        if start is not None:
+            bounds[candidates + 1] = (0.0, None)
         with np.errstate(all="ignore"):
-            vector = minimize(objective, vector, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+            vector = minimize(
+                objective, vector, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}
+            ).x
         pi = np.exp(vector[:candidates] - np.logaddexp.reduce(vector[:candidates]))
         return Average(pi, None if start is None else start.moved(vector[candidates:]))
 

@@ -42,6 +42,17 @@ def check_parameters(params: Mapping[str, Any]) -> None:
         _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
         if params["degree"] not in (1, 2):
             raise ValueError(f"degree={params['degree']!r} must be 1 or 2.")
+    check_mechanism(params)
+    if "n_init" in params:
+        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    if params["precision"] not in ("double", "single"):
+        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
+    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def check_mechanism(params: Mapping[str, Any]) -> None:
+    """Raise ValueError for options of the mechanism that cannot be used."""
     if params["shape"] is not None:
         _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
     if params["link"] is None:
@@ -53,12 +64,6 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     else:
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
-    if "n_init" in params:
-        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    if params["precision"] not in ("double", "single"):
-        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
-    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
 
 
 def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:
@@ -92,20 +97,22 @@ def check_width(d: int, covariance_type: str = "diag") -> None:
         )
 
 
-def feature_columns(features: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
+def feature_columns(
+    features: Sequence[Any] | None, names: Sequence[str], option: str = "mechanism_features"
+) -> list[int]:
     """Indices of columns given by name or index."""
     columns = []
     if isinstance(features, str):
-        raise ValueError(f"mechanism_features={features!r} must be a list of column names or indices.")
+        raise ValueError(f"{option}={features!r} must be a list of column names or indices.")
     for feature in [] if features is None else features:
         if isinstance(feature, str) and feature in names:
             columns.append(list(names).index(feature))
         elif isinstance(feature, Integral) and not isinstance(feature, bool) and 0 <= int(feature) < len(names):
             columns.append(int(feature))
         else:
-            raise ValueError(f"mechanism_features has {feature!r}, but the columns are {', '.join(names[:20])}.")
+            raise ValueError(f"{option} has {feature!r}, but the columns are {', '.join(names[:20])}.")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"mechanism_features={features!r} names a column twice.")
+        raise ValueError(f"{option}={features!r} names a column twice.")
     return columns
 
 

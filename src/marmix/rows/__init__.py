@@ -8,7 +8,7 @@ import numpy as np
 from marmix.arrays import detached, on_cluster, on_device
 from marmix.rows.checks import check_table, refuse_sparse
 from marmix.rows.device import DeviceRows
-from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, block_rows
+from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, UserAxes, block_rows
 from marmix.rows.host import FileEngine, HostRows, NumpyEngine
 from marmix.rows.kernel import KernelFrame
 from marmix.streams import in_file, open_array
@@ -24,6 +24,7 @@ __all__ = [
     "KernelFrame",
     "NumpyEngine",
     "Rows",
+    "UserAxes",
     "block_rows",
     "rows_of",
 ]

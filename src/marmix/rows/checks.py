@@ -34,15 +34,19 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
-def check_finite(X: NDArray[np.floating], names: Sequence[str], first: int = 0) -> None:
-    """Raise an error that names the first column with NaN or infinity; row numbers count from `first`."""
+def check_finite(X: NDArray[np.floating], names: Sequence[str], first: int = 0, allow_nan: bool = False) -> None:
+    """Raise an error that names the first column with NaN (unless allowed) or infinity; row numbers count from `first`."""
     for start in range(0, len(X), _CHUNK):
-        finite = np.isfinite(X[start : start + _CHUNK])
+        finite = ~np.isinf(X[start : start + _CHUNK]) if allow_nan else np.isfinite(X[start : start + _CHUNK])
         if finite.all():
             continue
         column = int(np.flatnonzero(~finite.all(axis=0))[0])
         row = start + int(np.flatnonzero(~finite[:, column])[0])
         what = "NaN" if np.isnan(X[row, column]) else "infinity"
+        if allow_nan:
+            raise ValueError(
+                f"Input X contains infinity in column {names[column]!r} (first in row {first + row}): write NaN if it is missing."
+            )
         raise ValueError(
             f"Input X contains {what} in column {names[column]!r} (first in row {first + row}): only labels may be missing. "
             "Impute the features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."

@@ -464,7 +464,7 @@ class ClusterRows(Rows):
         return [delayed(number_labels)(part, classes) for part in _aligned(self.X, self._lengths, y, "y")]
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
-        options = {"names": names, "width": width, "shape": shape, "dtype": dtype}
+        options = {"names": names, "width": width, "shape": shape, "dtype": dtype, "allow_nan": self.allow_nan}
         mapped = delayed(partial(_mapped, function, options), pure=False, traverse=False)
         return _stacked([mapped(*values) for values in zip(self._x, *beside, strict=True)], self._lengths, shape, dtype)
 
@@ -575,11 +575,14 @@ def _loaded(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
 
 def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *beside: Any) -> Any:
     """`Rows.map` for one partition."""
+    options = dict(options)
     for values in beside:
         _check_aligned(X, y=values)
     if not len(X):
         return np.empty((0, *options["shape"]), dtype=options["dtype"])
-    return HostRows(np.asarray(X)).map(function, *beside, **options)
+    rows = HostRows(np.asarray(X))
+    rows.allow_nan = options.pop("allow_nan")
+    return rows.map(function, *beside, **options)
 
 
 def _stacked(blocks: list[Any], lengths: Sequence[float], shape: tuple[int, ...], dtype: Any) -> Any:

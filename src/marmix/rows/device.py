@@ -137,7 +137,7 @@ class DeviceRows(Rows):
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         xp, X = namespace(self.X), self.X
-        if not bool(xp.all(xp.isfinite(X))):
+        if bool(xp.any(xp.isinf(X) if self.allow_nan else ~xp.isfinite(X))):
             raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
         parts = [
             function(in_double(X[rows, :]), *(values[rows] for values in beside))

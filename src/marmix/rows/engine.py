@@ -51,6 +51,27 @@ class Frame:
         return like(self.whitener, X) @ (X - like(self.centre, X)).T
 
 
+class UserAxes(Frame):
+    """The user's own axes, for score models that take columns as they are: values may be missing.
+
+    `centre` is the mean of the rows.
+    """
+
+    def __init__(self, centre: Array):
+        self.centre, self.log_det = centre, 0.0
+
+    @property
+    def whitener(self) -> Array:  # type: ignore[override]
+        """The identity matrix."""
+        return np.eye(len(self.centre))
+
+    unwhitener = whitener
+
+    def enter(self, X: NDArray[np.floating]) -> Array:
+        """Rows (n, d) as columns (d, n)."""
+        return np.ascontiguousarray(X.T, dtype=float) if on_host(X) else X.T  # type: ignore[return-value]
+
+
 class Covariates(NamedTuple):
     """Columns of X that enter the mechanism in addition to the uncertainty (often none), and their axes."""
 
@@ -213,6 +234,7 @@ class Rows(ABC):
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
+    allow_nan = False  # whether `map` takes rows with missing values
 
     def __init__(self, X: Any):
         self.X = X

@@ -316,7 +316,7 @@ class HostRows(Rows):
         def fill(results: NDArray[Any]) -> None:
             def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
-                check_finite(x, names, rows.start)
+                check_finite(x, names, rows.start, self.allow_nan)
                 results[rows] = function(x, *(values[rows] for values in beside))
                 release(X[rows])
                 release(results[rows])

@@ -1,0 +1,832 @@
+"""`MARBoostingClassifier`: gradient-boosted trees for labels that are missing for a reason."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marmix.arrays import Array, on_cluster, on_device
+from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, _imputed
+from marmix.estimators.validation import check_mechanism, feature_columns
+from marmix.mechanism import Mechanism
+from marmix.mechanism.measures import entropy, log_tau, posterior
+from marmix.model import FittedModel
+from marmix.moments import GroupMoments, group_moments, merged
+from marmix.notes import BoundaryWarning, Note, mechanism_notes
+from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
+from marmix.rows import Covariates, Frame, HostRows, Rows, UserAxes, rows_of
+from marmix.rows.checks import check_finite
+from marmix.rows.engine import slices
+from marmix.scores.trees import Trees, TreeScores, trees_of
+from marmix.streams import open_array, release
+from marmix.workers import available
+
+WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
+USUAL_ROUNDS, USUAL_WEIGHT = 50, 0.03  # where nothing can be chosen
+_LOOK_EVERY = 5  # rounds between looks at the held-out rows
+_PATIENCE = 3.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
+_MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
+_FEW_ROWS = 20_000  # below which one thread is fastest
+_MOMENT_ROWS = 2**15
+_MOST_CODE = 65_535  # of a category
+
+
+class MARBoostingClassifier(MARClassifier):
+    """Gradient-boosted trees for partially labelled data whose labels are missing for a reason.
+
+    Trees are grown by LightGBM (``pip install 'marmix[boost]'``) on the loss
+
+        - sum_labelled log P(y | x)  -  mechanism_weight sum_rows log P(label missing or given | x),
+
+    where the label of a row is missing with probability ``q = 1 / (1 + e^-eta)``, ``eta = alpha_0 + alpha_1 u(x)``, and u(x) is
+    the entropy of ``P(y | x)``. Rows without a label thus say where the classes are hard to tell apart, and boundaries of any
+    form can use it. Missing values in X and categorical columns need no preparation. With ``mechanism_weight=0`` this is
+    LightGBM on the labelled rows.
+
+    Parameters
+    ----------
+    link : {"logit", "aranda-ordaz", "cloglog"} or None, default="logit"
+        How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
+    shape : float or None, default=None
+        Fixed shape >= 0 of the Aranda-Ordaz link; None estimates it.
+    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
+            default="entropy"
+        The measure u; see `MARGaussianMixture`.
+    mcar_share : bool, default=False
+        Whether to estimate a share of labels missing completely at random.
+    mechanism_weight : "auto" or float, default="auto"
+        Weight of the missingness in the loss, from 0 to 1. "auto" chooses among 0, 0.03, 0.1 and 0.3 on held-out rows: trees
+        need a small weight, as they could fit the missing indicators of any number of rows.
+    mechanism_features : list of column names or indices, or None, default=None
+        Features without missing values that enter eta besides u, each with a slope in `alpha_`.
+    classes : array-like or None, default=None
+        The classes, in the order of `classes_`; by default the sorted labels in y.
+    n_estimators : "auto" or int, default="auto"
+        Number of rounds. "auto" chooses it on held-out rows.
+    max_estimators : int, default=500
+        The most rounds that "auto" tries.
+    learning_rate : float, default=0.1
+    num_leaves : int, default=4
+        Most leaves of a tree.
+    max_depth : int, default=-1
+        Largest depth of a tree; no limit if negative.
+    min_child_samples : int, default=5
+        Fewest rows of a leaf, with or without a label.
+    reg_lambda : float, default=1.0
+        L2 penalty on the values of leaves.
+    subsample, colsample_bytree : float, default=1.0
+        Shares of the rows and of the features, drawn at random, that each tree uses.
+    colsample_bynode : float, default=0.7
+        Share of the features, drawn at random, that each split may use.
+    extra_trees : bool, default=True
+        Whether a split tries one random threshold per feature instead of all. Trees then follow single rows less: with few labels
+        this predicted better on every data set tried, with and without the mechanism.
+    max_bin : int, default=255
+        Most bins of a feature.
+    categorical_features : "from_dtype", list of column names or indices, or None, default="from_dtype"
+        Categorical columns: those with a categorical dtype (pandas, polars), or those listed. Columns of numbers must hold codes
+        0, 1, 2, ...
+    cv : int, splitter, or list of arrays, default=5
+        Folds of whole rows, with and without labels, for the choice of rounds and weight: their number, a scikit-learn splitter,
+        or the indices of the rows that each fold holds out. Not used if both are given, unless the folds are listed.
+    n_jobs : int or None, default=None
+        Number of threads. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        For folds and subsampling.
+    verbose : int, default=0
+        1 reports the choice of rounds and weight, 2 the progress of rounds.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+    n_estimators_ : int
+        Number of rounds.
+    mechanism_weight_ : float
+        The weight used.
+    held_out_proba_ : array of shape (n, K)
+        Cross-validated class probabilities of the training rows with this weight and number of rounds; NaN for rows that no
+        fold held out. Not saved with the model.
+    feature_importances_ : array of shape (n_features_in_,)
+        Total gain of the splits on each feature.
+    alpha_ : array of shape (2 + len(mechanism_features),) or None
+        Intercept and slopes of the mechanism; None if link=None.
+    shape_, share_ : float or None
+        Aranda-Ordaz shape and MCAR share.
+    mechanism_ : Mechanism or None
+        The fitted mechanism.
+    transduction_ : array of shape (n,)
+        Labels of the training rows, the missing ones imputed.
+    loglik_, loglik_ignorable_, loglik_missing_ : float
+        The log-likelihood of the training rows given the features, and its two parts: labels and missingness.
+    trace_ : array
+        Minus the held-out loss, every five rounds; minus the loss of the training rows if nothing was chosen.
+    converged_ : bool
+        Always True; `n_iter_` and `n_passes_` are the number of rounds.
+    model_ : FittedModel
+        The fitted model as one immutable value, from which the other attributes are read.
+    notes_ : list of str
+        Warnings of the fit.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+
+    Notes
+    -----
+    Features are binned once, so memory holds a byte for each value of X, beside one or two scores for each row and class. Rows in
+    a `.npy` file are binned in blocks and never in memory as a whole. Beyond 100,000 rows, rounds and weight are chosen on a
+    sample of that size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARBoostingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))).astype(int)
+    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-((X[:, 0] * X[:, 1]) ** 2)), -1, y)
+    >>> clf = MARBoostingClassifier(mechanism_weight=0.03, n_estimators=50).fit(X, y_partial)
+    >>> clf.score(X, y) > 0.7
+    True
+    """
+
+    n_estimators_: Any = FromModel(lambda model: model.values["n_estimators"])
+    feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
+    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
+    held_out_proba_: Any = NotKept(
+        "model_",
+        "it is not saved with the model, and not computed if n_estimators and mechanism_weight are given and cv is a number.",
+    )
+
+    def __init__(
+        self,
+        *,
+        link: str | None = "logit",
+        shape: float | None = None,
+        uncertainty: str | Callable[..., object] = "entropy",
+        mcar_share: bool = False,
+        mechanism_weight: float | str = "auto",
+        mechanism_features: Sequence[Any] | None = None,
+        classes: ArrayLike | None = None,
+        n_estimators: int | str = "auto",
+        max_estimators: int = 500,
+        learning_rate: float = 0.1,
+        num_leaves: int = 4,
+        max_depth: int = -1,
+        min_child_samples: int = 5,
+        reg_lambda: float = 1.0,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        colsample_bynode: float = 0.7,
+        extra_trees: bool = True,
+        max_bin: int = 255,
+        categorical_features: Any = "from_dtype",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.link = link
+        self.shape = shape
+        self.uncertainty = uncertainty
+        self.mcar_share = mcar_share
+        self.mechanism_weight = mechanism_weight
+        self.mechanism_features = mechanism_features
+        self.classes = classes
+        self.n_estimators = n_estimators
+        self.max_estimators = max_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.max_depth = max_depth
+        self.min_child_samples = min_child_samples
+        self.reg_lambda = reg_lambda
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.colsample_bynode = colsample_bynode
+        self.extra_trees = extra_trees
+        self.max_bin = max_bin
+        self.categorical_features = categorical_features
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # Fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARBoostingClassifier":
+        """Choose rounds and weight if they are not given, and grow the trees.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features, NaN if missing: NumPy, pandas, polars; a `numpy.memmap` of any size.
+        y : array-like of shape (n,)
+            Labels; -1, NaN, None or pandas.NA if missing.
+        sample_weight : array-like of shape (n,) or None
+            A row of weight two counts as two rows in the loss.
+
+        Returns
+        -------
+        self
+        """
+        lightgbm = _lightgbm()
+        self._check_parameters()
+        X = open_array(X)
+        training = self._validated(X, y, sample_weight)
+        categories = _categories(X, self.categorical_features)
+        growth = self._growth(lightgbm, training, categories)
+        choice = self._choice(growth, training)
+        trees, scores = growth.grown(choice.weight, choice.rounds)
+        if growth.mechanism is not None:
+            mechanism = profiled(growth.mechanism, scores, growth.z < 0, growth.weight, growth.covariates)
+        else:
+            mechanism = None
+        rows = training.rows
+        sums = losses(scores, growth.z, mechanism, growth.weight, growth.covariates)
+        of_user = self._mechanism_of_user(mechanism, training.covariates)
+        unlabelled = growth.z < 0
+        uncertain = entropy(posterior(scores[:, unlabelled])).value
+        trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
+        notes = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
+        model = FittedModel(
+            score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
+            theta=trees,
+            frame=UserAxes(training.mean),
+            uncertainty=vars(self)["uncertainty"],
+            mechanism=of_user,
+            columns=training.covariates.columns,
+            tempering=float(choice.weight),
+            classes=rows.classes,
+            n_features=len(training.names),
+            features=training.features,
+            moments=rows.moments,
+            loglik_ignorable=-sums.labels,
+            loglik_missing=-sums.missing,
+            trace=np.array(trace),
+            converged=True,
+            n_iter=choice.rounds,
+            n_passes=choice.rounds,
+            notes=notes,
+            entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
+        )
+        labels = None if rows.labels_in_file else _imputed(model, rows, rows.codes)
+        self.model_ = model
+        for name in ("transduction_", "held_out_proba_"):
+            self.__dict__.pop(name, None)
+        if labels is not None:
+            self.transduction_ = labels
+        if choice.held_out is not None:
+            self.held_out_proba_ = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
+        if model.notes:
+            warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=2)
+        return self
+
+    def _of_all_rows(self, rows: Any, values: Array) -> Array:
+        """Values of the rows of positive weight, among NaN for the others."""
+        if rows.kept is None:
+            return values
+        out = np.full((len(rows.X), values.shape[1]), np.nan)
+        out[rows.kept] = values
+        return out
+
+    def _check_parameters(self) -> None:
+        params = self.get_params()
+        check_mechanism(params)
+
+        def check(name: str, kind: type, holds: Callable[[Any], bool], wanted: str) -> None:
+            value = params[name]
+            if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+                raise ValueError(f"{name}={value!r} must be {wanted}.")
+
+        if params["n_estimators"] != "auto":
+            check("n_estimators", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1")
+        check("max_estimators", Integral, lambda v: v >= 1, "a whole number, at least 1")
+        check("learning_rate", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
+        check("num_leaves", Integral, lambda v: 2 <= v <= 131072, "a whole number from 2 to 131072")
+        check("max_depth", Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit")
+        check("min_child_samples", Integral, lambda v: v >= 1, "a whole number, at least 1")
+        check("reg_lambda", Real, lambda v: 0 <= v < np.inf, "a finite number from 0 on")
+        check("subsample", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
+        check("colsample_bytree", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
+        check("colsample_bynode", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
+        check("max_bin", Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535")
+        if isinstance(params["cv"], Integral):
+            check(
+                "cv", Integral, lambda v: v >= 2, "a whole number, at least 2, a splitter, or a list of arrays of rows"
+            )
+        if params["n_jobs"] is not None:
+            check("n_jobs", Integral, lambda v: v != 0, "None or a whole number other than 0")
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
+        """Checked rows, possibly with missing values; `reset` as in `MARClassifier`."""
+        X = open_array(X)
+        if on_device(X) or on_cluster(X):
+            where = "on a cluster" if on_cluster(X) else "on a device"
+            raise TypeError(
+                f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
+                "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
+            )
+        checked: Any = self
+        categories: dict[int, list[Any]] = {}
+        if reset:
+            checked = type(self).__new__(type(self))
+            checked.__dict__.update(self.get_params(deep=False))
+            categories = _categories(X, self.categorical_features)
+        else:
+            categories = self.model_.score_model.categories  # type: ignore[attr-defined]
+        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
+        assert isinstance(rows, HostRows)
+        rows.allow_nan = True
+        rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)
+        d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
+        names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
+        rows.moments = _moments(rows, names)
+        mean, variance = rows.moments.overall()
+        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
+        columns = [] if self.link is None else columns
+        sd = np.sqrt(variance[columns])
+        covariates = Covariates(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
+        return Training(rows, features, names, mean, variance, covariates)
+
+    def _rows_of(self, X: Any) -> Rows:
+        check_is_fitted(self)
+        X = _coded(open_array(X), self.model_.score_model.categories)  # type: ignore[attr-defined]
+        rows = rows_of(X, partial(validate_data, self, reset=False))
+        rows.allow_nan = True
+        return rows
+
+    def _growth(self, lightgbm: Any, training: Training, categories: dict[int, list[Any]]) -> "Growth":
+        """What all boosters of this fit share."""
+        rows = training.rows
+        assert isinstance(rows, HostRows)
+        categorical = sorted(categories)
+        if not (self.categorical_features is None or isinstance(self.categorical_features, str)):
+            categorical = feature_columns(list(self.categorical_features), training.names, "categorical_features")
+        _check_codes(rows.counted, categorical, training.names)
+        n = len(rows.counted)
+        threads = available() if self.n_jobs is None else int(self.n_jobs)
+        params = {
+            "learning_rate": float(self.learning_rate),
+            "num_leaves": int(self.num_leaves),
+            "max_depth": int(self.max_depth),
+            "min_data_in_leaf": int(self.min_child_samples),
+            "min_data_per_group": int(self.min_child_samples),
+            "lambda_l2": float(self.reg_lambda),
+            "bagging_fraction": float(self.subsample),
+            "bagging_freq": int(self.subsample < 1.0),
+            "feature_fraction": float(self.colsample_bytree),
+            "feature_fraction_bynode": float(self.colsample_bynode),
+            "extra_trees": bool(self.extra_trees),
+            "max_bin": int(self.max_bin),
+            "min_data_in_bin": 1,
+            "feature_pre_filter": False,
+            "boost_from_average": False,
+            "metric": "None",
+            "deterministic": True,
+            "force_col_wise": True,
+            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
+            "num_threads": 1
+            if self.n_jobs is None and n < _FEW_ROWS
+            else max(threads, 1)
+            if threads > 0
+            else available(),
+            "verbosity": -1,
+        }
+        return Growth(
+            lightgbm=lightgbm,
+            params=params,
+            X=rows.counted,
+            in_file=rows.in_file,
+            z=rows.labels,
+            weight=None if rows.weight is None else np.asarray(rows.weight, dtype=float),
+            n_classes=len(rows.classes),
+            mechanism=self._mechanism(training),
+            covariates=_covariates(rows.counted, training),
+            categorical=categorical,
+        )
+
+    def _choice(self, growth: "Growth", training: Training) -> "Choice":
+        """Rounds and weight, chosen on held-out rows if they are not given."""
+        rows = training.rows
+        assert isinstance(rows, HostRows)
+        auto = self.n_estimators == "auto"
+        weights: tuple[float, ...] = WEIGHTS if self.mechanism_weight == "auto" else (float(self.mechanism_weight),)
+        if growth.mechanism is None:
+            weights = (0.0,)
+        counted = isinstance(self.cv, Integral)
+        if not auto and len(weights) == 1 and counted:
+            return Choice(int(self.n_estimators), weights[0], None, [], [])
+        notes: list[Note] = []
+        labels = np.bincount(growth.z[growth.z >= 0], minlength=growth.n_classes)
+        if labels.min() < 2 and (auto or len(weights) > 1):
+            notes.append(Note("boosting-single-label", {"classes": np.flatnonzero(labels < 2).tolist()}))
+            weights = (USUAL_WEIGHT,) if len(weights) > 1 else weights
+        elif labels.min() < 2:
+            auto = False
+        fixed = bool(notes) or not auto
+        most = int(self.max_estimators) if auto else int(self.n_estimators)
+        if auto and notes:
+            most = min(USUAL_ROUNDS, most)
+        folds = self._folds(growth.z, rows)
+        say = print if self.verbose else _silent
+        paths = [growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent) for weight in weights]
+        evidence = [
+            held_out_evidence(path.scores, growth.z, growth.mechanism, growth.weight, growth.covariates)
+            for path in paths
+        ]
+        for weight, path, loss in zip(weights, paths, evidence, strict=True):
+            say(f"[MARBoostingClassifier] mechanism_weight={weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
+        best = int(np.argmin(evidence))
+        path = paths[best]
+        rounds = path.rounds
+        if not fixed:
+            held = sum(len(fold) for fold in folds) / len(folds)
+            kept = sum(len(fold) for fold in folds)
+            rounds = max(1, round(rounds * kept / (kept - held)))
+            if path.rounds == most:
+                notes.append(Note("boosting-most-rounds", {"most": most}))
+        return Choice(rounds, weights[best], path.scores, path.trace, notes)
+
+    def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
+        """Rows that each fold holds out, as positions among the rows of positive weight."""
+        if isinstance(self.cv, Integral):
+            random = check_random_state(self.random_state)
+            chosen = np.arange(len(z))
+            if len(z) > _MOST_CV_ROWS:
+                chosen = np.sort(random.choice(len(z), _MOST_CV_ROWS, replace=False))
+            return stratified_folds(z, chosen, min(int(self.cv), len(z)), random)
+        codes = np.asarray(rows.codes)
+        if hasattr(self.cv, "split"):
+            tests = [test for _, test in self.cv.split(np.zeros((len(codes), 1)), codes)]
+        else:
+            tests = [fold[1] if isinstance(fold, tuple) else fold for fold in self.cv]
+        place = np.full(len(codes), -1)
+        place[np.arange(len(codes)) if rows.kept is None else rows.kept] = np.arange(len(z))
+        folds = [np.sort(places[places >= 0]) for test in tests if len(places := place[np.asarray(test)])]
+        if len(folds) < 1 or any(len(fold) in (0, len(z)) for fold in folds):
+            raise ValueError("cv must hold out some rows in each fold, and not all of them.")
+        return folds
+
+
+class Choice(NamedTuple):
+    """The number of rounds and the weight of the mechanism, and the evidence for them."""
+
+    rounds: int
+    weight: float
+    held_out: Array | None  # scores (K, n) of held-out rows, NaN for rows in no fold
+    trace: list[float]
+    notes: list[Note]
+
+
+class Path(NamedTuple):
+    """Cross-validated boosting with one weight: the best number of rounds, the held-out scores then, and the losses."""
+
+    rounds: int
+    scores: Array  # (K, n), NaN for rows in no fold
+    trace: list[float]
+
+
+def held_out_evidence(
+    scores: Array, z: NDArray[np.integer], mechanism: Mechanism | None, weight: Array | None, covariates: Array | None
+) -> float:
+    """The loss per row by which weights of the mechanism are compared, from held-out scores (K, n).
+
+    Labels of held-out rows are those of easy rows; whether a label is missing is known of hard rows too, so the loss of the
+    missing indicators counts in full, under a mechanism estimated from the held-out scores.
+    """
+    rows = np.flatnonzero(np.isfinite(scores[0]))
+    held, codes = scores[:, rows], z[rows]
+    w = None if weight is None else weight[rows]
+    v = None if covariates is None else covariates[:, rows]
+    sums = losses(held, codes, profiled(mechanism, held, codes < 0, w, v), w, v)
+    return (sums.labels + sums.missing) / (len(rows) if w is None else float(w.sum()))
+
+
+def stratified_folds(
+    z: NDArray[np.integer], rows: NDArray[np.intp], n_folds: int, random: Any
+) -> list[NDArray[np.intp]]:
+    """Folds of these rows, each with its share of every class and of the unlabelled rows."""
+    order = random.permutation(rows)
+    order = order[np.argsort(z[order], kind="stable")]
+    return [np.sort(order[k::n_folds]) for k in range(n_folds)]
+
+
+class Growth:
+    """Boosters on the rows of one fit, binned once."""
+
+    def __init__(
+        self,
+        lightgbm: Any,
+        params: dict[str, Any],
+        X: NDArray[Any],
+        in_file: bool,
+        z: NDArray[np.integer],
+        weight: Array | None,
+        n_classes: int,
+        mechanism: Mechanism | None,
+        covariates: Array | None,
+        categorical: list[int],
+    ):
+        self.lightgbm, self.params, self.X, self.in_file = lightgbm, params, X, in_file
+        self.z, self.weight, self.n_classes, self.mechanism = z, weight, n_classes, mechanism
+        self.covariates, self.categorical = covariates, categorical
+        self.vectors = 1 if n_classes == 2 else n_classes
+        self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
+        self._full: Any = None
+
+    def data(self, rows: NDArray[np.intp] | None = None) -> Any:
+        """LightGBM's data set of these rows, by default of all."""
+        weight = None
+        if rows is not None and self.weight is not None:
+            weight = self.weight[rows]
+        X: Any = self.X if rows is None else None
+        if self.in_file:
+            X = _file_sequence(self.lightgbm, self.X, rows)
+        elif rows is not None:
+            X = self.X[rows]
+        label = np.zeros(len(self.z)) if rows is None else self.z[rows]
+        options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
+        return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
+
+    @property
+    def full(self) -> Any:
+        """All rows, binned once."""
+        if self._full is None:
+            self._full = self.data().construct()
+        return self._full
+
+    def objective(
+        self, rows: NDArray[np.intp] | slice, weight: float, rounds: int | None = None
+    ) -> MissingnessObjective:
+        """The objective of some rows; with a fixed number of rounds at most a third of them use labels only."""
+        label_rounds = self.label_rounds if rounds is None else min(self.label_rounds, rounds // 3)
+        return MissingnessObjective.of_codes(
+            self.z[rows],
+            self.n_classes,
+            self.mechanism if weight > 0.0 else None,
+            weight,
+            None if self.weight is None else self.weight[rows],
+            None if self.covariates is None else self.covariates[:, rows],
+            label_rounds,
+        )
+
+    def run(self, train: NDArray[np.intp], held: NDArray[np.intp], weight: float, rounds: int | None) -> "Run":
+        """A booster of these training rows, which also scores held-out rows."""
+        if weight == 0.0:
+            train = train[self.z[train] >= 0]
+        objective = self.objective(train, weight, rounds)
+        return Run(self, self.full.subset(train), objective, self.full.subset(held), len(held))
+
+    def path(
+        self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool, say: Callable[[str], object]
+    ) -> Path:
+        """Grow all folds side by side, and find the number of rounds with the smallest held-out loss.
+
+        The loss is that of the labels plus `weight` times that of the missing indicators, pooled over the folds. If the number of
+        rounds is `fixed`, it is `most`.
+        """
+        everything = np.concatenate(folds)
+        inside = np.zeros(len(self.z), dtype=bool)
+        inside[everything] = True
+        runs = []
+        for fold in folds:
+            train = inside.copy() if len(folds) > 1 else np.ones(len(self.z), dtype=bool)
+            train[fold] = False
+            runs.append(self.run(np.flatnonzero(train), fold, weight, most if fixed else None))
+        patience = _PATIENCE / self.params["learning_rate"]
+        best, best_rounds, trace = np.inf, 0, list[float]()
+        scores = np.full((self.n_classes, len(self.z)), np.nan)
+        total = float(len(everything) if self.weight is None else self.weight[everything].sum())
+        for rounds in range(1, most + 1):
+            for run in runs:
+                run.step()
+            idle = all(run.idle for run in runs)
+            if not (rounds % _LOOK_EVERY == 0 or rounds == most or idle):
+                continue
+            if weight > 0.0 and rounds < runs[0].objective.label_rounds + _LOOK_EVERY and rounds < most:
+                continue
+            held, loss = [run.held_scores() for run in runs], 0.0
+            for run, fold, part in zip(runs, folds, held, strict=True):
+                w = None if self.weight is None else self.weight[fold]
+                v = None if self.covariates is None else self.covariates[:, fold]
+                sums = losses(part, self.z[fold], run.objective.mechanism, w, v)
+                loss += sums.labels + weight * sums.missing
+            trace.append(-loss)
+            say(f"[MARBoostingClassifier] weight {weight:g}, round {rounds}: held-out loss {loss / total:.4f}")
+            if loss < best or fixed:
+                best, best_rounds = loss, rounds
+                for fold, part in zip(folds, held, strict=True):
+                    scores[:, fold] = part
+            if (not fixed and rounds - best_rounds >= patience) or idle:
+                break
+        return Path(best_rounds, scores, trace)
+
+    def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
+        """Trees of all rows, and the scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows."""
+        if weight > 0.0:
+            objective = self.objective(slice(None), weight, rounds)
+            run = Run(self, self.full, objective)
+            for _ in range(rounds):
+                run.step()
+            return trees_of(run.booster.dump_model(), objective.baseline), run.scores()
+        labelled = np.flatnonzero(self.z >= 0)
+        objective = self.objective(labelled, 0.0)
+        data = self.data(labelled)
+        data.init_score = objective.init_score
+        name = "binary" if self.vectors == 1 else "multiclass"
+        booster = self.lightgbm.Booster(self.params | {"objective": name, "num_class": self.vectors}, data)
+        for _ in range(rounds):
+            if booster.update():
+                break
+        trees = trees_of(booster.dump_model(), objective.baseline)
+        return trees, _tree_scores(TreeScores(self.X.shape[1], self.n_classes), trees, self.X)
+
+
+class Run:
+    """A booster with the objective that it minimises, and optionally held-out rows that it scores."""
+
+    def __init__(self, growth: Growth, data: Any, objective: MissingnessObjective, held: Any = None, n_held: int = 0):
+        params = growth.params | {"objective": "none", "num_class": growth.vectors}
+        if objective.mechanism is not None:
+            params["max_delta_step"] = LARGEST_STEP
+        self.objective, self._idle_rounds = objective, 0
+        data.construct().set_init_score(objective.init_score)
+        self.booster = growth.lightgbm.Booster(params, data)
+        if held is not None:
+            baseline = objective.baseline
+            held.construct().set_init_score(
+                np.tile(baseline, (n_held, 1)) if len(baseline) > 1 else np.full(n_held, baseline[0])
+            )
+            self.booster.add_valid(held, "held")
+
+    def step(self) -> None:
+        """Grow the trees of one round."""
+        self._idle_rounds = self._idle_rounds + 1 if self.booster.update(fobj=self.objective.lightgbm) else 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no tree has grown for some rounds, though the mechanism was estimated again."""
+        return self._idle_rounds > 2 * _LOOK_EVERY and self.objective.rounds > self.objective.label_rounds + _LOOK_EVERY
+
+    def scores(self) -> Array:
+        """Scores (K, n) of the training rows."""
+        return self._captured(self.booster.eval_train)
+
+    def held_scores(self) -> Array:
+        """Scores (K, n) of the held-out rows."""
+        return self._captured(self.booster.eval_valid)
+
+    def _captured(self, evaluate: Callable[..., Any]) -> Array:
+        values: list[Array] = []
+
+        def capture(scores: Array, data: Any) -> tuple[str, float, bool]:
+            values.append(np.array(scores))
+            return "none", 0.0, False
+
+        evaluate(capture)
+        return np.vstack([np.zeros_like(values[0]), values[0]]) if values[0].ndim == 1 else values[0].T
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except ImportError:
+        raise ImportError("MARBoostingClassifier needs LightGBM to grow trees: pip install 'marmix[boost]'.") from None
+    return lightgbm
+
+
+def _silent(*words: Any) -> None:
+    pass
+
+
+def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
+    """Rows of a memory map that LightGBM reads in blocks."""
+
+    class Blocks(lightgbm.Sequence):
+        batch_size = 2**15
+
+        def __getitem__(self, index: Any) -> NDArray[Any]:
+            part = X[index if rows is None else rows[index]]
+            values = np.array(part, dtype=float)
+            release(part)
+            return values
+
+        def __len__(self) -> int:
+            return len(X) if rows is None else len(rows)
+
+    return Blocks()
+
+
+def _tree_scores(model: TreeScores, trees: Trees, X: NDArray[Any]) -> Array:
+    """Scores (K, n) of rows on the host."""
+    out = np.empty((model.n_classes, len(X)))
+    for rows in slices(len(X), 2**13):
+        out[:, rows] = model.scores(trees, np.ascontiguousarray(np.asarray(X[rows], dtype=float).T))
+        release(X[rows])
+    return out
+
+
+def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
+    """Moments of each class and of the unlabelled rows, missing values counted as the mean of the others."""
+    X, d = rows.counted, rows.counted.shape[1]
+    sums, counts = np.zeros(d), np.zeros(d)
+    for part in slices(len(X), _MOMENT_ROWS):
+        x = np.asarray(X[part], dtype=float)
+        check_finite(x, names, part.start, allow_nan=True)
+        sums += np.nansum(x, axis=0)
+        counts += np.sum(~np.isnan(x), axis=0)
+        release(X[part])
+    mean = sums / np.maximum(counts, 1.0)
+
+    def moments(part: slice) -> GroupMoments:
+        x = np.array(X[part], dtype=float)
+        x = np.where(np.isnan(x), mean, x)
+        release(X[part])
+        weight = None if rows.weight is None else rows.weight[part]
+        return group_moments(x, rows.labels[part], weight, len(rows.classes), only_squares=True)
+
+    return merged(map(moments, slices(len(X), _MOMENT_ROWS)))
+
+
+def _covariates(X: NDArray[Any], training: Training) -> Array | None:
+    """Covariates (L, n) of the mechanism, None if there are none; they must not be missing."""
+    covariates = training.covariates
+    if not covariates.columns:
+        return None
+    values = np.array(X[:, covariates.columns], dtype=float)
+    bad = np.flatnonzero(np.isnan(values).any(axis=0))
+    if len(bad):
+        name = training.names[covariates.columns[int(bad[0])]]
+        raise ValueError(
+            f"mechanism_features: column {name!r} has missing values; impute them, or leave the column out."
+        )
+    return covariates.frame.enter(values)
+
+
+# Categorical columns
+
+
+def _categories(X: Any, categorical_features: Any) -> dict[int, list[Any]]:
+    """Categories of the columns of a table that have a categorical dtype, by number of the column."""
+    if categorical_features is None or not hasattr(X, "columns"):
+        return {}
+    if isinstance(categorical_features, str) and categorical_features != "from_dtype":
+        raise ValueError(
+            f"categorical_features={categorical_features!r} must be 'from_dtype', None, or a list of column names or indices."
+        )
+    categories: dict[int, list[Any]] = {}
+    for i, name in enumerate(X.columns):
+        dtype = X[name].dtype
+        if str(dtype).startswith(("Categorical", "Enum")):  # polars
+            categories[i] = sorted(value for value in X[name].cast(str).unique().to_list() if value is not None)
+        elif str(dtype) == "category":
+            categories[i] = list(dtype.categories)
+    return categories
+
+
+def _coded(X: Any, categories: dict[int, list[Any]]) -> Any:
+    """The table with codes in place of categories; NaN for missing and unknown ones."""
+    if not categories or not hasattr(X, "columns"):
+        return X
+    columns = list(X.columns)
+    is_polars = not hasattr(X, "iloc")
+    coded = {}
+    for i, values in categories.items():
+        if i >= len(columns):
+            continue  # the number of columns is checked later
+        column = X[columns[i]]
+        if is_polars and str(column.dtype).startswith(("Categorical", "Enum", "String")):
+            column = column.cast(str).to_list()
+        elif is_polars or not (
+            str(column.dtype) in ("category", "object", "str") or str(column.dtype).startswith("string")
+        ):
+            continue  # numbers are codes already
+        places = {value: float(code) for code, value in enumerate(values)}
+        coded[columns[i]] = np.array([places.get(value, np.nan) for value in column])
+    if is_polars:
+        import polars
+
+        return X.with_columns(**{name: polars.Series(values) for name, values in coded.items()})
+    return X.assign(**coded)
+
+
+def _check_codes(X: NDArray[Any], categorical: list[int], names: list[str]) -> None:
+    """Raise ValueError if a categorical column holds anything but codes 0, 1, 2, ... and NaN."""
+    for i in categorical:
+        for part in slices(len(X), _MOMENT_ROWS):
+            x = np.asarray(X[part, i], dtype=float)
+            x = x[~np.isnan(x)]
+            if not ((x >= 0) & (x <= _MOST_CODE) & (x == np.floor(x))).all():
+                raise ValueError(
+                    f"categorical_features: column {names[i]!r} must hold whole numbers from 0 to {_MOST_CODE}; encode it with "
+                    "sklearn.preprocessing.OrdinalEncoder, or use a pandas column of dtype 'category'."
+                )

@@ -1,0 +1,501 @@
+"""The loss of partially labelled rows as an objective for gradient boosting.
+
+With class scores ``s_jk``, posteriors ``tau_j = softmax(s_j)`` and ``q_j`` the probability that the label of row j is missing,
+
+    loss = - sum_labelled log tau_{j y_j}  -  w sum_j [ m_j log q_j + (1 - m_j) log(1 - q_j) ]
+
+is the conditional likelihood of the labels, plus `mechanism_weight` w times that of the missing indicators. Boosting libraries
+need its gradient and the diagonal of its curvature in the scores; both losses share one softmax.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.arrays import Array
+from marmix.labels import encode_labels
+from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism.links import hazard, log_missing
+from marmix.mechanism.measures import log_tau, posterior
+from marmix.workers import available, ordered
+
+# A leaf of unlabelled rows has next to no curvature where the uncertainty is flat: this much is added to each row, times w.
+CURVATURE_FLOOR = 0.02
+# Largest slope of the mechanism while trees are grown; trees can separate the missing indicators, and the slope would diverge.
+LARGEST_SLOPE = 12.0
+# Largest step of a leaf before shrinkage, for `max_delta_step` of LightGBM and XGBoost.
+LARGEST_STEP = 1.0
+# The mechanism is profiled every so many rounds, on at most so many rows; threads are used from so many rows on.
+_PROFILE_EVERY, _PROFILE_ROWS, _MANY_ROWS = 5, 2**12, 2**16
+_BLOCK = 2**13  # rows whose arrays fit in a cache
+
+
+class Losses(NamedTuple):
+    """Minus the log-likelihoods of labels and of missing indicators, summed over rows."""
+
+    labels: float
+    missing: float
+
+
+class MissingnessObjective:
+    """Loss of labels and missing indicators, with the gradient and curvature that boosting libraries ask for.
+
+    Use one object for one training run: it counts the rounds and re-estimates the mechanism as the scores change.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels of the training rows, in their order; -1, NaN, None or pandas.NA if missing.
+    mechanism : Mechanism or None, default=None
+        Measure, link and what is estimated besides alpha, usually from `Mechanism.from_link`; by default the entropy with a
+        logit link.
+    mechanism_weight : float, default=0.03
+        The weight w of the missing indicators. Trees need a small one.
+    classes : array-like or None, default=None
+        The classes, in the order of the scores; by default the sorted labels.
+    sample_weight : array-like of shape (n,) or None
+    covariates : array-like of shape (n, L) or None
+        Covariates of the mechanism.
+    label_rounds : int, default=10
+        Rounds that use the labels only, so that the first estimate of the mechanism sees a classifier.
+
+    Attributes
+    ----------
+    classes : array of shape (K,)
+    mechanism : Mechanism
+        The current estimate.
+    rounds : int
+        Rounds so far.
+    baseline : array of shape (1,) for two classes, else (K,)
+        Scores before the first round: the log odds of the second class among the labels, or the log class shares.
+
+    Examples
+    --------
+    LightGBM; with three or more classes also ``num_class=len(objective.classes)``::
+
+        objective = MissingnessObjective(y)
+        params = {"objective": objective.lightgbm, "max_delta_step": 1.0, "num_leaves": 4}
+        data = lightgbm.Dataset(X, numpy.zeros(len(y)), init_score=objective.init_score)
+        booster = lightgbm.train(params, data, num_boost_round=100)
+        log_odds = booster.predict(X_new) + objective.baseline
+
+    XGBoost::
+
+        data = xgboost.DMatrix(X, base_margin=objective.init_score)
+        params = {"max_delta_step": 1.0, "max_depth": 2, "min_child_weight": 1e-3, "base_score": 0.0}
+        booster = xgboost.train(params, data, num_boost_round=100, obj=objective.xgboost)
+    """
+
+    def __init__(
+        self,
+        y: Any,
+        mechanism: Mechanism | None = None,
+        mechanism_weight: float = 0.03,
+        *,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+        label_rounds: int = 10,
+    ):
+        z, self.classes = encode_labels(y, classes)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if weight is not None and weight.shape != z.shape:
+            raise ValueError(f"sample_weight must have shape {z.shape}, one weight per row; got {weight.shape}.")
+        v = None if covariates is None else np.asarray(covariates, dtype=float)
+        if v is not None and (v.ndim != 2 or len(v) != len(z)):
+            raise ValueError(f"covariates must have shape ({len(z)}, L), one row for each label; got {v.shape}.")
+        if mechanism is None:
+            mechanism = Mechanism.from_link("logit", uncertainty="entropy", covariates=0 if v is None else v.shape[1])
+        if len(mechanism.alpha) != 2 + (0 if v is None else v.shape[1]):
+            raise ValueError(
+                f"the mechanism has {len(mechanism.alpha) - 2} slopes of covariates: give as many covariates."
+            )
+        self._set_up(
+            z, len(self.classes), mechanism, mechanism_weight, weight, None if v is None else v.T, label_rounds
+        )
+
+    @classmethod
+    def of_codes(
+        cls,
+        z: NDArray[np.integer],
+        n_classes: int,
+        mechanism: Mechanism | None,
+        mechanism_weight: float,
+        weight: Array | None,
+        covariates: Array | None,
+        label_rounds: int = 10,
+    ) -> "MissingnessObjective":
+        """The objective for class codes, -1 if missing, and covariates (L, n); a mechanism of None means no missing label."""
+        self = cls.__new__(cls)
+        self.classes = np.arange(n_classes)
+        self._set_up(z, n_classes, mechanism, mechanism_weight, weight, covariates, label_rounds)
+        return self
+
+    def _set_up(
+        self,
+        z: NDArray[np.integer],
+        n_classes: int,
+        mechanism: Mechanism | None,
+        mechanism_weight: float,
+        weight: Array | None,
+        covariates: Array | None,
+        label_rounds: int,
+    ) -> None:
+        self.n_classes, self.vectors = n_classes, 1 if n_classes == 2 else n_classes
+        self.mechanism_weight, self.label_rounds, self.rounds = float(mechanism_weight), int(label_rounds), 0
+        self._z, self._weight, self._covariates = z, weight, covariates
+        self._missing = z < 0
+        if n_classes == 2:
+            self._sides = np.array([1.0, -1.0, 0.0], dtype=np.float32)[z]
+        counts = np.bincount(z[~self._missing], None if weight is None else weight[~self._missing], n_classes)
+        shares = np.maximum(counts, 0.5) / np.maximum(counts, 0.5).sum()  # a fold may lack a class
+        self.baseline = np.log(shares[1:] / shares[:1]) if n_classes == 2 else np.log(shares)
+        if not self._missing.any() or self._missing.all():
+            mechanism = None
+        self.mechanism = None if mechanism is None else mechanism.starting(float(self._rate()))
+        self._estimated = False
+        self._workers = min(available(), 4) if len(z) >= _MANY_ROWS else 1
+        self._gradient = np.empty((self.vectors, len(z)), dtype=np.float32)  # the precision of the libraries
+        self._curvature = np.empty_like(self._gradient)
+
+    def _rate(self) -> float:
+        return float(np.average(self._missing, weights=self._weight))
+
+    @property
+    def init_score(self) -> Array:
+        """The baseline for every row, (n,) or (n, K)."""
+        return (
+            np.tile(self.baseline, (len(self._z), 1)) if self.vectors > 1 else np.full(len(self._z), self.baseline[0])
+        )
+
+    # For the libraries
+
+    def lightgbm(self, scores: Array, data: Any = None) -> tuple[Array, Array]:
+        """Gradient and curvature for `lightgbm.train(params={"objective": ...})`; counts a round."""
+        return self._next(scores)
+
+    def xgboost(self, scores: Array, data: Any = None) -> tuple[Array, Array]:
+        """Gradient and curvature for `xgboost.train(obj=...)`; counts a round."""
+        gradient, curvature = self._next(scores)
+        return np.ascontiguousarray(gradient), np.ascontiguousarray(curvature)
+
+    def _next(self, scores: Array) -> tuple[Any, Any]:
+        by_class = self._class_major(scores)
+        active = self.mechanism is not None and self.mechanism_weight > 0.0 and self.rounds >= self.label_rounds
+        if active and (not self._estimated or (self.rounds - self.label_rounds) % _PROFILE_EVERY == 0):
+            self._profile(by_class)
+        self.rounds += 1
+        self._fill(by_class, active, self._gradient, self._curvature)
+        if self.vectors == 1:
+            return self._gradient[0], self._curvature[0]
+        return self._gradient.T, self._curvature.T
+
+    def _class_major(self, scores: Array) -> Array:
+        n = len(self._z)
+        expected = (n,) if self.vectors == 1 else (n, self.vectors)
+        if scores.shape == (n * self.vectors,) and self.vectors > 1:  # LightGBM's own order
+            return scores.reshape(self.vectors, n)
+        if scores.shape != expected:
+            raise ValueError(
+                f"scores have shape {scores.shape}; {n} rows and {self.n_classes} classes need {expected}."
+            )
+        return scores[None, :] if self.vectors == 1 else scores.T
+
+    def terms(self, scores: ArrayLike) -> tuple[Array, Array]:
+        """Gradient and curvature at these scores under the current mechanism, in double precision; changes nothing.
+
+        Scores are log odds of the second class (n,) if there are two classes, otherwise (n, K); so are the results.
+        """
+        s = self._class_major(np.asarray(scores, dtype=float))
+        gradient, curvature = np.empty(s.shape), np.empty(s.shape)
+        self._fill(s, self.mechanism is not None and self.mechanism_weight > 0.0, gradient, curvature)
+        return (gradient[0], curvature[0]) if self.vectors == 1 else (gradient.T, curvature.T)
+
+    def losses(self, scores: ArrayLike) -> Losses:
+        """The two losses at these scores under the current mechanism."""
+        return losses(
+            self._all_scores(self._class_major(np.asarray(scores, dtype=float))),
+            self._z,
+            self.mechanism,
+            self._weight,
+            self._covariates,
+        )
+
+    def _all_scores(self, by_class: Array) -> Array:
+        return np.vstack([np.zeros_like(by_class), by_class]) if self.vectors == 1 else by_class
+
+    def profile(self, scores: ArrayLike) -> Mechanism | None:
+        """Estimate the mechanism from the scores of all rows, with a bounded slope, and return it."""
+        s = self._class_major(np.asarray(scores, dtype=float))
+        self.mechanism = profiled(self.mechanism, self._all_scores(s), self._missing, self._weight, self._covariates)
+        return self.mechanism
+
+    def _profile(self, by_class: Array) -> None:
+        """Estimate the mechanism from a sample of rows: thoroughly the first time, by one step of Fisher scoring later."""
+        assert self.mechanism is not None
+        rows = self._sample
+        drivers = self._drivers(self._all_scores(by_class[:, rows]))
+        labelled = int(np.sum(~self._missing[rows]))
+        weight = np.ones(len(rows)) if self._weight is None else self._weight[rows]
+        if not self._estimated or self.mechanism.free_shape or self.mechanism.free_share:
+            mechanism = self.mechanism.profile_of(drivers, labelled, weight)
+        else:
+            mechanism = _scored(self.mechanism, drivers, labelled, weight)
+        self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
+
+    @property
+    def _sample(self) -> NDArray[np.intp]:
+        """Rows for the profile, labelled ones first, evenly spread over the labelled and the unlabelled rows."""
+        if not hasattr(self, "_rows"):
+            groups = [np.flatnonzero(~self._missing), np.flatnonzero(self._missing)]
+            step = -(-len(self._z) // _PROFILE_ROWS)
+            self._rows = np.concatenate([group[(len(group) - 1) % step // 2 :: step] for group in groups])
+        return self._rows
+
+    def _drivers(self, scores: Array) -> Array:
+        assert self.mechanism is not None
+        with np.errstate(all="ignore"):
+            u = self.mechanism.measured(posterior(scores)).value
+        return drivers_of(u, None if self._covariates is None else self._covariates[:, self._sample])
+
+    # Gradient and curvature, block by block, in the precision of the results
+
+    def _fill(self, scores: Array, active: bool, gradient: NDArray[Any], curvature: NDArray[Any]) -> None:
+        mechanism, n = self.mechanism if active else None, len(self._z)
+        kernel, labels = (_two_classes, self._sides) if self.vectors == 1 else (_many_classes, self._z)
+
+        def start() -> Callable[[slice], None]:
+            space = np.empty((7, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
+
+            def fill(rows: slice) -> None:
+                covariates = None if self._covariates is None else self._covariates[:, rows]
+                g, h, *rest = space[:, :, : rows.stop - rows.start]
+                kernel(
+                    scores[:, rows],
+                    labels[rows],
+                    self._missing[rows],
+                    mechanism,
+                    self.mechanism_weight,
+                    covariates,
+                    g,
+                    h,
+                    *rest,
+                )
+                if self._weight is not None:
+                    g *= self._weight[rows]
+                    h *= self._weight[rows]
+                gradient[:, rows], curvature[:, rows] = g, h
+
+            return fill
+
+        blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+        if self._workers > 1:
+            ordered(start, blocks, self._workers)
+            return
+        fill = start()
+        with np.errstate(all="ignore"):
+            for rows in blocks:
+                fill(rows)
+
+
+def _two_classes(
+    scores: Array,
+    labels: NDArray[Any],
+    missing: NDArray[np.bool_],
+    mechanism: Mechanism | None,
+    w: float,
+    covariates: Array | None,
+    gradient: NDArray[Any],
+    curvature: NDArray[Any],
+    *space: NDArray[Any],
+) -> None:
+    """Fill in gradient and curvature of two classes in the log odds (1, n) of the second; `space` is working memory.
+
+    `labels` are 1 in the first class, -1 in the second and 0 if missing.
+    """
+    f, size, lead, u, slope = (array[0] for array in space)
+    g, h = gradient[0], curvature[0]
+    f[...] = scores[0]
+    np.abs(f, out=size)
+    np.negative(size, out=g)
+    np.exp(g, out=g)
+    np.add(g, 1.0, out=lead)
+    np.reciprocal(lead, out=lead)  # the larger posterior
+    np.multiply(g, lead, out=g)  # the smaller one
+    np.multiply(lead, g, out=h)
+    if mechanism is not None:
+        if mechanism.uncertainty == "entropy":
+            np.multiply(size, g, out=u)
+            np.log(lead, out=size)
+            np.subtract(u, size, out=u)
+            np.multiply(f, h, out=slope)
+            slope *= -mechanism.alpha[1]
+        else:
+            value, by_score = mechanism.measured(posterior(np.vstack([np.zeros_like(scores), scores])))
+            u[...] = value
+            np.multiply(by_score[1], mechanism.alpha[1], out=slope)
+    f *= labels  # positive where the other class leads
+    np.copyto(g, lead, where=f >= 0.0)  # the posterior of the other class: |tau - 1{z}|
+    g *= labels
+    h *= labels
+    h *= labels
+    if mechanism is not None:
+        by_eta, information = _by_eta(mechanism, drivers_of(u, covariates), missing)
+        by_eta *= slope
+        by_eta *= w
+        g -= by_eta
+        slope *= slope
+        information *= slope
+        information += CURVATURE_FLOOR
+        information *= w
+        h += information
+
+
+def _many_classes(
+    scores: Array,
+    labels: NDArray[Any],
+    missing: NDArray[np.bool_],
+    mechanism: Mechanism | None,
+    w: float,
+    covariates: Array | None,
+    gradient: NDArray[Any],
+    curvature: NDArray[Any],
+    *space: NDArray[Any],
+) -> None:
+    """Fill in gradient and curvature of three or more classes in their scores (K, n); `space` is working memory.
+
+    The label part of the curvature has the factor K / (K - 1) of LightGBM's multi-class loss.
+    """
+    log_posterior, tau, slope = space[:3]
+    K = len(scores)
+    np.subtract(scores, scores.max(axis=0), out=log_posterior)
+    np.exp(log_posterior, out=tau)
+    norm = tau.sum(axis=0)
+    tau /= norm
+    labelled = ~missing
+    np.multiply(tau, labelled, out=gradient)
+    np.subtract(1.0, tau, out=curvature)
+    curvature *= gradient
+    curvature *= K / (K - 1.0)
+    rows = np.flatnonzero(labelled)
+    gradient[labels[rows], rows] -= 1.0
+    if mechanism is None:
+        return
+    if mechanism.uncertainty == "entropy":
+        log_posterior -= np.log(norm)
+        np.multiply(tau, log_posterior, out=slope)
+        u = -slope.sum(axis=0)
+        np.multiply(tau, u, out=tau)
+        slope += tau
+        slope *= -mechanism.alpha[1]
+    else:
+        u, by_score = mechanism.measured(posterior(np.ascontiguousarray(scores)))
+        np.multiply(by_score, mechanism.alpha[1], out=slope)
+    by_eta, information = _by_eta(mechanism, drivers_of(u, covariates), missing)
+    by_eta *= w
+    information *= w
+    np.multiply(slope, by_eta, out=tau)
+    gradient -= tau
+    slope *= slope
+    slope *= information
+    slope += CURVATURE_FLOOR * w
+    curvature += slope
+
+
+def _by_eta(mechanism: Mechanism, drivers: Array, missing: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Slope of each row's log-likelihood in eta, and its expected square."""
+    eta = mechanism.eta(drivers)
+    if mechanism.shape == 1.0 and not mechanism.share:  # logit
+        np.negative(eta, out=eta)
+        q = np.exp(eta, out=eta)
+        q += 1.0
+        np.reciprocal(q, out=q)
+        information = q * q
+        np.subtract(q, information, out=information)
+        return np.subtract(missing, q, out=q), information
+    with np.errstate(all="ignore"):
+        eta = np.asarray(eta, dtype=float)
+        h = hazard(eta, mechanism.shape)
+        _, _, slope = log_missing(eta, h.n + mechanism.extra, h.slope, mechanism.extra)
+        return np.where(missing, slope, -h.slope), slope * h.slope
+
+
+def losses(
+    scores: Array,
+    z: NDArray[np.integer],
+    mechanism: Mechanism | None,
+    weight: Array | None = None,
+    covariates: Array | None = None,
+) -> Losses:
+    """The losses of labels and of missing indicators at scores (K, n); the second is 0 without a mechanism."""
+    p = posterior(scores)
+    rows = np.flatnonzero(z >= 0)
+    surprise = -log_tau(p)[z[rows], rows]
+    labels = float(surprise.sum() if weight is None else surprise @ weight[rows])
+    if mechanism is None:
+        return Losses(labels, 0.0)
+    order = np.concatenate([rows, np.flatnonzero(z < 0)])
+    with np.errstate(all="ignore"):
+        drivers = drivers_of(mechanism.measured(p).value, covariates)[:, order]
+        missing = mechanism.loglik_of(drivers, len(rows), None if weight is None else weight[order])
+    return Losses(labels, -float(missing))
+
+
+def profiled(
+    mechanism: Mechanism | None,
+    scores: Array,
+    missing: NDArray[np.bool_],
+    weight: Array | None = None,
+    covariates: Array | None = None,
+) -> Mechanism | None:
+    """The mechanism estimated from the scores (K, n) of all rows, its slope bounded."""
+    if mechanism is None or missing.all() or not missing.any():
+        return mechanism
+    order = np.argsort(missing, kind="stable")
+    labelled = int(np.sum(~missing))
+    w = np.ones(len(missing)) if weight is None else weight
+    with np.errstate(all="ignore"):
+        u = mechanism.measured(posterior(scores)).value
+    drivers = drivers_of(u, covariates)[:, order]
+    rate = float(w @ missing / w.sum())
+    starts = [mechanism.starting(rate)]
+    if mechanism.free_shape:
+        starts = [replace(mechanism, shape=shape).starting(rate) for shape in (0.0, 1.0, 10.0)]
+    fits = [bounded(start.profile_of(drivers, labelled, w[order]), drivers, labelled, w[order]) for start in starts]
+    return max(fits, key=lambda fit: fit.loglik_of(drivers, labelled, w[order]))
+
+
+def bounded(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:
+    """The mechanism with its slope within bounds, and the best intercept for it.
+
+    The slope may be at most 12 in size, and its sign must be such that unclear rows are not labelled more often than clear
+    ones. With few labels the opposite, which trees can also learn to explain, would lead away from the classes.
+    """
+    lowest = 0.0 if mechanism.measured.grows == "unclear" else -LARGEST_SLOPE
+    highest = 0.0 if mechanism.measured.grows == "clear" else LARGEST_SLOPE
+    slope = float(np.clip(mechanism.alpha[1], lowest, highest))
+    if slope == mechanism.alpha[1]:
+        return mechanism
+    missing = np.arange(len(weight)) >= labelled
+    centre = float(weight @ drivers[0] / weight.sum())
+    level = mechanism.starting(float(weight @ missing / weight.sum())).alpha[0] - slope * centre
+    for _ in range(30):  # Fisher scoring
+        mechanism = mechanism.moved(np.array([level, slope, *mechanism.alpha[2:]]))
+        by_eta, information = _by_eta(mechanism, drivers, missing)
+        step = float(weight @ by_eta / max(float(weight @ information), 1e-300))
+        level += float(np.clip(step, -2.0, 2.0))
+        if abs(step) < 1e-8:
+            break
+    return mechanism
+
+
+def _scored(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:
+    """One step of Fisher scoring in alpha."""
+    by_eta, information = _by_eta(mechanism, drivers, np.arange(len(weight)) >= labelled)
+    columns = np.vstack([np.ones_like(by_eta), drivers])
+    matrix = (columns * (weight * information)) @ columns.T
+    step = np.linalg.lstsq(matrix, columns @ (weight * by_eta), rcond=1e-10)[0]
+    return mechanism.moved(np.array(mechanism.alpha) + np.clip(step, -2.0, 2.0))
