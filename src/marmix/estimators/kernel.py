@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, product
 from numbers import Integral
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
-from marmix.estimators.base import FromModel, MARClassifier, NotKept
+from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
 from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, held_out_loss, whole_row_folds
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
@@ -74,6 +74,8 @@ class MARKernelClassifier(MARClassifier):
         The classes, in the order of `classes_`; by default the sorted labels in y.
     cv : int, list of arrays of test rows, splitter or None, default=5
         Folds of the rows, labelled and unlabelled. None if nothing is "auto" and `held_out_proba_` is not needed.
+    warm_start : bool, default=False
+        Start from the previous fit of this estimator, with its landmarks and chosen settings; no rows are held out.
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-8
@@ -141,7 +143,8 @@ class MARKernelClassifier(MARClassifier):
     intercept_: Any = FromModel(lambda model: model.values["intercept"])
     dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
     held_out_proba_: Any = NotKept(
-        "model_", "it is not saved with the model, and not computed with cv=None or for rows that are not in memory."
+        "model_",
+        "it is not saved with the model, and not computed with cv=None, with a warm start, or for rows that are not in memory.",
     )
 
     def __init__(
@@ -158,6 +161,7 @@ class MARKernelClassifier(MARClassifier):
         mechanism_features: Sequence[Any] | None = None,
         classes: ArrayLike | None = None,
         cv: Any = 5,
+        warm_start: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-8,
         random_state: Any = 0,
@@ -175,6 +179,7 @@ class MARKernelClassifier(MARClassifier):
         self.mechanism_features = mechanism_features
         self.classes = classes
         self.cv = cv
+        self.warm_start = warm_start
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -201,27 +206,47 @@ class MARKernelClassifier(MARClassifier):
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
         rng, say = check_random_state(self.random_state), print if self.verbose else silent
-        sample, scale, mechanism = training.sample, training.scale, self._mechanism(training)
-        chosen = rng.choice(len(sample.z), min(self.n_landmarks, len(sample.z)), replace=False)
-        landmarks = sample.x[:, np.sort(chosen)].T
-        folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
-        trials = _Trials(sample, landmarks, len(training.rows.classes), mechanism, folds)
-        setting = trials.chosen(self._grid(landmarks, mechanism), say)
-        reached, start = trials.start(setting)
-        if self.mechanism_weight == "auto":
-            setting = setting._replace(weight=reached)
-        frame = KernelFrame(training.mean, scale, landmarks * scale + training.mean, setting.gamma)
-        objective = training.objective(frame, KernelScores(frame.size, trials.n_classes, setting.C), setting.weight)
-        values: dict[str, Any] = {"coefficients": start.theta}
-        if start.mechanism is not None:
-            values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
+        mechanism, trials = self._mechanism(training), None
+        if self.warm_start and hasattr(self, "model_"):
+            frame, setting, values = self._previous_fit(training)
+        else:
+            trials = self._trials(training, mechanism, rng)
+            setting = trials.chosen(self._grid(trials.landmarks, mechanism), say)
+            reached, start = trials.start(setting)
+            if self.mechanism_weight == "auto":
+                setting = setting._replace(weight=reached)
+            scale, mean = training.scale, training.mean
+            frame = KernelFrame(mean, scale, trials.landmarks * scale + mean, setting.gamma)
+            values = {"coefficients": start.theta}
+            if start.mechanism is not None:
+                values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
+        model = KernelScores(frame.size, len(training.rows.classes), setting.C)
+        objective = training.objective(frame, model, setting.weight)
         more = print if self.verbose > 1 else silent
         search = Search(rng, values, max_iter=self.max_iter, tol=self.tol, say=say, say_more=more, exact=False)
         self._finish(fit_logistic(objective, mechanism, search), objective, training, [])
         self.__dict__.pop("held_out_proba_", None)
-        if folds and sample.numbers is not None:
-            self.held_out_proba_ = self._held_out(training.rows, sample.numbers, trials, setting)
+        if trials is not None and trials.folds and trials.sample.numbers is not None:
+            self.held_out_proba_ = self._held_out(training.rows, trials, setting)
         return self
+
+    def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
+        """Axes, settings and starting values of the previous fit."""
+        model, frame = self.model_, cast(KernelFrame, self.model_.frame)
+        params = self.get_params() | chosen_settings(self)
+        setting = _Setting(*(float(params[name]) for name in ("gamma", "C", "mechanism_weight")))
+        same = model.n_features == len(training.names) and np.array_equal(model.classes, training.rows.classes)
+        if not same or setting.gamma != frame.gamma:
+            raise ValueError("warm_start=True: classes, features and gamma must be those of the previous fit.")
+        values = self._starting_values(training, self._previous_mechanism())
+        return frame, setting, {"coefficients": model.theta} | values
+
+    def _trials(self, training: Training, mechanism: Mechanism | None, rng: np.random.RandomState) -> "_Trials":
+        """A sample with landmarks and folds, on which settings are chosen."""
+        sample = training.sample
+        numbers = rng.choice(len(sample.z), min(self.n_landmarks, len(sample.z)), replace=False)
+        folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
+        return _Trials(sample, sample.x[:, np.sort(numbers)].T, len(training.rows.classes), mechanism, folds)
 
     def _grid(self, landmarks: Array, mechanism: Mechanism | None) -> list["_Setting"]:
         """Settings to choose from, weights in ascending order."""
@@ -236,14 +261,14 @@ class MARKernelClassifier(MARClassifier):
             weights = [0.0] if mechanism is None else WEIGHTS
         return [_Setting(*map(float, setting)) for setting in product(gammas, Cs, weights)]
 
-    def _held_out(self, rows: Any, numbers: NDArray[np.intp], trials: "_Trials", setting: "_Setting") -> Array:
+    def _held_out(self, rows: Any, trials: "_Trials", setting: "_Setting") -> Array:
         """Class probabilities of all rows from fits to the sample that did not see them."""
         model, n, fits = self.model_, len(rows.X), trials.fits[setting]
         if isinstance(self.cv, Integral):
             fold = np.arange(n) % len(trials.folds)  # rows outside the sample were seen by no fit
         else:
             fold = fold_of_rows(whole_row_folds(rows.codes, self.cv), n)
-        fold[numbers] = fold_of_rows(trials.folds, len(numbers))
+        fold[trials.sample.numbers] = fold_of_rows(trials.folds, len(trials.sample.z))
         thetas = [*(fits[k] for k in range(len(trials.folds))), model.theta]  # -1 is the fit to all rows
 
         def proba(x: Array, part: NDArray[np.intp]) -> Array:

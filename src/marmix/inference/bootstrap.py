@@ -248,6 +248,8 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
     if model.joint:
         covariances = model.structure.distinct(estimator.covariances_)
         parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]
+    elif fitted.kernel:
+        parts = [np.empty(0)]
     else:
         parts = [np.column_stack([estimator.intercept_, estimator.coef_]).ravel()]
     mechanism = fitted.mechanism
