@@ -98,6 +98,9 @@ def default_candidates(
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
             grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
+        grid["plain boosting, ignored"] = MARBoostingClassifier(
+            **{"mechanism_weight": 0.0, "extra_trees": False, "colsample_bynode": 1.0} | ignoring
+        )
         grid["boosting, ignored"] = MARBoostingClassifier(**{"mechanism_weight": 0.0} | ignoring)
         for weight in _TREES:
             grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **mechanism)

@@ -41,8 +41,8 @@ from marmix.streams import open_array
 Q_MAX = 0.95  # upper limit of the estimated q in the weights 1 / (1 - q)
 TINY = 1e-300  # lower limit of probabilities in the log-loss
 
-# Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features: below it nothing
-# speaks for a mechanism that depends on how hard rows are, and candidates that model one get no weight.
+# Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features; with less there is
+# a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
 
 _NOT_KEPT = (
@@ -91,8 +91,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     Each candidate predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is
     missing is known of every row. The class probabilities of the candidates are averaged with the weights under which the average
     explains both best: the held-out labels, and by its uncertainty the missing indicators. Missingness that a linear function
-    of the features explains does not count; where the uncertainty adds nothing to it, candidates that model the missingness get
-    no weight. Scores are doubly robust, with the average as posterior, as some hard rows may hardly ever be labelled.
+    of the features explains does not count. Scores are doubly robust, with the average as posterior, as some hard rows may hardly ever be labelled.
 
     Parameters
     ----------
@@ -359,15 +358,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         evidence = Evidence(z[tested], counts[tested], None if v is None else v[tested])
         losses = [evidence.losses(p[tested]) for p in probas]
         average, mechanism = evidence.average(held[:, tested])
-        ignoring, modelling = average, average
-        if (~models).any() and models.any():
-            ignoring = np.zeros(len(held))
-            ignoring[~models] = evidence.average(held[~models][:, tested]).weights
-            pooled = np.einsum("c,cnk->nk", average, held[:, tested])
-            if evidence.gain(pooled) < _LEAST_GAIN and mechanism is not None:
-                self.note_records_.append(Note("no-support"))
-                average = ignoring
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
+        if mechanism is not None and models.any() and evidence.gain(tau[tested]) < _LEAST_GAIN:
+            self.note_records_.append(Note("no-support"))
         self.missing_proba_ = self._missing_rate(X, z, counts)
         if mechanism is not None:
             missing = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
@@ -392,11 +385,14 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             self.comparison_ = None
             self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
             return weights
+        with_it, without = average, np.zeros(len(held))
         if self.method == "pick":
-            modelling, ignoring = (
+            with_it, without = (
                 np.eye(len(held))[np.where(kind, against, np.inf).argmin()] for kind in (models, ~models)
             )
-        self.comparison_ = Gain.of(losses_of(modelling), losses_of(ignoring), r.sum(axis=1))
+        else:
+            without[~models] = evidence.average(held[~models][:, tested]).weights
+        self.comparison_ = Gain.of(losses_of(with_it), losses_of(without), r.sum(axis=1))
         self.verdict_ = self.comparison_.sentence()
         return weights
 
