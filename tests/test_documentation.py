@@ -29,7 +29,7 @@ from marmix.tables import Preparation
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation", "marmix.io",
-           "marmix.study", "marmix.tables", "marmix.theory")  # fmt: skip
+           "marmix.study", "marmix.tables", "marmix.theory", *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
 CLASSES = (marmix.MARGaussianMixture, marmix.MARLogisticRegression, marmix.MARClassifierCV, marmix.Inference)
 WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
 REFERENCE = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.rst")}
@@ -128,8 +128,12 @@ def test_what_the_pages_and_examples_import_from_marmix_is_there():
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-@pytest.mark.parametrize("page", ["choose", "classes", "features", "next_rows", "pipelines", "saving", "threshold"])
+@pytest.mark.parametrize(
+    "page", ["choose", "classes", "features", "networks", "next_rows", "pipelines", "saving", "threshold"]
+)
 def test_the_python_of_the_how_to_pages_runs(page, tmp_path, monkeypatch):
+    if page == "networks":
+        pytest.importorskip("torch")
     rows = make_mar_mixture(300, random_state=0)
     names = np.array(["benign", "malignant"])
     y = rows.target if page != "threshold" else np.where(rows.missing, None, names[rows.target_true])
