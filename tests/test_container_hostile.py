@@ -13,20 +13,21 @@ from model_files import drop, members_of, put, saved, with_array, with_json, wit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 from marmix.container import ContainerError, describe, load
 from marmix.container.models import estimator_of, state_of
 
 
 @pytest.fixture(scope="module")
 def files(two, tmp_path_factory):
-    """Bytes of saved models of three kinds."""
+    """Bytes of saved models of four kinds."""
     y = np.array(["no", "yes"], dtype=object)[two.truth]
     y[two.missing] = None
     grid = {"tied": MARGaussianMixture(covariance_type="tied", link="logit"), "b": MARLogisticRegression(link=None)}
     models = {
         "mixture": MARGaussianMixture(covariance_type="full").fit(two.X, y),
         "pipeline": make_pipeline(StandardScaler(), MARLogisticRegression(link="logit")).fit(two.X, two.y),
+        "kernel": MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=9).fit(two.X, two.y),
         "choice": MARClassifierCV(estimators=grid, cv=3).fit(two.X, two.y),
     }
     return {name: saved(model, tmp_path_factory.mktemp(name)).read_bytes() for name, model in models.items()}

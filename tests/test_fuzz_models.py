@@ -13,7 +13,7 @@ from model_files import at, members_of, saved, with_array, with_json, with_membe
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 from marmix.container import ContainerError, describe, load
 
 # Memory that a load may take: this many bytes, and this many for each byte of the file.
@@ -47,6 +47,7 @@ def files(two, three, tmp_path_factory):
         MARGaussianMixture(link="logit").fit(two.X, two.y),
         several.fit(three.X, three.y),
         MARLogisticRegression(link="logit", degree=2, mechanism_features=[0], n_init=1).fit(three.X, three.y),
+        MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=9).fit(three.X, three.y),
         make_pipeline(StandardScaler(), MARGaussianMixture(covariance_type="diag", link="logit")).fit(two.X, two.y),
         MARClassifierCV(estimators=grid, cv=2).fit(two.X, two.y),
     ]

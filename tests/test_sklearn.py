@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix import MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
 
 # scikit-learn's checks
 
@@ -28,6 +28,8 @@ VARIANTS = [
     MARGaussianMixture(covariance_type="spherical"),
     MARGaussianMixture(solver="ecm"),
     MARLogisticRegression(link=None, degree=2),
+    MARLogisticRegression(mechanism_weight="auto"),
+    MARKernelClassifier(),
 ]
 STRICT = {"xfail_strict": True} if "xfail_strict" in inspect.signature(parametrize_with_checks).parameters else {}
 
@@ -36,7 +38,15 @@ def must_fail(estimator):
     return {"check_classifiers_classes": "-1 marks a missing label, and the check uses it as a class"}
 
 
-@parametrize_with_checks([MARGaussianMixture(), MARLogisticRegression()], expected_failed_checks=must_fail, **STRICT)
+@parametrize_with_checks(
+    [
+        MARGaussianMixture(),
+        MARLogisticRegression(),
+        MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=30, cv=None),
+    ],
+    expected_failed_checks=must_fail,
+    **STRICT,
+)
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     try:
         check(estimator)

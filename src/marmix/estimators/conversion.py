@@ -45,9 +45,9 @@ def to_sklearn(model: Any) -> Any:
 
     Notes
     -----
-    Export to ONNX with ``skl2onnx.to_onnx(clf.to_sklearn(), X[:1].astype("float32"))``. One exception: skl2onnx (1.20) doubles
+    Export to ONNX with ``skl2onnx.to_onnx(clf.to_sklearn(), X[:1].astype("float32"))``. Two exceptions: skl2onnx (1.20) doubles
     the log-odds of any `LinearDiscriminantAnalysis` of two classes. Copy its `coef_`, `intercept_`, `classes_` and
-    `n_features_in_` to a `LogisticRegression` and export that.
+    `n_features_in_` to a `LogisticRegression` and export that. And it does not know `Nystroem`.
     """
     check_is_fitted(model)
     if isinstance(model, Pipeline):

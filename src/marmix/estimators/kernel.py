@@ -53,7 +53,7 @@ class MARKernelClassifier(MARClassifier):
         The kernel's inverse squared width, for standardised features. "auto" tries 0.3, 1 and 3 times the inverse of the median
         squared distance between landmarks.
     n_landmarks : int, default=200
-        Number of training rows, drawn at random, at which the kernels are centred; at most all rows. Memory grows with
+        Number of training rows, drawn at random, at which the kernels are centred; at most all distinct rows. Memory grows with
         this number times the number of rows.
     link : {"logit", "aranda-ordaz", "cloglog"} or None, default="logit"
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
@@ -244,9 +244,10 @@ class MARKernelClassifier(MARClassifier):
     def _trials(self, training: Training, mechanism: Mechanism | None, rng: np.random.RandomState) -> "_Trials":
         """A sample with landmarks and folds, on which settings are chosen."""
         sample = training.sample
-        numbers = rng.choice(len(sample.z), min(self.n_landmarks, len(sample.z)), replace=False)
+        distinct = np.unique(sample.x.T, axis=0)  # so that neither the order of the rows nor weights matter
+        landmarks = distinct[rng.permutation(len(distinct))[: self.n_landmarks]]
         folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
-        return _Trials(sample, sample.x[:, np.sort(numbers)].T, len(training.rows.classes), mechanism, folds)
+        return _Trials(sample, landmarks, len(training.rows.classes), mechanism, folds)
 
     def _grid(self, landmarks: Array, mechanism: Mechanism | None) -> list["_Setting"]:
         """Settings to choose from, weights in ascending order."""
@@ -263,13 +264,13 @@ class MARKernelClassifier(MARClassifier):
 
     def _held_out(self, rows: Any, trials: "_Trials", setting: "_Setting") -> Array:
         """Class probabilities of all rows from fits to the sample that did not see them."""
-        model, n, fits = self.model_, len(rows.X), trials.fits[setting]
+        model, n, folds = self.model_, len(rows.X), trials.folds
         if isinstance(self.cv, Integral):
-            fold = np.arange(n) % len(trials.folds)  # rows outside the sample were seen by no fit
+            fold = np.arange(n) % len(folds)  # rows outside the sample were seen by no fit
         else:
             fold = fold_of_rows(whole_row_folds(rows.codes, self.cv), n)
-        fold[trials.sample.numbers] = fold_of_rows(trials.folds, len(trials.sample.z))
-        thetas = [*(fits[k] for k in range(len(trials.folds))), model.theta]  # -1 is the fit to all rows
+        fold[trials.sample.numbers] = fold_of_rows(folds, len(trials.sample.z))
+        thetas = [*(trials.coefficients(setting, k) for k in range(len(folds))), model.theta]  # -1: the fit to all rows
 
         def proba(x: Array, part: NDArray[np.intp]) -> Array:
             features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
@@ -300,7 +301,7 @@ class _Trials:
     Attributes
     ----------
     fits : dict
-        Coefficients of each setting by fold; a fold is absent if its fit did not settle.
+        Coefficients by setting and fold; absent if the fit did not settle.
     """
 
     def __init__(
@@ -313,7 +314,7 @@ class _Trials:
     ):
         self.sample, self.landmarks, self.n_classes = sample, landmarks, n_classes
         self.mechanism, self.folds = mechanism, folds
-        self.fits: dict[_Setting, dict[int, Array]] = {}
+        self.fits: dict[tuple[_Setting, int], Array] = {}
         self._log_proba: dict[_Setting, Array] = {}
         self._features: dict[float, tuple[Array, Array]] = {}
         self._models: dict[tuple[float, float], KernelScores] = {}
@@ -337,9 +338,14 @@ class _Trials:
         *_, last = self._path(setting, np.arange(len(self.sample.z)), [setting.weight])
         return last
 
+    def coefficients(self, setting: _Setting, fold: int) -> Array:
+        """Coefficients of the fit outside a fold, with the setting's weight or the largest below it whose fit settled."""
+        weights = [s.weight for s, k in self.fits if k == fold and s[:2] == setting[:2] and s.weight <= setting.weight]
+        return self.fits[setting._replace(weight=max(weights)), fold]
+
     def _loss(self, setting: _Setting, folds: int) -> float:
         """Held-out loss of a setting in the first folds; infinite if a fit did not settle."""
-        if len(self.fits[setting]) < folds:
+        if not all((setting, fold) in self.fits for fold in range(folds)):
             return np.inf
         sample, tested = self.sample, np.concatenate(self.folds[:folds])
         weight = None if sample.weight is None else sample.weight[tested]
@@ -352,15 +358,12 @@ class _Trials:
         train = np.delete(np.arange(len(self.sample.z)), test)
         for (gamma, C), group in groupby(grid, lambda setting: setting[:2]):
             weights = [setting.weight for setting in group]
-            for weight in weights:
-                self.fits.setdefault(_Setting(gamma, C, weight), {})
             for weight, fit in self._path(_Setting(gamma, C, 0.0), train, weights):
                 setting = _Setting(gamma, C, weight)
-                if weight in weights:
-                    self.fits[setting][fold] = fit.theta
-                    log_proba = self._log_proba.setdefault(setting, np.empty((len(self.sample.z), self.n_classes)))
-                    scores = self._model(gamma, C).scores(fit.theta, self._features_of(gamma)[0][:, test])
-                    log_proba[test] = log_tau(posterior(scores)).T
+                self.fits[setting, fold] = fit.theta
+                log_proba = self._log_proba.setdefault(setting, np.empty((len(self.sample.z), self.n_classes)))
+                scores = self._model(gamma, C).scores(fit.theta, self._features_of(gamma)[0][:, test])
+                log_proba[test] = log_tau(posterior(scores)).T
 
     def _path(self, setting: _Setting, rows: NDArray[np.intp], weights: list[float]) -> Iterator[tuple[float, Fit]]:
         """Fits to these rows with increasing weights of the mechanism, each starting from the one before.

@@ -38,6 +38,7 @@ class KernelFrame(Frame):
 
     def enter(self, X: Any) -> Any:
         """Rows (n, d) in the user's axes as columns (size, n) in the axes of the fit."""
+        X = np.asarray(X, dtype=float) if on_host(X) else X
         x = (X - like(self.centre, X)) / like(self.scale, X)
         return like(self.root, X) @ kernel(like(self._standardised, X), x, self.gamma)
 
