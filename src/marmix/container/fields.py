@@ -97,6 +97,14 @@ class Fields:
             raise self.refuse(name, wanted)
         return value
 
+    def array(self, name: str, kind: Any, length: int) -> NDArray[Any]:
+        """Return a one-dimensional array of this type and length, in which -1 is any length."""
+        wanted = f"an array of {np.dtype(kind).name}" + (f" of length {length}" if length >= 0 else "")
+        value = self._value(name, wanted, np.ndarray, lambda array: array.dtype == kind and array.ndim == 1)
+        if length not in (-1, len(value)):
+            raise self.refuse(name, wanted)
+        return value
+
     def labels(self, name: str) -> NDArray[Any]:
         """Return an array of two or more distinct classes."""
         wanted = "an array of two or more different classes"

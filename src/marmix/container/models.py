@@ -6,7 +6,7 @@ Classes are looked up by name in a table: nothing in a file is imported, called 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -15,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix.container.fields import Fields
 from marmix.container.format import ContainerError, Encoder
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
+from marmix.estimators import (
+    MARBoostingClassifier,
+    MARClassifierCV,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+)
 from marmix.estimators.choice import Gain
 from marmix.estimators.validation import check_parameters
 from marmix.evaluation import Score
@@ -25,20 +31,21 @@ from marmix.mechanism.measures import MEASURES
 from marmix.model import FittedModel
 from marmix.moments import GroupMoments
 from marmix.notes import SENTENCES, Note
-from marmix.rows import Frame, KernelFrame
+from marmix.rows import Frame, KernelFrame, UserAxes
 from marmix.scores.covariance import STRUCTURES, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import KernelScores, LinearScores
+from marmix.scores.trees import Trees, TreeScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
 OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
-    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARClassifierCV, and pipelines that end in one of them "
-    "after StandardScaler or marmix.tables.preparation.Preparation"
+    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV, and pipelines that end "
+    "in one of them after StandardScaler or marmix.tables.preparation.Preparation"
 )
 
-_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARClassifierCV)
+_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV)
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
 _ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
 
@@ -306,7 +313,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     classes = fitted.labels("classes_")
     K = len(classes)
     scores = SCORES[type(estimator).__name__]
-    frame = _read_frame(fitted.part("_frame"), d, scores.type is KernelScores)
+    frame = _read_frame(fitted.part("_frame"), d, scores.type)
     measure = fitted.text("_measure", MEASURES)
     columns = fitted.wholes("_columns", 0, d - 1)
     if len(set(columns)) < len(columns):
@@ -316,7 +323,8 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     if entropy is not None and not isinstance(entropy, float):
         raise fitted.refuse("_entropy", "a number or null")
     rows = fitted.part("_fingerprint")
-    moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), rows.floats("scatter", K + 1, d, d)
+    scatter = rows.floats("scatter", *((K + 1, d) if scores.type is TreeScores else (K + 1, d, d)))
+    moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), scatter
     rows.finish()
     model = FittedModel(
         score_model=score_model,
@@ -345,11 +353,11 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     estimator.model_ = model
 
 
-def _read_frame(fields: Fields, d: int, kernel: bool) -> Frame:
-    """The axes of a fit to d features."""
+def _read_frame(fields: Fields, d: int, kind: type) -> Frame:
+    """The axes of a fit to d features, of the kind that the score model takes."""
     centre = fields.floats("centre", d)
-    if not kernel:
-        frame = Frame(centre, fields.floats("whitener", d, d))
+    if kind is not KernelScores:
+        frame = UserAxes(centre) if kind is TreeScores else Frame(centre, fields.floats("whitener", d, d))
         fields.finish()
         return frame
     scale, landmarks, gamma = fields.floats("scale", d), fields.floats("landmarks", -1, d), fields.number("gamma")
@@ -524,13 +532,89 @@ def _kernel_model(fitted: Fields, K: int, size: int) -> tuple[ScoreModel, Any]:
     return model, fitted.floats("_theta", model.vectors, 1 + size)
 
 
-_FRAME = {Frame: ("centre", "whitener"), KernelFrame: ("centre", "scale", "landmarks", "gamma", "root")}
+def _tree_state(model: TreeScores, theta: Trees) -> dict[str, Any]:
+    columns = sorted(model.categories)
+    values = [np.asarray(model.categories[i]).tolist() for i in columns]
+    return {"_model": {"columns": columns, "categories": values}, "_theta": theta._asdict()}
+
+
+def _tree_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
+    fields = fitted.part("_model")
+    columns, listed = fields.wholes("columns", 0, d - 1), fields.anything("categories")
+    if len(set(columns)) < len(columns) or not isinstance(listed, list) or len(listed) != len(columns):
+        raise fields.refuse("categories", "a list of categories for each of the columns")
+    for values in listed:
+        sound = isinstance(values, list) and all(isinstance(value, str | int | float) for value in values)
+        if not sound or len(set(values)) < len(values):
+            raise fields.refuse("categories", "lists of different texts or numbers")
+    fields.finish()
+    model = TreeScores(d, K, dict(zip(columns, listed, strict=True)))
+    arrays = fitted.part("_theta")
+    S = len(threshold := arrays.floats("threshold", -1))
+    trees = Trees(
+        baseline=arrays.floats("baseline", model.vectors),
+        roots=arrays.array("roots", np.int32, -1),
+        feature=arrays.array("feature", np.int32, S),
+        threshold=threshold,
+        default_left=arrays.array("default_left", np.bool_, S),
+        left=arrays.array("left", np.int32, S),
+        right=arrays.array("right", np.int32, S),
+        value=arrays.floats("value", -1),
+        gain=arrays.floats("gain", S),
+        first_code=arrays.array("first_code", np.int32, S + 1),
+        codes=arrays.array("codes", np.int32, -1),
+        categorical=arrays.array("categorical", np.bool_, S),
+    )
+    arrays.finish()
+    if wrong := _tree_fault(trees, d, model.vectors):
+        raise fitted.refuse("_theta", wrong)
+    return cast(Any, model), trees
+
+
+def _tree_fault(trees: Trees, d: int, vectors: int) -> str | None:
+    """What arrays of trees should be but are not; None if they can be evaluated."""
+    S, L, roots = len(trees.feature), len(trees.value), trees.roots.astype(np.int64)
+    if not len(roots) or len(roots) % vectors:
+        return f"a multiple of {vectors} trees"
+    starts = roots[roots >= 0]
+    if not np.array_equal(starts[:1], [0][:S]) or (np.diff(starts) <= 0).any() or (starts >= S).any():
+        return "trees one after the other"
+    if ((trees.feature < 0) | (trees.feature >= d)).any():
+        return f"splits on {d} features"
+    children = np.concatenate([trees.left, trees.right]).astype(np.int64)
+    parents, ends = np.tile(np.arange(S), 2), np.append(starts[1:], S)
+    inner = children >= 0
+    end = ends[np.searchsorted(starts, parents[inner], side="right") - 1] if S else parents[inner]
+    if ((children[inner] <= parents[inner]) | (children[inner] >= end)).any():
+        return "splits that come after their parents"
+    if not np.array_equal(np.sort(np.concatenate([children[inner], starts])), np.arange(S)):
+        return "splits that have one parent each"
+    leaves = np.concatenate([children[~inner], roots[roots < 0]])
+    if not np.array_equal(np.sort(-1 - leaves), np.arange(L)):
+        return "leaves that have one parent each"
+    counts = np.diff(trees.first_code.astype(np.int64))
+    if (
+        trees.first_code[0] != 0
+        or trees.first_code[-1] != len(trees.codes)
+        or ((counts > 0) != trees.categorical).any()
+    ):
+        return "categorical splits with their categories"
+    return "categories from 0 on" if (counts < 0).any() or (trees.codes < 0).any() else None
+
+
+_FRAME: dict[type, tuple[str, ...]] = {
+    Frame: ("centre", "whitener"),
+    KernelFrame: ("centre", "scale", "landmarks", "gamma", "root"),
+    UserAxes: ("centre",),
+}
 SCORES = {
+    "MARBoostingClassifier": ScoreFormat(TreeScores, _tree_state, _tree_model),
     "MARKernelClassifier": ScoreFormat(KernelScores, _kernel_state, _kernel_model),
     "MARGaussianMixture": ScoreFormat(GaussianScores, _gaussian_state, _gaussian_model),
     "MARLogisticRegression": ScoreFormat(LinearScores, _linear_state, _linear_model),
 }
 KINDS: dict[str, tuple[Any, Callable[[Any, Fields], None]]] = {
+    "MARBoostingClassifier": (MARBoostingClassifier, _restore_model),
     "MARGaussianMixture": (MARGaussianMixture, _restore_model),
     "MARKernelClassifier": (MARKernelClassifier, _restore_model),
     "MARLogisticRegression": (MARLogisticRegression, _restore_model),

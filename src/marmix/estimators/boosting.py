@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, on_cluster, on_device
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, _imputed
-from marmix.estimators.validation import check_mechanism, feature_columns
+from marmix.estimators.validation import check_parameters, feature_columns
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
 from marmix.model import FittedModel
@@ -92,7 +92,7 @@ class MARBoostingClassifier(MARClassifier):
     categorical_features : "from_dtype", list of column names or indices, or None, default="from_dtype"
         Categorical columns: those with a categorical dtype (pandas, polars), or those listed. Columns of numbers must hold codes
         0, 1, 2, ...
-    cv : int, splitter, or list of arrays, default=5
+    cv : int, splitter, list of arrays, or None, default=5
         Folds of whole rows, with and without labels, for the choice of rounds and weight: their number, a scikit-learn splitter,
         or the indices of the rows that each fold holds out. Not used if both are given, unless the folds are listed.
     n_jobs : int or None, default=None
@@ -154,7 +154,7 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
-    n_estimators_: Any = FromModel(lambda model: model.values["n_estimators"])
+    n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     mechanism_weight_: Any = FromModel(lambda model: model.tempering)
     held_out_proba_: Any = NotKept(
@@ -239,7 +239,7 @@ class MARBoostingClassifier(MARClassifier):
         self
         """
         lightgbm = _lightgbm()
-        self._check_parameters()
+        check_parameters(self.get_params())
         X = open_array(X)
         training = self._validated(X, y, sample_weight)
         categories = _categories(X, self.categorical_features)
@@ -298,34 +298,6 @@ class MARBoostingClassifier(MARClassifier):
         out[rows.kept] = values
         return out
 
-    def _check_parameters(self) -> None:
-        params = self.get_params()
-        check_mechanism(params)
-
-        def check(name: str, kind: type, holds: Callable[[Any], bool], wanted: str) -> None:
-            value = params[name]
-            if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
-                raise ValueError(f"{name}={value!r} must be {wanted}.")
-
-        if params["n_estimators"] != "auto":
-            check("n_estimators", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1")
-        check("max_estimators", Integral, lambda v: v >= 1, "a whole number, at least 1")
-        check("learning_rate", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
-        check("num_leaves", Integral, lambda v: 2 <= v <= 131072, "a whole number from 2 to 131072")
-        check("max_depth", Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit")
-        check("min_child_samples", Integral, lambda v: v >= 1, "a whole number, at least 1")
-        check("reg_lambda", Real, lambda v: 0 <= v < np.inf, "a finite number from 0 on")
-        check("subsample", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
-        check("colsample_bytree", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
-        check("colsample_bynode", Real, lambda v: 0 < v <= 1, "a number above 0, at most 1")
-        check("max_bin", Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535")
-        if isinstance(params["cv"], Integral):
-            check(
-                "cv", Integral, lambda v: v >= 2, "a whole number, at least 2, a splitter, or a list of arrays of rows"
-            )
-        if params["n_jobs"] is not None:
-            check("n_jobs", Integral, lambda v: v != 0, "None or a whole number other than 0")
-
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """Checked rows, possibly with missing values; `reset` as in `MARClassifier`."""
         X = open_array(X)
@@ -356,6 +328,10 @@ class MARBoostingClassifier(MARClassifier):
         sd = np.sqrt(variance[columns])
         covariates = Covariates(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
         return Training(rows, features, names, mean, variance, covariates)
+
+    def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+        check_is_fitted(self)
+        return self.model_.score_model.chart(self.model_.theta)  # says why there are none
 
     def _rows_of(self, X: Any) -> Rows:
         check_is_fitted(self)
@@ -422,8 +398,7 @@ class MARBoostingClassifier(MARClassifier):
         weights: tuple[float, ...] = WEIGHTS if self.mechanism_weight == "auto" else (float(self.mechanism_weight),)
         if growth.mechanism is None:
             weights = (0.0,)
-        counted = isinstance(self.cv, Integral)
-        if not auto and len(weights) == 1 and counted:
+        if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
             return Choice(int(self.n_estimators), weights[0], None, [], [])
         notes: list[Note] = []
         labels = np.bincount(growth.z[growth.z >= 0], minlength=growth.n_classes)

@@ -38,21 +38,12 @@ def check_parameters(params: Mapping[str, Any]) -> None:
         _number(params, "n_landmarks", Integral, lambda v: v >= 1, "a whole number, at least 1")
         if params["cv"] is None and "auto" in (params["C"], params["gamma"], params["mechanism_weight"]):
             raise ValueError("cv=None holds no rows out: give numbers for C, gamma and mechanism_weight with it.")
+    elif "num_leaves" in params:
+        _check_trees(params)
     else:
         _number(params, "C", Real, lambda v: v > 0, "a positive number, np.inf for no penalty")
         if params["degree"] not in (1, 2):
             raise ValueError(f"degree={params['degree']!r} must be 1 or 2.")
-    check_mechanism(params)
-    if "n_init" in params:
-        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
-    if params["precision"] not in ("double", "single"):
-        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
-    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
-
-
-def check_mechanism(params: Mapping[str, Any]) -> None:
-    """Raise ValueError for options of the mechanism that cannot be used."""
     if params["shape"] is not None:
         _number(params, "shape", Real, lambda v: True, "None or a finite number >= 0")
     if params["link"] is None:
@@ -64,6 +55,36 @@ def check_mechanism(params: Mapping[str, Any]) -> None:
     else:
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
+    if "num_leaves" in params:
+        return
+    if "n_init" in params:
+        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    if params["precision"] not in ("double", "single"):
+        raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
+    _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def _check_trees(params: Mapping[str, Any]) -> None:
+    """Raise ValueError for options of boosted trees that cannot be used."""
+    share = "a number above 0, at most 1"
+    _number(params, "n_estimators", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1", "auto")
+    _number(params, "max_estimators", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "learning_rate", Real, lambda v: 0 < v <= 1, share)
+    _number(params, "num_leaves", Integral, lambda v: 2 <= v <= 2**17, "a whole number from 2 to 131072")
+    _number(params, "max_depth", Integral, lambda v: v != 0, "a whole number other than 0, negative for no limit")
+    _number(params, "min_child_samples", Integral, lambda v: v >= 1, "a whole number, at least 1")
+    _number(params, "reg_lambda", Real, lambda v: 0 <= v < float("inf"), "a finite number from 0 on")
+    _number(params, "subsample", Real, lambda v: 0 < v <= 1, share)
+    _number(params, "colsample_bytree", Real, lambda v: 0 < v <= 1, share)
+    _number(params, "colsample_bynode", Real, lambda v: 0 < v <= 1, share)
+    _number(params, "max_bin", Integral, lambda v: 2 <= v <= 65535, "a whole number from 2 to 65535")
+    if params["cv"] is None and "auto" in (params["n_estimators"], params["mechanism_weight"]):
+        raise ValueError("cv=None holds no rows out: give numbers for n_estimators and mechanism_weight with it.")
+    if params["cv"] is not None and not hasattr(params["cv"], "split") and not isinstance(params["cv"], list | tuple):
+        _number(params, "cv", Integral, lambda v: v >= 2, "a whole number, at least 2, a splitter or a list of arrays")
+    if params["n_jobs"] is not None:
+        _number(params, "n_jobs", Integral, lambda v: v != 0, "None or a whole number other than 0")
 
 
 def _one_of(params: Mapping[str, Any], name: str, allowed: Sequence[str] | Mapping[str, Any], more: str = "") -> None:

@@ -57,15 +57,10 @@ class UserAxes(Frame):
     `centre` is the mean of the rows.
     """
 
+    log_det = 0.0
+
     def __init__(self, centre: Array):
-        self.centre, self.log_det = centre, 0.0
-
-    @property
-    def whitener(self) -> Array:  # type: ignore[override]
-        """The identity matrix."""
-        return np.eye(len(self.centre))
-
-    unwhitener = whitener
+        self.centre, self.size = centre, len(centre)
 
     def enter(self, X: NDArray[np.floating]) -> Array:
         """Rows (n, d) as columns (d, n)."""

@@ -6,7 +6,7 @@ round has one tree; with more, each round has one tree for each class.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,12 +57,11 @@ class TreeScores:
 
     @property
     def words(self) -> str:
-        return "gradient-boosted trees"
+        return "gradient-boosted tree ensemble"
 
     def user_values(self, theta: Trees, frame: Any) -> dict[str, Any]:
-        """Gains of the features, and the number of rounds."""
-        gains = np.bincount(theta.feature, np.maximum(theta.gain, 0.0), self.d)
-        return {"feature_importances": gains, "n_estimators": len(theta.roots) // self.vectors}
+        """Total gain of the splits on each feature."""
+        return {"feature_importances": np.bincount(theta.feature, theta.gain, self.d).astype(float)}
 
     def n_features(self) -> int:
         return self.d
@@ -70,11 +69,11 @@ class TreeScores:
     def values_per_row(self) -> int:
         return self.d + 2 * self.n_classes
 
-    def chart(self, theta: Trees) -> Any:
+    def chart(self, theta: Trees) -> NoReturn:
         """Raise TypeError: trees have no free coordinates."""
         raise TypeError(
-            "boosted trees have no fixed number of parameters, so there is no aic, bic or icl: compare held_out_proba_ or "
-            "scores on held-out rows (marmix.evaluation)."
+            "boosted trees have no fixed number of parameters, so they have no aic, bic or icl: compare scores on held-out rows "
+            "(marmix.evaluation)."
         )
 
     def scores(self, theta: Trees, x: Array) -> Array:
