@@ -55,6 +55,8 @@ SENTENCES = {
     "rows. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
+    "no-boosting": "Gradient-boosted trees are not among the candidates, because LightGBM is not installed: "
+    "pip install 'marmix[boost]' adds them. They help most where the boundary between the classes is curved.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

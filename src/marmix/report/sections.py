@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from marmix.inference.tables import number
 from marmix.report import wording
 from marmix.report.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
-from marmix.report.markup import NAME, name, plain, readable, table
+from marmix.report.markup import NAME, SENTENCE, name, plain, readable, table
 from marmix.report.wording import count, counted, figure, percent, share_of
 
 PAGE = 25  # rows shown at a time
@@ -19,9 +19,10 @@ Cell = str | int | float | None
 
 SCORES = {
     "log_loss": "Log-loss",
-    "log_loss_stderr": "its standard error",
-    "plain_log_loss": "Plain log-loss",
+    "log_loss_stderr": "Its standard error",
+    "plain_log_loss": "Log-loss of labelled rows",
     "brier": "Brier score",
+    "accuracy": "Accuracy",
     "roc_auc": "AUC",
 }
 
@@ -78,6 +79,12 @@ def _cards(findings: Findings) -> str:
             "Did modelling the missingness help?",
             wording.help_verdict(findings.comparison),
             plain(findings.comparison.sentence),
+            wide=True,
+        ),
+        _card(
+            "Better than a classifier of the labelled rows?",
+            wording.rival_verdict(findings.rival),
+            plain(findings.rival.sentence),
             wide=True,
         ),
     ]
@@ -357,42 +364,84 @@ def _exact(cell: Cell) -> Cell:
     return str(cell) if isinstance(cell, int) and abs(cell) >= EXACT else cell
 
 
+def models(findings: Findings) -> Section:
+    """The classifier: the average, its candidates, and the usual classifiers for comparison."""
+    model = findings.model
+    lead = f"Labels were imputed by {name_of(model.name)}."
+    body = "".join(
+        [
+            _candidates(findings) if model.candidates else "",
+            f"<p>{plain(findings.rival.sentence)}</p>" if model.candidates else "",
+            f"<p class='quiet'>{plain(model.rule)}</p>" if model.rule else "",
+        ]
+    )
+    return Section("models", "Which models predict the labels?", lead, body)
+
+
+def name_of(words: str) -> str:
+    """The name of a model with its article, for a sentence."""
+    return f"{'an' if words[:1].lower() in tuple('aeiou') else 'a'} {plain(words)}"
+
+
+def _averages(findings: Findings) -> bool:
+    return findings.model.kind == "MARClassifierCV"
+
+
+def _candidates(findings: Findings) -> str:
+    """The table of the average, its candidates and their rivals."""
+    candidates, rivals = findings.model.candidates, findings.model.rivals
+    keys = [key for key in SCORES if any(key in row for row in (*candidates, *rivals))]
+    on_all = len({row.get("rows") for row in candidates}) > 1
+    head = ["Model", "Weight", *(SCORES[key] for key in keys), *(["Rows of its fit"] if on_all else [])]
+    names = {"log-loss": "log_loss", "Brier score": "brier", "accuracy": "accuracy", "AUC": "roc_auc"}
+    scores = {names[score.name]: score.value for score in findings.scores if score.name in names}
+    for score in findings.scores:
+        if score.name == "log-loss":
+            scores |= {"log_loss_stderr": score.stderr, "plain_log_loss": score.plain}
+    rows = []
+    if _averages(findings):
+        rows.append(["<strong>Average</strong>", "", *(f"<strong>{_value(scores.get(key))}</strong>" for key in keys)])
+    rows += [[_model(row), _value(row.get("weight")), *(_value(row.get(key)) for key in keys)] for row in candidates]
+    rows += [[f"Labelled rows alone: {_model(row)}", "", *(_value(row.get(key)) for key in keys)] for row in rivals]
+    if on_all:
+        counts = [""] * _averages(findings) + [_value(row.get("rows")) for row in candidates] + [""] * len(rivals)
+        rows = [[*row, rows_of_fit] for row, rows_of_fit in zip(rows, counts, strict=True)]
+    return table(head, rows, caption="Candidates with weights and scores")
+
+
+def _model(row: dict[str, Any]) -> str:
+    return plain(str(row.get("candidate", "")), SENTENCE)
+
+
 def parameters(findings: Findings) -> Section:
-    """The model and its parameters."""
-    model, estimates = findings.model, findings.estimates
-    title = model.name[:1].upper() + model.name[1:]
+    """The model whose parameters are reported, and its parameters."""
+    model, estimates = findings.statistical, findings.estimates
+    title, lead = "Parameters of a model", wording.estimates_lead(estimates)
+    if model is None:
+        return Section("parameters", title, lead, "")
+    name_of_model = model.name[:1].upper() + model.name[1:]
     mechanism = [estimate for estimate in estimates if wording.is_mechanism(estimate)]
     first = mechanism if len(estimates) > wording.MANY else estimates
     rest = [estimate for estimate in estimates if estimate not in first]
     others = _estimates(rest, "The other parameters")
     more = f"<details><summary>The other parameters ({count(len(rest))})</summary>{others}</details>"
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
+    which = f"<p>{wording.statistical_words(model)}</p>" if _averages(findings) else ""
     body = [
-        f"<p>{plain(title)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
+        f"<p>{plain(name_of_model)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(model)}</p>{which}",
         _facts(settings) if settings else "",
         _estimates(first, "Parameters with intervals") if first else "",
         f"<p class='quiet'>{plain(model.units)}</p>" if model.units else "",
         f"<p class='quiet'>{wording.SLOPE}</p>" if any(estimate.name == "alpha_1" for estimate in first) else "",
         more if rest else "",
-        _candidates(model.candidates) if model.candidates else "",
     ]
-    return Section("parameters", "The model and its parameters", wording.estimates_lead(estimates), "".join(body))
+    return Section("parameters", title, lead, "".join(body))
 
 
 def _estimates(estimates: Sequence[Estimate], caption: str) -> str:
     rows = [[name(e.name), *(figure(value) for value in (e.value, e.stderr, e.low, e.high))] for e in estimates]
     head = ["Parameter", "Estimate", "Standard error", f"95{wording.SPACE}% interval from", "to"]
     return table(head, rows, caption=caption)
-
-
-def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
-    head = list(dict.fromkeys(key for row in candidates for key in row))
-    words = sum(any(isinstance(row.get(key), str) for row in candidates) for key in head)
-    head.sort(key=lambda key: not any(isinstance(row.get(key), str) for row in candidates))
-    rows = [[_value(row.get(key)) for key in head] for row in candidates]
-    titles = [plain(SCORES.get(key, key.replace("_", " ").capitalize()), NAME) for key in head]
-    body = table(titles, rows, caption="Compared models", words=words)
-    return f"<details><summary>Compared models ({count(len(candidates))})</summary>{body}</details>"
 
 
 def _value(value: Any) -> str:
