@@ -77,7 +77,7 @@ class Compared(MARClassifierCV):
             self.held_out_proba_ = self.held_out_probas[name]
 
 
-def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArray[np.intp]:
+def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
     """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
     if len(z) <= size:
         return np.arange(len(z))
@@ -191,7 +191,8 @@ def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], fo
     average.weights_ = weights
     average.estimators_ = {name: cv.estimators_[name] for name in weights}
     shares = np.array([weights.get(name, 0.0) for name in cv.results_["candidate"].tolist()])
-    average.results_ = cv.results_ | {"weight": shares}
+    table = {key: column for key, column in cv.results_.items() if key != "seconds"}  # the same file in every run
+    average.results_ = table | {"weight": shares}
     axes = None
     if len(X) > len(cv.missing_proba_):
         scaler = scaler_of(X)

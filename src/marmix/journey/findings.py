@@ -20,7 +20,7 @@ from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
-from marmix.journey.choosing import LEAST, Model, average_in_words, model_in_words, sample_places
+from marmix.journey.choosing import LEAST, SAMPLE, Model, average_in_words, model_in_words, sample_places
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.mechanism.measures import posterior
@@ -99,7 +99,7 @@ class SampledRows(NamedTuple):
 
 def sample_rows(rows: FileRows, z: NDArray[np.integer[Any]], preparation: Preparation, seed: int) -> SampledRows:
     """Sample complete rows, before they are standardised."""
-    places = sample_places(z, seed)
+    places = sample_places(z, seed, SAMPLE)
     names = [str(name) for name in preparation.get_feature_names_out()]
     return SampledRows(rows_at(rows.X, places), z[places], names, places)
 
