@@ -155,12 +155,12 @@ def two_classes():
             kind="MARClassifierCV",
             converged=True,
             candidates=[
-                dict(zip(("candidate", "weight", "mechanism", *SCORES, "rows"), row, strict=True))
+                dict(zip(("candidate", "missingness", "weight", *SCORES, "rows"), row, strict=True))
                 for row in (
-                    ("Gaussian mixture, missingness modelled", 0.5, True, 0.1423, 0.0181, 0.951, 20_000),
-                    ("logistic regression, missingness modelled", 0.38, True, 0.1502, 0.0203, 0.947, 569),
-                    ("Gaussian mixture, missingness ignored", 0.12, False, 0.1671, 0.0215, 0.940, 569),
-                    ("logistic regression, missingness ignored", 0.0, False, None, None, None, 569),
+                    ("Gaussian mixture, tied covariance", "modelled", 0.5, 0.1423, 0.0181, 0.951, 20_000),
+                    ("logistic regression, linear", "modelled", 0.38, 0.1502, 0.0203, 0.947, 569),
+                    ("Gaussian mixture, tied covariance", "ignored", 0.12, 0.1671, 0.0215, 0.940, 569),
+                    ("logistic regression, linear", "ignored", 0.0, None, None, None, 569),
                 )
             ],
             rivals=[

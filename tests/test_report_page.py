@@ -212,10 +212,10 @@ def test_the_average_comes_first_then_its_candidates_then_the_classifiers_of_lab
     assert model.rule in text
     assert contents.findings.rival.sentence in text
     rows = [words(row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
-    assert rows[1].startswith("Average 0.142 0.018 0.951")
+    assert rows[1].startswith("Average 0.142 ± 0.018 0.951")
     for row, facts in zip(rows[2:], [*model.candidates, *model.rivals], strict=True):
         assert facts["candidate"] in row
-    assert "0.500 0.142 0.018 0.951 20,000" in rows[2]
+    assert "modelled 0.500 0.142 ± 0.018 0.951 20,000" in rows[2]
     assert [row.startswith("Labelled rows alone") for row in rows[1:]] == [False] * 5 + [True] * 2
 
 

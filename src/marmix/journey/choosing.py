@@ -37,12 +37,14 @@ KINDS = {
 
 def model_in_words(estimator: Any, any_missing: bool = True) -> str:
     """A fitted model in plain words and, where labels are missing, whether it uses the missingness."""
-    model = estimator.model_
-    if not any_missing:
-        return str(model.score_model.words)
-    weight = 0.0 if model.mechanism is None else model.tempering
-    use = {0.0: "ignored", 1.0: "modelled"}.get(weight, f"modelled with weight {weight:g}")
-    return f"{model.score_model.words}, missingness {use}"
+    words = str(estimator.model_.score_model.words)
+    return f"{words}, missingness {missingness_in_words(estimator)}" if any_missing else words
+
+
+def missingness_in_words(estimator: Any) -> str:
+    """Whether a fitted model uses the missingness."""
+    weight = 0.0 if estimator.model_.mechanism is None else estimator.model_.tempering
+    return {0.0: "ignored", 1.0: "modelled"}.get(weight, f"modelled with weight {weight:g}")
 
 
 def average_in_words(average: MARClassifierCV, any_missing: bool = True) -> str:

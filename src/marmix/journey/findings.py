@@ -20,7 +20,15 @@ from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
-from marmix.journey.choosing import LEAST, SAMPLE, Model, average_in_words, model_in_words, sample_places
+from marmix.journey.choosing import (
+    LEAST,
+    SAMPLE,
+    Model,
+    average_in_words,
+    missingness_in_words,
+    model_in_words,
+    sample_places,
+)
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.mechanism.measures import posterior
@@ -416,7 +424,8 @@ def candidate_rows(
         name = row["candidate"]
         pipeline = model.candidates.get(name, cv.estimators_[name])
         row |= {
-            "candidate": model_in_words(pipeline[-1], any_missing),
+            "candidate": str(pipeline[-1].model_.score_model.words),
+            "missingness": missingness_in_words(pipeline[-1]) if any_missing else "",
             "weight": weights.get(name, 0.0),
             "rows": round(pipeline[-1].model_.total_weight),
         }

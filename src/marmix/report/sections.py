@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from marmix.inference.tables import number
 from marmix.report import wording
 from marmix.report.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
-from marmix.report.markup import NAME, SENTENCE, name, plain, readable, table
+from marmix.report.markup import NAME, name, plain, readable, table
 from marmix.report.wording import count, counted, figure, percent, share_of
 
 PAGE = 25  # rows shown at a time
@@ -17,14 +17,8 @@ EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
 
-SCORES = {
-    "log_loss": "Log-loss",
-    "log_loss_stderr": "Its standard error",
-    "plain_log_loss": "Log-loss of labelled rows",
-    "brier": "Brier score",
-    "accuracy": "Accuracy",
-    "roc_auc": "AUC",
-}
+SCORES = {"log_loss": "Log-loss", "plain_log_loss": "Labelled rows only", "accuracy": "Accuracy", "roc_auc": "AUC"}
+SHOWN = 8  # candidates shown unfolded
 
 
 class Section(NamedTuple):
@@ -388,29 +382,51 @@ def _averages(findings: Findings) -> bool:
 
 
 def _candidates(findings: Findings) -> str:
-    """The table of the average, its candidates and their rivals."""
+    """Tables of the average, its candidates by weight and the usual classifiers; the lightest candidates are folded."""
     candidates, rivals = findings.model.candidates, findings.model.rivals
     keys = [key for key in SCORES if any(key in row for row in (*candidates, *rivals))]
-    on_all = len({row.get("rows") for row in candidates}) > 1
-    head = ["Model", "Weight", *(SCORES[key] for key in keys), *(["Rows of its fit"] if on_all else [])]
-    names = {"log-loss": "log_loss", "Brier score": "brier", "accuracy": "accuracy", "AUC": "roc_auc"}
-    scores = {names[score.name]: score.value for score in findings.scores if score.name in names}
-    for score in findings.scores:
+    sizes = len({row.get("rows") for row in candidates}) > 1
+    head = ["Model", "Missingness", "Weight", *(SCORES[key] for key in keys), *(["Rows of its fit"] if sizes else [])]
+
+    def cells(title: str, row: dict[str, Any]) -> list[str]:
+        weight = _value(row["weight"]) if "weight" in row else ""
+        fit = [_value(row["rows"]) if "rows" in row else ""] if sizes else []
+        return [
+            title,
+            plain(str(row.get("missingness", "")), NAME),
+            weight,
+            *(_score_of(row, key) for key in keys),
+            *fit,
+        ]
+
+    rows = [cells("<strong>Average</strong>", _average_scores(findings.scores))] if _averages(findings) else []
+    rows += [cells(_model(row), row) for row in candidates[:SHOWN]]
+    rows += [cells(f"Labelled rows alone: {_model(row)}", row) for row in rivals]
+    first = table(head, rows, caption="Candidates with weights and scores", words=2)
+    rest = [cells(_model(row), row) for row in candidates[SHOWN:]]
+    if not rest:
+        return first
+    others = table(head, rest, caption="The other candidates", words=2)
+    return f"{first}<details><summary>The other candidates ({count(len(rest))})</summary>{others}</details>"
+
+
+def _average_scores(scores: Sequence[ScoreFacts]) -> dict[str, Any]:
+    """The scores of the average as a row of the table."""
+    keys = {"log-loss": "log_loss", "accuracy": "accuracy", "AUC": "roc_auc"}
+    row: dict[str, Any] = {keys[score.name]: score.value for score in scores if score.name in keys}
+    for score in scores:
         if score.name == "log-loss":
-            scores |= {"log_loss_stderr": score.stderr, "plain_log_loss": score.plain}
-    rows = []
-    if _averages(findings):
-        rows.append(["<strong>Average</strong>", "", *(f"<strong>{_value(scores.get(key))}</strong>" for key in keys)])
-    rows += [[_model(row), _value(row.get("weight")), *(_value(row.get(key)) for key in keys)] for row in candidates]
-    rows += [[f"Labelled rows alone: {_model(row)}", "", *(_value(row.get(key)) for key in keys)] for row in rivals]
-    if on_all:
-        counts = [""] * _averages(findings) + [_value(row.get("rows")) for row in candidates] + [""] * len(rivals)
-        rows = [[*row, rows_of_fit] for row, rows_of_fit in zip(rows, counts, strict=True)]
-    return table(head, rows, caption="Candidates with weights and scores")
+            row |= {"log_loss_stderr": score.stderr, "plain_log_loss": score.plain}
+    return row
+
+
+def _score_of(row: dict[str, Any], key: str) -> str:
+    error = row.get(f"{key}_stderr")
+    return _value(row.get(key)) + ("" if error is None else f" ± {_value(error)}")
 
 
 def _model(row: dict[str, Any]) -> str:
-    return plain(str(row.get("candidate", "")), SENTENCE)
+    return plain(str(row.get("candidate", "")))
 
 
 def parameters(findings: Findings) -> Section:
