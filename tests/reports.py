@@ -20,10 +20,14 @@ from marmix.report.contents import (
     MissingnessFacts,
     ModelFacts,
     Reproduction,
+    RivalFacts,
     RowTable,
     ScoreFacts,
+    StatisticalFacts,
     Thresholds,
 )
+
+SCORES = ("log_loss", "log_loss_stderr", "accuracy")
 
 HOSTILE = [
     "<script>window.broken = 1</script>",
@@ -147,6 +151,28 @@ def two_classes():
             certainty=Certainty(0.9312, 161, 98, 14.6),
         ),
         model=ModelFacts(
+            name="average of 3 models: Gaussian classes 0.62, logistic regression 0.38",
+            kind="MARClassifierCV",
+            converged=True,
+            candidates=[
+                dict(zip(("candidate", "missingness", "weight", *SCORES, "rows"), row, strict=True))
+                for row in (
+                    ("Gaussian mixture, tied covariance", "modelled", 0.5, 0.1423, 0.0181, 0.951, 20_000),
+                    ("logistic regression, linear", "modelled", 0.38, 0.1502, 0.0203, 0.947, 569),
+                    ("Gaussian mixture, tied covariance", "ignored", 0.12, 0.1671, 0.0215, 0.940, 569),
+                    ("logistic regression, linear", "ignored", 0.0, None, None, None, 569),
+                )
+            ],
+            rivals=[
+                dict(zip(("candidate", "mechanism", *SCORES), row, strict=True))
+                for row in (
+                    ("random forest", False, 0.1803, 0.0241, 0.938),
+                    ("logistic regression", False, 0.1913, 0.0244, 0.931),
+                )
+            ],
+            rule="Candidates with a weight below 0.001 are left out.",
+        ),
+        statistical=StatisticalFacts(
             name="Gaussian mixture with one covariance matrix for all classes, missingness modelled",
             kind="MARGaussianMixture",
             parameters={"covariance": "tied", "mechanism_weight": 1.0, "random_state": 0},
@@ -154,15 +180,7 @@ def two_classes():
             loglik=-12345.678,
             iterations=38,
             passes=61,
-            candidates=[
-                dict(zip(("candidate", "mechanism", "log_loss", "log_loss_stderr", "accuracy"), row, strict=True))
-                for row in (
-                    ("mixture, tied", True, 0.1423, 0.0181, 0.951),
-                    ("mixture, tied", False, 0.1671, 0.0215, 0.940),
-                    ("logistic", True, 0.1502, 0.0203, 0.947),
-                    ("logistic", False, None, None, None),
-                )
-            ],
+            weight=0.5,
         ),
         missingness=MissingnessFacts(
             informative=True,
@@ -180,6 +198,15 @@ def two_classes():
             without=0.1671,
             gain=0.0248,
             stderr=0.009,
+        ),
+        rival=RivalFacts(
+            better=True,
+            sentence="The estimated log-loss is 0.142, and 0.180 for random forest (difference 0.0380, standard error 0.0120).",
+            name="random forest",
+            log_loss=0.1423,
+            rival=0.1803,
+            gain=0.038,
+            stderr=0.012,
         ),
         scores=[
             ScoreFacts("log-loss", 0.1423, 0.0181, 0.0774, "lower"),
@@ -233,7 +260,9 @@ def four_classes():
         comparison=Comparison(False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01),
         estimates=old.estimates[:2] + old.estimates[-2:],
         warnings=[],
-        model=replace(old.model, candidates=[], converged=False),
+        model=replace(old.model, kind="MARGaussianMixture", candidates=[], rivals=[], converged=False),
+        statistical=replace(old.statistical, converged=False),
+        rival=replace(old.rival, better=False, gain=-0.038),
     )
     return replace(
         contents,
@@ -260,7 +289,15 @@ def with_texts(texts):
         old,
         data=DataFacts(text(), 569, text(), text(), [text() for _ in texts], [text()], 3, text(), [text()]),
         labels=replace(old.labels, classes=[ClassFacts(text(), 9, 1) for _ in texts]),
-        model=replace(old.model, name=text(), kind=text(), parameters={text(): text()}, candidates=[{text(): text()}]),
+        model=replace(
+            old.model,
+            name=text(),
+            candidates=[{"candidate": text(), text(): text()}],
+            rivals=[{"candidate": text()}],
+            rule=f"{text()}.",
+        ),
+        statistical=replace(old.statistical, name=text(), kind=text(), parameters={text(): text()}, units=f"{text()}."),
+        rival=replace(old.rival, name=text(), sentence=text()),
         missingness=replace(old.missingness, sentence=text(), test=text()),
         comparison=replace(old.comparison, sentence=text()),
         scores=[replace(score, name=text(), better=text()) for score in old.scores],

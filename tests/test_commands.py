@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 import marmix
-from marmix import MARLogisticRegression
+from marmix import MARClassifierCV
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
 from marmix.journey import FILES, progress
@@ -122,6 +121,27 @@ def test_the_saved_model_predicts_the_same_in_python(fitted, frame):
     np.testing.assert_allclose(model.predict_proba(frame), rows[["marmix_p_elm", "marmix_p_oak"]], atol=1e-6)
     q = model[-1].missing_proba(model[:-1].transform(frame))
     np.testing.assert_allclose(q, rows["marmix_missing_proba"], atol=1e-6)
+    average, labels = model[-1], frame["kind"].replace("", None)
+    assert sum(average.weights_.values()) == pytest.approx(1.0)
+    again = MARClassifierCV(estimators=average.estimators, random_state=0).fit(frame[["height", "width"]], labels)
+    np.testing.assert_allclose(model.predict_proba(frame), again.predict_proba(frame[["height", "width"]]), atol=1e-2)
+    assert average.weights_ == pytest.approx({name: again.weights_[name] for name in average.weights_}, abs=1e-2)
+
+
+def test_the_report_names_every_model_of_the_average_with_its_weight(fitted):
+    folder, done = fitted
+    average = marmix.load(folder / "out" / "model.marmix")[-1]
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    page = (folder / "out" / "report.html").read_text()
+    rows = [row for row in summary["model"]["candidates"] if row["weight"] > 0]
+    assert sorted(row["weight"] for row in rows) == sorted(weight for weight in average.weights_.values() if weight > 0)
+    for row in rows:
+        cells = [re.escape(row["candidate"]), row["missingness"], f"{row['weight']:.3f}"]
+        assert re.search(r"<[^<>]+><[^<>]+>".join(cells), page)
+    words = f"average of {len(rows)} models"
+    assert words in summary["model"]["name"]
+    assert words in done.stdout
+    assert words in page
 
 
 def test_the_summary_counts_what_the_rows_say(fitted):
@@ -234,7 +254,7 @@ def test_the_report_of_a_saved_model_is_that_of_the_fit(program, fitted, tmp_pat
     done = program("report", "out/model.marmix", "trees.csv", "--out", tmp_path / "report.html", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     result, before = json.loads(done.stdout), json.loads((folder / "out" / "summary.json").read_text())
-    for part in ("data", "labels", "missingness", "comparison", "scores", "estimates"):
+    for part in ("data", "labels", "model", "missingness", "comparison", "rival", "statistical", "scores", "estimates"):
         assert result[part] == before[part], part
 
 
@@ -273,6 +293,8 @@ def test_simulated_rows_can_be_fitted(program, tmp_path):
     assert done.returncode == 0, done.stderr
     imputed = pd.read_csv(tmp_path / "out" / "imputed.csv")
     assert (imputed["marmix_label"] == imputed["truth"]).mean() > 0.5
+    proba = marmix.load(tmp_path / "out" / "model.marmix").predict_proba(rows)
+    np.testing.assert_allclose(imputed[[f"marmix_p_{k}" for k in range(3)]], proba, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +312,10 @@ def test_every_kind_of_file_and_every_marker_of_a_missing_label_give_the_same_la
     labels = ["--label", "kind", "--id", "name", *(["--missing", "unknown"] if marker == "unknown" else [])]
     assert main(["fit", str(path), *labels, "--model", "logistic", "--folds", "2", "--out", str(out), "--quiet"]) == 0
     written = pd.read_csv(out / "imputed.csv", keep_default_na=False)
-    features = StandardScaler().fit_transform(frame[["height", "width"]])
-    model = MARLogisticRegression().fit(features, frame["kind"].replace("", None))
-    np.testing.assert_array_equal(written["marmix_label"], model.transduction_)
+    features = frame[["height", "width"]]
+    model = marmix.load(out / "model.marmix")[-1]
+    again = MARClassifierCV(estimators=model.estimators, cv=2).fit(features, frame["kind"].replace("", None))
+    np.testing.assert_array_equal(written["marmix_label"], again.transduction_)
 
 
 def test_categories_become_columns_and_missing_features_are_filled_or_dropped(frame, tmp_path):

@@ -11,13 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import marmix
-from marmix import MARGaussianMixture
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
 from marmix.estimators.candidates import default_candidates
 from marmix.estimators.choice import Gain
 from marmix.journey import choosing
-from marmix.journey.findings import all_scores, candidate_rows, comparison, score_facts
+from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
 from marmix.notes import Note
 from marmix.report.notes import plain_notes
 
@@ -52,23 +52,69 @@ def warned(summary):
 
 @pytest.mark.parametrize(("options", "warnings"), [({}, 0), ({"rate": 0.4, "side": 1}, 1)])
 def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, warnings):
-    _, summary, _ = fit(rows(600, **options)[0])
+    _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
     assert warned(summary).count("on one side of the boundary") == len(summary["warnings"]) == warnings
 
 
-def test_missingness_is_ignored_only_where_that_is_clearly_better(monkeypatch):
+def test_parameters_are_of_a_model_that_ignores_the_missingness_only_where_that_is_clearly_better():
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
-    grid = default_candidates(2, 200, 2, kind="logistic", categories=True, brief=True)
-    names = {}
-    for gain in (-3.0, -1.0, 1.0):
-        monkeypatch.setattr(Gain, "of", classmethod(lambda cls, *given, gain=gain: cls(0.5, 0.5, gain, 1.0)))
-        choice = choosing.choose(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
-        names[gain] = choice.name
-        own = choice.pipeline.predict_proba(drawn.data)
-        missing = drawn.target < 0
-        np.testing.assert_array_equal(choice.cv.held_out_proba_[missing], own[missing])
-        assert choice.cv.weights_[choice.name] == 1.0
-    assert [name.rsplit(", ")[-1] for name in names.values()] == ["ignored", "mechanism", "mechanism"]
+    mechanism = {"link": "logit"}
+    grid = default_candidates(2, 200, 2, mechanism=mechanism, ignoring=mechanism | {"mechanism_weight": 0.0})
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"], strict=True))
+    for gain, use in ((-3.0, "ignored"), (-1.0, "mechanism"), (1.0, "mechanism")):
+        cv.comparison_ = Gain(0.5, 0.5, gain, 1.0)
+        name = choosing.statistical(cv)
+        assert name.endswith(use)
+        assert "mixture of" not in name
+        others = [key for key in losses if key.endswith(use) and "mixture of" not in key]
+        assert losses[name] == min(losses[key] for key in others)
+
+
+def test_the_average_leaves_out_candidates_without_weight_but_keeps_the_one_whose_parameters_are_reported(tmp_path):
+    drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
+    grid = {f"C={C:g}": MARLogisticRegression(C=C) for C in (0.1, 1.0, 10.0)}
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    shown, one, other = sorted(grid, key=lambda name: name != choosing.statistical(cv))
+    cv.weights_ = {name: {shown: 0.0005, one: 0.0006, other: 0.9989}[name] for name in grid}
+    model = choosing.average_model(cv, drawn.data, drawn.target, np.arange(2), tmp_path, lambda share: None)
+    assert model.weights == {shown: 0.0, other: 1.0}
+    assert model.statistical is model.candidates[shown]
+    expected = cv.estimators_[other].predict_proba(drawn.data)
+    np.testing.assert_array_equal(model.classifier.predict_proba(drawn.data), expected)
+
+
+def test_after_a_comparison_on_a_sample_the_main_candidates_are_fitted_to_all_rows(fit, tmp_path, monkeypatch):
+    monkeypatch.setattr("marmix.journey.findings.SAMPLE", 300)
+    frame, _ = rows(600)
+    _, summary, _ = fit(frame)
+    model = marmix.load(tmp_path / "out" / "model.marmix")
+    weights = model[-1].weights_
+    heaviest = sorted(weights, key=lambda name: -weights[name])[: choosing.REFITTED]
+    sizes = {name: round(pipeline[-1].model_.total_weight) for name, pipeline in model[-1].estimators_.items()}
+    shown = choosing.statistical(model[-1])
+    assert {name for name, size in sizes.items() if size == 600} == {*heaviest, shown}
+    assert {size for name, size in sizes.items() if name not in (*heaviest, shown)} == {300}
+    assert "sample of 300 rows" in summary["model"]["rule"]
+    expected = model.predict_proba(frame)
+    written = pd.read_csv(tmp_path / "out" / "imputed.csv")[["marmix_p_elm", "marmix_p_oak"]]
+    np.testing.assert_allclose(written, expected, atol=1e-6)
+
+
+def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_rows():
+    class Choosing(MARLogisticRegression):
+        C_ = 0.25
+
+        def fit(self, X, y):
+            assert self.C == 0.25
+            return super().fit(X, y)
+
+    drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
+    scaler = StandardScaler().fit(drawn.data)
+    pipeline = make_pipeline(scaler, Choosing(C="auto"))
+    again = choosing._refit(pipeline, drawn.data, drawn.target, scaler, scaler.transform(drawn.data))
+    expected = MARLogisticRegression(C=0.25).fit(scaler.transform(drawn.data), drawn.target)
+    np.testing.assert_array_equal(again.predict_proba(drawn.data), expected.predict_proba(scaler.transform(drawn.data)))
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
@@ -88,7 +134,9 @@ def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
     _, summary, _ = fit(frame.assign(kind=truth))
     assert summary["comparison"]["helped"] is None
     assert "no label is missing" in summary["comparison"]["sentence"]
-    assert "missingness" not in summary["model"]["name"]
+    assert "missingness" not in summary["model"]["name"] + summary["statistical"]["name"]
+    assert len({row["candidate"] for row in summary["model"]["candidates"]}) == len(summary["model"]["candidates"])
+    assert sum(row["weight"] for row in summary["model"]["candidates"]) == pytest.approx(1.0)
 
 
 def test_a_class_with_a_single_label_is_reported_once_and_not_scored(fit):
@@ -139,7 +187,7 @@ def test_a_class_whose_rows_all_have_a_gap_is_refused_by_name(fit):
 
 def test_columns_that_the_file_has_already_are_refused_before_the_fit(fit, monkeypatch):
     frame, _ = rows()
-    monkeypatch.setattr("marmix.journey.fit.choose", None)  # is not reached
+    monkeypatch.setattr("marmix.journey.fit.compare", None)  # is not reached
     code, _, error = fit(frame.assign(marmix_p_oak=1))
     assert code == 1
     assert "marmix_p_oak" in error
@@ -175,25 +223,55 @@ def test_no_score_leaves_its_range():
     assert 0 <= shown["AUC"] <= 1
 
 
-def test_estimated_losses_below_zero_are_shown_as_zero():
-    class Compared:
-        classes_ = np.arange(2)
-        comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
-        held_out_proba_ = np.ones((2, 2)) / 2
-        estimators_ = {"a": [MARGaussianMixture()]}  # noqa: RUF012
-        results_ = {  # noqa: RUF012
-            "candidate": np.array(["a"]),
-            "log_loss": np.array([-0.02]),
-            "accuracy": np.array([1.01]),
-        }
+@pytest.fixture
+def compared():
+    """A comparison of two candidates and two rivals with made-up results, and the average."""
+    drawn = make_mar_mixture(100, rate=0.5, at_least=5, random_state=0)
+    grid = {"a": MARGaussianMixture(link="logit"), "b": MARLogisticRegression()}
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    cv.weights_ = {"a": 0.3, "b": 0.7}
+    cv.comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
+    cv.rival_comparison_ = Gain(-0.02, 0.4, 0.42, 0.02)
+    cv.results_ = {
+        "candidate": np.array(["a", "b", "forest", "boosting"]),
+        "rival": np.array([False, False, True, True]),
+        "mechanism": np.array([True, True, False, False]),
+        "log_loss": np.array([-0.02, 0.5, 0.6, 0.4]),
+        "accuracy": np.array([1.01, 0.9, 0.8, 0.9]),
+        "weight": np.array([0.3, 0.7, 0.0, 0.0]),
+    }
+    return cv, choosing.Model(cv, cv.estimators_["a"], np.arange(2), drawn.data, None)
 
-    facts = comparison(Compared, np.array([0, -1]))
+
+def test_estimated_losses_below_zero_are_shown_as_zero(compared):
+    cv, model = compared
+    facts = comparison(cv, np.array([0, -1]))
     assert (facts.with_it, facts.without, facts.gain) == (0.0, 0.0, -0.01)
     assert "-0.02" not in facts.sentence
-    (row,) = candidate_rows(Compared)
-    assert (row["log_loss"], row["accuracy"]) == (0.0, 1.0)
-    Compared.comparison_ = Gain(0.8, 0.5, -0.3, 12.0)
-    assert comparison(Compared, np.array([0, -1])).helped is None
+    candidates, _ = candidate_rows(cv, model)
+    assert (candidates[1]["log_loss"], candidates[1]["accuracy"]) == (0.0, 1.0)
+    assert rival_facts(cv).log_loss == 0.0
+    cv.comparison_ = cv.rival_comparison_ = Gain(0.8, 0.5, -0.3, 12.0)
+    assert comparison(cv, np.array([0, -1])).helped is None
+    assert rival_facts(cv).better is None
+
+
+def test_candidates_are_listed_by_weight_and_rivals_by_loss(compared):
+    candidates, rivals = candidate_rows(*compared)
+    assert [row["weight"] for row in candidates] == [0.7, 0.3]
+    assert [row["candidate"].split(",")[0] for row in candidates] == ["logistic regression", "Gaussian mixture"]
+    assert [row["candidate"] for row in rivals] == ["boosting", "forest"]
+
+
+@pytest.mark.parametrize(("gain", "better"), [(0.1, True), (0.01, False), (-0.1, False)])
+def test_the_average_is_better_than_the_best_rival_if_the_gain_is_clear(compared, gain, better):
+    cv, _ = compared
+    cv.rival_comparison_ = Gain(0.4 - gain, 0.4, gain, 0.02)
+    facts = rival_facts(cv)
+    assert (facts.better, facts.name, facts.rival, facts.gain) == (better, "boosting", 0.4, gain)
+    assert f"{gain:.4f}" in facts.sentence
+    assert "boosting" in facts.sentence
+    assert ("higher than" in facts.sentence) == (gain == -0.1)
 
 
 def test_a_model_worse_than_guessing_has_a_warning(fit):
@@ -248,6 +326,37 @@ def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, 
     assert capsys.readouterr().err == ""
     expected = marmix.load(folder / name).predict_proba(frame[["x0", "x1"]])
     np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["m", "p"])
+def test_a_single_model_is_reported_with_its_own_scores_and_compared_with_ignoring_the_missingness(
+    from_python, name, capsys
+):
+    folder, frame = from_python
+    command = ["report", str(folder / name), str(folder / "trees.csv"), "--label", "kind", "--json", "--quiet"]
+    assert main([*command, "--out", str(folder / "page.html")]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["model"]["kind"] == result["statistical"]["kind"] == "MARGaussianMixture"
+    assert result["model"]["name"] == result["statistical"]["name"]
+    assert [row["weight"] for row in result["model"]["candidates"]] == [1.0, 0.0]
+    assert [row["mechanism"] for row in result["model"]["candidates"]] == [True, False]
+    assert result["comparison"]["helped"] is not None
+    data = frame[["x0", "x1"]], frame["kind"].replace("", None)
+    alone = MARClassifierCV(estimators={"m": MARGaussianMixture(link="logit")}).fit(*data)
+    assert result["scores"][0]["plain"] == pytest.approx(alone.score_.plain)
+
+
+def test_an_average_saved_from_python_has_a_report_of_its_candidates(from_python, capsys):
+    folder, frame = from_python
+    grid = {"a": MARGaussianMixture(link="logit"), "b": MARLogisticRegression()}
+    average = MARClassifierCV(estimators=grid).fit(frame[["x0", "x1"]], frame["kind"].replace("", None))
+    marmix.save(average, folder / "a")
+    command = ["report", str(folder / "a"), str(folder / "trees.csv"), "--label", "kind", "--json", "--quiet"]
+    assert main([*command, "--out", str(folder / "page.html")]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["model"]["kind"] == "MARClassifierCV"
+    weights = sorted((row["weight"] for row in result["model"]["candidates"]), reverse=True)
+    assert weights == pytest.approx(sorted(average.weights_.values(), reverse=True))
 
 
 @pytest.mark.parametrize("command", [["evaluate"], ["report", "--out", "page.html"]])

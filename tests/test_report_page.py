@@ -99,9 +99,9 @@ def test_style_and_script_reach_for_nothing_and_never_write_html():
 
 def test_the_sections_stand_in_the_order_of_the_questions():
     page = report_html(two_classes())
-    order = ["found", "missingness", "uncertainty", "classes", "trust", "threshold", "rows", "parameters", "warnings"]
-    assert re.findall(r'<section id="(\w+)"', page) == [*order, "reproduce"]
-    assert re.findall(r'<li><a href="#(\w+)">', page) == [*order, "reproduce"]
+    order = ["found", "models", "missingness", "uncertainty", "classes", "trust", "threshold", "rows", "parameters"]
+    assert re.findall(r'<section id="(\w+)"', page) == [*order, "warnings", "reproduce"]
+    assert re.findall(r'<li><a href="#(\w+)">', page) == [*order, "warnings", "reproduce"]
 
 
 @given(st.lists(st.text(max_size=40), min_size=3, max_size=3))
@@ -204,6 +204,35 @@ def test_many_parameters_are_folded_away_but_not_those_of_the_mechanism():
     assert "weight[benign]" in few
 
 
+def test_the_average_comes_first_then_its_candidates_then_the_classifiers_of_labelled_rows():
+    contents = two_classes()
+    page = section(report_html(contents), "models")
+    model, text = contents.findings.model, words(page)
+    assert model.name in text
+    assert model.rule in text
+    assert contents.findings.rival.sentence in text
+    rows = [words(row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
+    assert rows[1].startswith("Average 0.142 ± 0.018 0.951")
+    for row, facts in zip(rows[2:], [*model.candidates, *model.rivals], strict=True):
+        assert facts["candidate"] in row
+    assert "modelled 0.500 0.142 ± 0.018 0.951 20,000" in rows[2]
+    assert [row.startswith("Labelled rows alone") for row in rows[1:]] == [False] * 5 + [True] * 2
+
+
+def test_a_report_on_other_rows_or_of_a_single_model_has_no_table_of_candidates():
+    page = section(report_html(four_classes()), "models")
+    assert "<table" not in page
+    assert "in the average" not in section(report_html(four_classes()), "parameters")
+    assert "weight 0.50 in the average" in words(section(report_html(two_classes()), "parameters"))
+
+
+def test_a_report_without_parameters_says_so():
+    findings = replace(two_classes().findings, statistical=None, estimates=[])
+    page = report_html(replace(two_classes(), findings=findings))
+    read(page)
+    assert "no parameters" in words(section(page, "parameters"))
+
+
 def test_a_report_without_missing_labels_scores_and_figures():
     contents = two_classes()
     findings = replace(
@@ -248,6 +277,7 @@ def test_a_result_against_us_is_printed_as_plainly():
     assert "it made things worse No evidence that modelling the missingness helps here." in page
     assert "No clear sign" in page
     assert "12 rows not, because features are missing" in page
+    assert "No, it is worse" in page
     assert "did not converge" in words(section(report_html(four_classes()), "parameters"))
 
 

@@ -61,6 +61,8 @@ SENTENCES = {
     "mechanism could be chosen on held-out rows, and usual values are used where none are given.",
     "boosting-most-rounds": "The held-out loss still falls after {most} rounds, the most that were tried: raise "
     "max_estimators or learning_rate.",
+    "no-boosting": "Gradient-boosted trees are not among the candidates, because LightGBM is not installed: "
+    "pip install 'marmix[boost]' adds them. They help most where the boundary between the classes is curved.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

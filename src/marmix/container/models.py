@@ -221,7 +221,9 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
     estimator.note_records_, estimator.verdict_ = _read_notes(fitted, len(numbers), d), fitted.text("verdict_")
     score, comparison = _numbers(fitted, "score_", Score), _numbers(fitted, "comparison_", Gain)
     estimator.score_, estimator.comparison_ = score, comparison
-    estimator.results_ = _results(fitted, len(weights))
+    estimator.results_ = _results(fitted, weights)
+    if fitted.has("rival_comparison_"):
+        estimator.rival_comparison_ = _numbers(fitted, "rival_comparison_", Gain)
     fitted.finish()
 
 
@@ -236,17 +238,19 @@ def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
     return numbers
 
 
-def _results(fitted: Fields, size: int) -> dict[str, Any]:
-    """The table of candidates."""
+def _results(fitted: Fields, weights: dict[str, float]) -> dict[str, Any]:
+    """The table of candidates, which may list more than there are in the average."""
     table = fitted.anything("results_")
-    kinds = {"candidate": "U", "mechanism": "b"}
+    kinds = {"candidate": "U", "mechanism": "b", "rival": "b"}
     if (
         not isinstance(table, dict)
-        or not {*kinds, "weight"} <= set(table)
-        or not all(isinstance(column, np.ndarray) and column.shape == (size,) for column in table.values())
+        or not {"candidate", "mechanism", "weight"} <= set(table)
+        or not all(isinstance(column, np.ndarray) and column.ndim == 1 for column in table.values())
+        or len({len(column) for column in table.values()}) > 1
         or any(column.dtype.kind != kinds.get(name, "f") for name, column in table.items())
+        or not set(weights) <= set(table["candidate"].tolist())
     ):
-        raise fitted.refuse("results_", f"a table of {size} candidates")
+        raise fitted.refuse("results_", f"a table with the {len(weights)} candidates")
     return dict(table)
 
 

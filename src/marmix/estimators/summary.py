@@ -211,11 +211,13 @@ def _of_choice(choice: Any) -> Table:
     kept = [name for name in columns if name in results]
     words = {"log_loss": "log-loss", "log_loss_stderr": "std. error", "brier": "Brier", "roc_auc": "AUC"}
     table = [[results[name][i].item() for name in kept] for i in order]
-    what = "one picked from" if choice.method == "pick" else "average of"
+    what = f"one picked from {len(choice.weights_)}"
+    if choice.method == "average":
+        what = f"average of {sum(weight > 0.0 for weight in choice.weights_.values())}"
     facts = [
         ("classes", _shown(choice.classes_)),
         ("features", _features(getattr(choice, "feature_names_in_", None), choice.n_features_in_)),
-        ("candidates", f"{what} {len(order)}"),
+        ("candidates", what),
     ]
     if score is not None:
         plain = f"{score.plain:.3f} over the {score.n_labelled:,} labelled rows alone"

@@ -1,8 +1,9 @@
-"""Choice of a model by cross-validation on a sample of the rows, and its fit to all rows."""
+"""Comparison of candidates on a sample of the rows, and their average for all rows."""
 
 import warnings
 from collections.abc import Mapping
 from copy import copy
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,29 +14,50 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
-from marmix.estimators import MARClassifierCV, MARGaussianMixture
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
-from marmix.journey.rows import BLOCK
+from marmix.journey.rows import BLOCK, empty_rows
 from marmix.streams import release
 
 SAMPLE = 20_000  # rows for comparing candidates
+LEAST = 1e-3  # candidates of a smaller weight are left out of the average
 
-_COVARIANCES = {"tied": "one covariance for all classes", "full": "one covariance per class"}
+# After a comparison on a sample, the few candidates of the largest weights are fitted again to all rows, unless a pass over the
+# rows would make too many values. The others keep their fits to the sample.
+REFITTED, _REFIT_WEIGHT, _MOST_VALUES = 4, 0.02, 200_000_000
+
+KINDS = {
+    "MARGaussianMixture": "Gaussian classes",
+    "MARLogisticRegression": "logistic regression",
+    "MARKernelClassifier": "kernel logistic regression",
+    "MARBoostingClassifier": "boosted trees",
+}
 
 
 def model_in_words(estimator: Any, any_missing: bool = True) -> str:
-    """The model of an estimator in plain words, and whether it uses the missingness where labels are missing."""
-    settings = estimator.get_params()
-    if isinstance(estimator, MARGaussianMixture):
-        kind = settings["covariance_type"]
-        words = ["Gaussian classes", _COVARIANCES.get(kind, f"{kind} covariances")]
-    else:
-        kind = "kernel " if "gamma" in settings else "quadratic " if settings["degree"] == 2 else ""
-        words = [f"{kind}logistic regression"]
-    if any_missing:
-        words.append(f"missingness {'modelled' if settings['mechanism_weight'] != 0.0 else 'ignored'}")
-    return ", ".join(words)
+    """A fitted model in plain words and, where labels are missing, whether it uses the missingness."""
+    words = str(estimator.model_.score_model.words)
+    return f"{words}, missingness {missingness_in_words(estimator)}" if any_missing else words
+
+
+def missingness_in_words(estimator: Any) -> str:
+    """Whether a fitted model uses the missingness."""
+    weight = 0.0 if estimator.model_.mechanism is None else estimator.model_.tempering
+    return {0.0: "ignored", 1.0: "modelled"}.get(weight, f"modelled with weight {weight:g}")
+
+
+def average_in_words(average: MARClassifierCV, any_missing: bool = True) -> str:
+    """The kinds of models in an average with their total weights; the model itself if one has all the weight."""
+    members = {name: weight for name, weight in average.weights_.items() if weight > 0.0}
+    if len(members) == 1:
+        return model_in_words(average.estimators_[next(iter(members))][-1], any_missing)
+    shares: dict[str, float] = {}
+    for name, weight in members.items():
+        kind = type(average.estimators_[name][-1]).__name__
+        shares[KINDS.get(kind, kind)] = shares.get(KINDS.get(kind, kind), 0.0) + weight
+    parts = sorted(shares.items(), key=lambda item: -item[1])
+    return f"average of {len(members)} models: {', '.join(f'{kind} {share:.2f}' for kind, share in parts)}"
 
 
 class Compared(MARClassifierCV):
@@ -53,21 +75,11 @@ class Compared(MARClassifierCV):
     def select(self, name: str) -> None:
         """Give one candidate all the weight."""
         self.weights_ = {key: float(key == name) for key in self.weights_}
-        self.results_["weight"] = np.array(list(self.weights_.values()))
         if self.held_out_probas:
             self.held_out_proba_ = self.held_out_probas[name]
-        self.held_out_probas = {}
 
 
-class Choice(NamedTuple):
-    """The selected candidate, fitted to the rows of the comparison, and the comparison itself."""
-
-    name: str
-    pipeline: Pipeline
-    cv: MARClassifierCV
-
-
-def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) -> NDArray[np.intp]:
+def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
     """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
     if len(z) <= size:
         return np.arange(len(z))
@@ -79,74 +91,169 @@ def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int = SAMPLE) ->
     return np.sort(np.concatenate(parts))
 
 
-def choose(
-    grid: Mapping[str, BaseEstimator], X: Array, z: NDArray[np.integer[Any]], *, folds: int, seed: int, step: Step
-) -> Choice:
-    """Cross-validate the candidates and select one by its log-loss, corrected for missing labels.
-
-    The best candidate that models the missingness is selected unless ignoring the missingness is better by more than two
-    standard errors: estimated losses are noisy when few hard rows have labels.
-    """
-    cv = Compared(estimators=grid, method="pick", cv=folds, random_state=seed)
+def compare(
+    grid: Mapping[str, BaseEstimator] | None,
+    X: Array,
+    z: NDArray[np.integer[Any]],
+    *,
+    folds: int,
+    seed: int,
+    step: Step,
+) -> Compared:
+    """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows."""
+    options: dict[str, Any] = {"rivals": True} if "rivals" in MARClassifierCV().get_params() else {}
+    cv = Compared(estimators=grid, cv=folds, random_state=seed, **options)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
         cv.fit(X, z)
-    name = _best(cv)
-    cv.select(name)
-    return Choice(name, cv.estimators_[name], cv)
+    return cv
 
 
-def _best(cv: MARClassifierCV) -> str:
-    """The name of the candidate to use; the first that models the missingness if there are no held-out scores."""
+def statistical(cv: MARClassifierCV) -> str | None:
+    """The name of the best candidate with parameters to interpret; None if there is none.
+
+    These are logistic regressions and mixtures with one Gaussian per class, fitted by likelihood. The best one that models the
+    missingness is preferred unless ignoring the missingness is better by more than two standard errors: estimated losses are
+    noisy when few hard rows have labels.
+    """
     gain = cv.comparison_
     ignore = gain is not None and gain.gain < -2.0 * gain.stderr
-    names = [name for name, est in cv.estimators_.items() if models_missingness(est) is not ignore] or [*cv.estimators_]
-    if cv.held_out_proba_ is None:
-        return names[0]
+    names = [name for name, pipeline in cv.estimators_.items() if _has_parameters(pipeline[-1])]
+    names = [name for name in names if models_missingness(cv.estimators_[name]) is not ignore] or names
+    if "log_loss" not in cv.results_:
+        return names[0] if names else None
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"].tolist(), strict=True))
-    return min(names, key=lambda name: losses[name])
+    return min(names, key=lambda name: losses[name], default=None)
+
+
+def _has_parameters(estimator: Any) -> bool:
+    settings = estimator.get_params()
+    return (
+        type(estimator) in (MARGaussianMixture, MARLogisticRegression)
+        and settings["link"] is not None
+        and settings["mechanism_weight"] in (0.0, 1.0)
+        and settings.get("n_components", 1) == 1
+    )
 
 
 class Model(NamedTuple):
-    """A fitted model and the rows X it takes, which may be scaled; its estimator numbers the classes 0, 1, ..."""
+    """A fitted classifier, the rows it takes, and the model whose parameters are reported; classes are numbered 0, 1, ..."""
 
-    estimator: Any
-    scaler: StandardScaler | None
+    classifier: Any  # MARClassifierCV or, if one was saved, a pipeline with a single model
+    statistical: Pipeline | None
     classes: NDArray[Any]
     X: Any
+    axes: Any  # the rows as the last step of `statistical` takes them
 
-    def named(self, features: list[str] | None = None) -> Any:
-        """A copy of the estimator with the names of the classes and, if given, of the features."""
-        estimator = copy(self.estimator)
-        names = None if features is None else np.array(features, dtype=object)
-        estimator.model_ = estimator.model_.renamed(self.classes, names)
-        vars(estimator).pop("transduction_", None)
-        return estimator
+    @property
+    def candidates(self) -> dict[str, Pipeline]:
+        """The models that predict."""
+        return self.classifier.estimators_ if self.averages else {"": self.classifier}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Their weights."""
+        return self.classifier.weights_ if self.averages else {"": 1.0}
+
+    @property
+    def averages(self) -> bool:
+        """Whether the classifier is an average."""
+        return isinstance(self.classifier, MARClassifierCV)
+
+    def named(self) -> Any:
+        """The average with the names of the classes, without results for the training rows."""
+        average = copy(self.classifier)
+        average.classes_ = self.classes
+        return average
+
+    def named_statistical(self, features: list[str]) -> Pipeline:
+        """The model with parameters, with the names of classes and features."""
+        assert self.statistical is not None
+        *steps, (_, estimator) = self.statistical.steps
+        names, estimator = np.array(features, dtype=object), copy(estimator)
+        estimator.model_ = estimator.model_.renamed(self.classes, None if steps else names)
+        if not steps:
+            return Pipeline([("classifier", estimator)])
+        scaler = copy(steps[0][1])
+        scaler.feature_names_in_ = names
+        return Pipeline([("scaler", scaler), ("classifier", estimator)])
 
 
-def fitted_model(choice: Choice, X: Any, z: Any, classes: NDArray[Any]) -> Model:
-    """The chosen model for all rows, refitted if it was chosen on a sample. X is standardised in place."""
-    *scalers, (_, estimator) = choice.pipeline.steps
-    scaler = scalers[0][1] if scalers else None
-    refit = len(X) > len(choice.cv.missing_proba_)
-    if scaler is not None:
-        if refit:
-            scaler = StandardScaler()
-            for start in range(0, len(X), BLOCK):
-                scaler.partial_fit(X[start : start + BLOCK])
-                release(X)
-        scale_rows(scaler, X)
-    if refit:
-        estimator = clone(estimator)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # notes_ and converged_ go into the report
-            estimator.fit(X, z)
-    return Model(estimator, scaler, classes, X)
+def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], folder: Path, step: Step) -> Model:
+    """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
+    leading = statistical(cv)
+    weights = {name: weight if weight >= LEAST else 0.0 for name, weight in cv.weights_.items()}
+    total = sum(weights.values())
+    weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
+    average = MARClassifierCV(**cv.get_params(deep=False))
+    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
+    fitted = {key: value for key, value in vars(cv).items() if key.endswith("_") and key not in of_rows}
+    average.__dict__.update(fitted)
+    average.weights_ = weights
+    average.estimators_ = {name: cv.estimators_[name] for name in weights}
+    shares = np.array([weights.get(name, 0.0) for name in cv.results_["candidate"].tolist()])
+    table = {key: column for key, column in cv.results_.items() if key != "seconds"}  # the same file in every run
+    average.results_ = table | {"weight": shares}
+    axes = None
+    if len(X) > len(cv.missing_proba_):
+        scaler = scaler_of(X)
+        axes = scaled_rows(scaler, X, folder)
+        names = refitted(average, leading, len(X))
+        for done, name in enumerate(names):
+            average.estimators_[name] = _refit(average.estimators_[name], X, z, scaler, axes)
+            step((done + 1) / len(names))
+    chosen = None if leading is None else average.estimators_[leading]
+    if chosen is not None and axes is None:
+        axes = chosen[:-1].transform(X)
+    return Model(average, chosen, classes, X, axes)
 
 
-def scale_rows(scaler: StandardScaler, X: Any) -> None:
-    """Standardise rows in place, block by block."""
+def refitted(average: MARClassifierCV, leading: str | None, n_rows: int) -> list[str]:
+    """The candidates to fit to all rows: a few of the largest weights, and the one whose parameters are reported."""
+    order = sorted(average.weights_, key=lambda name: -average.weights_[name])
+    largest = [
+        name
+        for name in order[:REFITTED]
+        if average.weights_[name] >= _REFIT_WEIGHT
+        and n_rows * average.estimators_[name][-1].model_.score_model.values_per_row() <= _MOST_VALUES
+    ]
+    return [name for name in order if name in largest or name == leading]
+
+
+def _refit(pipeline: Pipeline, X: Any, z: Any, scaler: StandardScaler, scaled: Any) -> Pipeline:
+    """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
+    *steps, (last, fitted) = pipeline.steps
+    settings = {
+        name: getattr(fitted, f"{name}_")
+        for name, value in fitted.get_params(deep=False).items()
+        if isinstance(value, str) and value == "auto" and hasattr(fitted, f"{name}_")
+    }
+    estimator = clone(fitted).set_params(**settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # notes and convergence go into the report
+        if [type(step) for _, step in steps] == [StandardScaler]:
+            estimator.fit(scaled, z)
+            return Pipeline([(steps[0][0], scaler), (last, estimator)])
+        refit = clone(pipeline)
+        refit.steps[-1] = (last, estimator)
+        return refit.fit(X, z)
+
+
+def scaler_of(X: Any) -> StandardScaler:
+    """A scaler fitted block by block."""
+    scaler = StandardScaler()
     for start in range(0, len(X), BLOCK):
-        X[start : start + BLOCK] = scaler.transform(X[start : start + BLOCK])
+        scaler.partial_fit(X[start : start + BLOCK])
         release(X)
+    return scaler
+
+
+def scaled_rows(scaler: Any, X: Any, folder: Path) -> Any:
+    """A standardised copy of the rows, in a file of the folder if it is large."""
+    scaled = empty_rows(folder / "scaled.npy", *X.shape)
+    for start in range(0, len(X), BLOCK):
+        scaled[start : start + BLOCK] = scaler.transform(X[start : start + BLOCK])
+        release(X)
+        release(scaled)
+    return scaled

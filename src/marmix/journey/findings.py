@@ -2,7 +2,6 @@
 
 import platform
 from collections.abc import Mapping
-from copy import copy
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,6 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 import marmix
 from marmix import evaluation
@@ -22,7 +20,15 @@ from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
-from marmix.journey.choosing import Choice, Model, model_in_words, sample_places
+from marmix.journey.choosing import (
+    LEAST,
+    SAMPLE,
+    Model,
+    average_in_words,
+    missingness_in_words,
+    model_in_words,
+    sample_places,
+)
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.mechanism.measures import posterior
@@ -38,7 +44,9 @@ from marmix.report.contents import (
     MissingnessFacts,
     ModelFacts,
     Reproduction,
+    RivalFacts,
     ScoreFacts,
+    StatisticalFacts,
     Thresholds,
 )
 from marmix.report.figures import Subject, figures
@@ -51,6 +59,7 @@ RULES = {
 }
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
+NO_PARAMETERS = "No candidate has parameters to test."
 
 _SCORES = (
     ("log-loss", evaluation.log_loss, "lower", np.inf),
@@ -62,6 +71,7 @@ _MOST_PARAMETERS = 1500  # above it, no standard errors: they would take too lon
 _SIMULATE, _RESAMPLES = 5000, 99  # simulate the reference distribution up to so many rows, with so many samples
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
 _MOST_CLASSES = 20  # most classes with a threshold
+_HEAVY = 0.1  # weight from which the notes of a candidate are shown
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
 # bin, and limit of fitted rates near 0 and 1.
@@ -97,7 +107,7 @@ class SampledRows(NamedTuple):
 
 def sample_rows(rows: FileRows, z: NDArray[np.integer[Any]], preparation: Preparation, seed: int) -> SampledRows:
     """Sample complete rows, before they are standardised."""
-    places = sample_places(z, seed)
+    places = sample_places(z, seed, SAMPLE)
     names = [str(name) for name in preparation.get_feature_names_out()]
     return SampledRows(rows_at(rows.X, places), z[places], names, places)
 
@@ -111,9 +121,8 @@ class Analysis(NamedTuple):
     preparation: Preparation
     rows: FileRows
     z: NDArray[np.integer[Any]]  # labels of the complete rows
-    name: str  # of the model, in words
     model: Model
-    choice: Choice | None  # None if these are not the rows of the fit
+    cv: MARClassifierCV | None  # the comparison of the candidates; None if these are not the rows of the fit
     result: Inference | str  # or why there is none
     tested: TestedRows | None
     sample: SampledRows
@@ -126,7 +135,9 @@ class Analysis(NamedTuple):
             labels=self._label_facts(),
             model=self._model_facts(),
             missingness=missingness_facts(self.model, self.result),
-            comparison=comparison(self.choice.cv, self.z) if self.choice else Comparison.none(OTHER_ROWS),
+            comparison=comparison(self.cv, self.z) if self.cv else Comparison.none(OTHER_ROWS),
+            rival=rival_facts(self.cv) if self.cv else RivalFacts.none(OTHER_ROWS),
+            statistical=self._statistical_facts(),
             scores=score_facts(self.tested.scores()) if self.tested else [],
             scored_on=self.tested.where if self.tested else "",
             estimates=[] if isinstance(self.result, str) else self._estimates(self.result),
@@ -137,15 +148,20 @@ class Analysis(NamedTuple):
     def contents(self, findings: Findings) -> Contents:
         """The contents of the report."""
         places = sample_places(self.z, seed=0, size=_FIGURE_ROWS)
+        features = self.sample.features
         subject = Subject(
-            classifier=self.model.estimator,
+            classifier=self.model.classifier,
             X=rows_at(self.model.X, places),
             z=self.z[places],
+            statistical=self.model.statistical and self.model.statistical[-1],
+            axes=None if self.model.axes is None else rows_at(self.model.axes, places),
             inference=None if isinstance(self.result, str) else self.result,
-            named=self._with_names(),
+            named=self.model.named_statistical(features) if self.model.statistical else None,
             rows=self.sample.X,
             labels=np.array([*self.model.classes.tolist(), None], dtype=object)[self.sample.z],
             tested=self.tested and self.tested.predictions(),
+            classes=self.model.classes,
+            words=findings.statistical.name if findings.statistical and self.model.averages else "",
         )
         drawn, left_out = figures(subject)
         return Contents(
@@ -157,14 +173,13 @@ class Analysis(NamedTuple):
             notes=left_out,
         )
 
-    def _with_names(self) -> Any:
-        """The classifier for rows in the units of the file, with feature names for the axes of a figure."""
-        features = self.sample.features
-        if self.model.scaler is None:
-            return self.model.named(features)
-        scaler = copy(self.model.scaler)
-        scaler.feature_names_in_ = np.array(features, dtype=object)
-        return Pipeline([("scaler", scaler), ("classifier", self.model.named())])
+    @property
+    def name(self) -> str:
+        """The classifier in words."""
+        any_missing = bool((self.z < 0).any())
+        if self.model.averages:
+            return average_in_words(self.model.classifier, any_missing)
+        return model_in_words(self.model.classifier[-1], any_missing)
 
     def _data_facts(self) -> DataFacts:
         incomplete = self.rows.counts.rows
@@ -203,24 +218,66 @@ class Analysis(NamedTuple):
         )
 
     def _model_facts(self) -> ModelFacts:
-        estimator = self.model.estimator
-        defaults = type(estimator)().get_params()
+        model, any_missing = self.model, bool((self.z < 0).any())
+        candidates, rivals = candidate_rows(self.cv, model, any_missing) if self.cv else ([], [])
+        classifier = model.classifier if model.averages else model.classifier[-1]
         return ModelFacts(
             name=self.name,
+            kind=type(classifier).__name__,
+            converged=self._not_converged() <= 0.5,
+            candidates=candidates,
+            rivals=rivals,
+            rule=self._rule(),
+        )
+
+    def _not_converged(self) -> float:
+        """Total weight of the candidates that did not converge."""
+        model = self.model
+        return sum(weight for name, weight in model.weights.items() if not model.candidates[name][-1].converged_)
+
+    def _rule(self) -> str:
+        """Which candidates are left out of the average, and which rows they are fitted to."""
+        if not self.model.averages or self.cv is None:
+            return ""
+        sentences, names = [], [name for name, weight in self.model.weights.items() if weight > 0.0]
+        left_out = sum(weight > 0.0 for weight in self.cv.weights_.values()) - len(names)
+        if left_out > 0:
+            sentences.append(f"Candidates with a weight below {LEAST:g} are left out.")
+        if len(self.rows.X) > len(self.sample.z):
+            rows = [round(self.model.candidates[name][-1].model_.total_weight) for name in names]
+            on_all = sum(n > len(self.sample.z) for n in rows)
+            sentences.append(
+                f"The candidates were compared on a random sample of {len(self.sample.z):,} rows. Of the {len(names)} in the "
+                f"average, {on_all} of large weight {'was' if on_all == 1 else 'were'} then fitted to all rows; the others are "
+                "those of the sample."
+            )
+        return " ".join(sentences)
+
+    def _statistical_facts(self) -> StatisticalFacts | None:
+        if self.model.statistical is None:
+            return None
+        estimator = self.model.statistical[-1]
+        defaults = type(estimator)().get_params()
+        name = next(key for key, pipeline in self.model.candidates.items() if pipeline is self.model.statistical)
+        return StatisticalFacts(
+            name=model_in_words(estimator, bool((self.z < 0).any())),
             kind=type(estimator).__name__,
             parameters={key: value for key, value in estimator.get_params().items() if value != defaults[key]},
             converged=bool(estimator.converged_),
             loglik=float(estimator.loglik_),
             iterations=int(estimator.n_iter_),
             passes=int(estimator.n_passes_),
-            candidates=candidate_rows(self.choice.cv, bool((self.z < 0).any())) if self.choice else [],
-            units=SCALED if self.model.scaler else "",
+            weight=self.model.weights[name],
+            units=SCALED if len(self.model.statistical) > 1 else "",
         )
 
     def _estimates(self, result: Inference) -> list[Estimate]:
         """Parameters with 95 % intervals, those of the mechanism first."""
         fit = result.fitted
-        names = parameters_of(self.model.named(self.sample.features).model_, fit.mechanism, fit.covariates).names
+        assert self.model.statistical is not None
+        features = np.array(self.sample.features, dtype=object)
+        fitted = self.model.statistical[-1].model_.renamed(self.model.classes, features)
+        names = parameters_of(fitted, fit.mechanism, fit.covariates).names
         low, high = result.conf_int().T
         estimates = [
             Estimate(name, float(value), *(_number(x) for x in ends))
@@ -232,10 +289,13 @@ class Analysis(NamedTuple):
     def _warnings(self) -> list[str]:
         """Warnings for users of the results, in plain words."""
         messages, rows = [], self.rows
-        if not self.model.estimator.converged_:
+        weight = self._not_converged()
+        if weight > 0.5:
             messages.append(
                 "The fit did not converge: do not rely on it. A simpler --model or fewer --features may help."
             )
+        elif weight > 0.0:
+            messages.append(f"Candidates with a total weight of {weight:.2f} in the average did not converge.")
         if not (rows.codes < 0).any():
             messages.append("No label is missing, so nothing was imputed.")
         messages += rows.notes
@@ -245,7 +305,11 @@ class Analysis(NamedTuple):
             messages.append(
                 f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[self.preparation.impute]}"
             )
-        notes = [*self.model.estimator.model_.notes, *(self.choice.cv.note_records_ if self.choice else [])]
+        model = self.model
+        heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
+        reported = [model.statistical] if model.statistical else []
+        notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
+        notes += self.cv.note_records_ if self.cv else []
         messages += plain_notes(notes, self.sample.features, self.model.classes)
         if isinstance(self.result, str):
             messages.append(self.result)
@@ -262,10 +326,13 @@ class Analysis(NamedTuple):
 
 def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
     """Standard errors and tests for the fit, or a sentence why there are none."""
-    if model.estimator.model_.n_parameters > _MOST_PARAMETERS:
+    if model.statistical is None:
+        return NO_PARAMETERS
+    estimator = model.statistical[-1]
+    if estimator.model_.n_parameters > _MOST_PARAMETERS:
         return f"No intervals were computed: the model has more than {_MOST_PARAMETERS:,} parameters."
     try:
-        result: Inference = model.estimator.inference(model.X, z)
+        result: Inference = estimator.inference(model.axes, z)
     except ValueError as error:
         return f"No intervals could be computed: {error}"
     return result
@@ -273,8 +340,10 @@ def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
 
 def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
-    mechanism = model.estimator.mechanism_
-    if not model.estimator.model_.has_mechanism:
+    if model.statistical is None:
+        return MissingnessFacts(None, None, "", f"Not tested. {NO_PARAMETERS}", None, None)
+    mechanism = model.statistical[-1].mechanism_
+    if not model.statistical[-1].model_.has_mechanism:
         return MissingnessFacts(None, None, "", "No label is missing.", None, None)
     scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
@@ -335,18 +404,57 @@ def misfit_warning(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> li
     return warnings
 
 
-def candidate_rows(cv: MARClassifierCV, any_missing: bool = True) -> list[dict[str, Any]]:
-    """The table of candidates, best first."""
-    keys = [key for key in cv.results_ if key not in ("weight", "seconds")]
+def candidate_rows(
+    cv: MARClassifierCV, model: Model, any_missing: bool = True
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The candidates by decreasing weight, and the classifiers of the labelled rows alone, the best first."""
+    keys = [key for key in cv.results_ if key not in ("weight", "seconds", "rival")]
     rows = [
         dict(zip(keys, values, strict=True))
         for values in zip(*(cv.results_[key].tolist() for key in keys), strict=True)
     ]
     bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "accuracy": (0.0, 1.0), "roc_auc": (0.0, 1.0)}
-    for row in rows:
-        row["candidate"] = model_in_words(cv.estimators_[row["candidate"]][-1], any_missing)
+    weights = model.weights if model.averages else cv.weights_
+    candidates, rivals = [], []
+    for row, is_rival in zip(rows, cv.results_.get("rival", np.zeros(len(rows), bool)).tolist(), strict=True):
         row |= {key: float(np.clip(row[key], *ends)) for key, ends in bounds.items() if key in row}
-    return sorted(rows, key=lambda row: row.get("log_loss", 0.0))
+        if is_rival:
+            rivals.append(row)
+            continue
+        name = row["candidate"]
+        pipeline = model.candidates.get(name, cv.estimators_[name])
+        row |= {
+            "candidate": str(pipeline[-1].model_.score_model.words),
+            "missingness": missingness_in_words(pipeline[-1]) if any_missing else "",
+            "weight": weights.get(name, 0.0),
+            "rows": round(pipeline[-1].model_.total_weight),
+        }
+        candidates.append(row)
+    candidates.sort(key=lambda row: (-row["weight"], row.get("log_loss", 0.0)))
+    return candidates, sorted(rivals, key=lambda row: row.get("log_loss", 0.0))
+
+
+def rival_facts(cv: MARClassifierCV) -> RivalFacts:
+    """What the classifier gains over the best classifier of the labelled rows alone."""
+    gain = getattr(cv, "rival_comparison_", None)
+    if gain is None or "rival" not in cv.results_:
+        return RivalFacts.none("Not compared with classifiers of the labelled rows alone.")
+    losses = np.where(cv.results_["rival"], cv.results_["log_loss"], np.inf)
+    name = str(cv.results_["candidate"][losses.argmin()])
+    if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
+        return RivalFacts.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
+    ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
+    difference = f"(difference {gain.gain:.4f}, standard error {gain.stderr:.4f})"
+    what = f"{name}, the best of the usual classifiers fitted to the labelled rows alone"
+    if gain.clear:
+        sentence = f"The estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
+    elif -gain.gain > 2.0 * gain.stderr:
+        sentence = f"The estimated log-loss, {ours:.3f}, is higher than that of {what}: {theirs:.3f} {difference}."
+    else:
+        sentence = (
+            f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
+        )
+    return RivalFacts(gain.clear, sentence, name, ours, theirs, gain.gain, gain.stderr)
 
 
 def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from marmix import container
 from marmix.estimators.candidates import default_candidates
-from marmix.journey.choosing import Model, choose, fitted_model, model_in_words
+from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
@@ -74,7 +74,7 @@ class FitOptions:
 
 
 def fit_file(options: FitOptions, progress: Progress) -> Findings:
-    """Read a file, choose and fit a model, impute labels, and write all four files or none.
+    """Read a file, compare and average candidates, impute labels, and write all four files or none.
 
     The file is read three times: to survey its columns, to read the features, and to write the rows with their labels.
     """
@@ -92,7 +92,7 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
             output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
-            pipeline = _pipeline(analysis.preparation, analysis.model)
+            pipeline = Pipeline([("preparation", analysis.preparation), ("classifier", analysis.model.named())])
             container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
     return findings
 
@@ -108,14 +108,23 @@ def candidates_of(
         n_features,
         kind=kind,
         categories=any(column["kind"] != "number" for column in preparation.columns_),
-        brief=True,
         mechanism=mechanism,
         ignoring=mechanism | {"mechanism_weight": 0.0},  # still estimates how labels go missing
     )
 
 
+def without_mechanism(grid: dict[str, Any]) -> dict[str, Any]:
+    """Candidates that differ in more than the mechanism, for rows that all have a label."""
+    distinct: dict[str, str] = {}
+    for name, model in grid.items():
+        settings = {key: value for key, value in model.get_params().items() if key not in ("link", "mechanism_weight")}
+        if model.get_params()["mechanism_weight"] != 0.0:
+            distinct.setdefault(f"{type(model).__name__} {settings}", name)
+    return {name: grid[name] for name in distinct.values()}
+
+
 def _analysis(options: FitOptions, source: DataFile, features: list[str], scratch: Any, progress: Progress) -> Analysis:
-    """Read the rows, choose a model and fit it."""
+    """Read the rows, compare the candidates and fit their average."""
     with progress.phase("surveying the columns") as step:
         preparation = Preparation(features=features, impute=options.impute_features)
         labels = LabelColumn(options.label, options.missing)
@@ -124,16 +133,14 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         rows = read_rows(source, preparation, labels, scratch, step)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     z = rows.z
-    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *rows.X.shape)
-    any_missing = bool((z < 0).any())
-    if not any_missing:  # there is no missingness to ignore
-        grid = {name: model for name, model in grid.items() if model.get_params()["mechanism_weight"] != 0.0}
     sample = sample_rows(rows, z, preparation, options.seed)
+    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *sample.X.shape)
+    if not (z < 0).any():
+        grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
-        choice = choose(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)
+        cv = compare(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
-        model = fitted_model(choice, rows.X, z, rows.classes)
-        step(0.5)
+        model = average_model(cv, rows.X, z, rows.classes, scratch, step)
         result = inference_of(model, z)
     return Analysis(
         path=source.path,
@@ -142,11 +149,10 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         preparation=preparation,
         rows=rows,
         z=z,
-        name=model_in_words(model.estimator, any_missing),
         model=model,
-        choice=choice,
+        cv=cv,
         result=result,
-        tested=held_out(choice.cv, sample.z, len(rows.X)),
+        tested=held_out(cv, sample.z, len(rows.X)),
         sample=sample,
         tally=Tally(rows.classes, sample.places, options.id, features),
     )
@@ -157,7 +163,7 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
     rows, model = analysis.rows, analysis.model
     texts, names = model.classes.astype(str), added_names(options.prefix, model.classes, source=True)
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
-        for batch in scored_batches(source, rows, model.X, model.estimator, step):
+        for batch in scored_batches(source, rows, model.X, model.classifier, step):
             codes = rows.codes[batch.start : batch.start + len(batch.complete)]
             writer.write(batch.batch, batch.added(texts, codes))
             analysis.tally.add(batch, codes)
@@ -167,14 +173,6 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
         f"{counted(writer.formulas, 'cell')} of imputed.csv may run as a formula in a spreadsheet. They were copied unchanged; "
         "--escape-formulas makes them plain text."
     ]
-
-
-def _pipeline(preparation: Preparation, model: Model) -> Pipeline:
-    """Preparation, scaler and classifier as one estimator."""
-    steps: list[tuple[str, Any]] = [("preparation", preparation)]
-    if model.scaler is not None:
-        steps.append(("scaler", model.scaler))
-    return Pipeline([*steps, ("classifier", model.named())])
 
 
 def _about(options: FitOptions, name: str) -> dict[str, Any]:

@@ -1,20 +1,23 @@
 """`marmix report`: the report of a saved model on the rows of a file."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.estimators import MARGaussianMixture, MARLogisticRegression
+from marmix.arrays import Array
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.base import numbered
+from marmix.estimators.candidates import knows_missingness
 from marmix.estimators.choice import Q_MAX
-from marmix.journey.choosing import Model, choose, scale_rows
+from marmix.journey.choosing import Compared, Model, compare, scaled_rows, statistical
 from marmix.journey.findings import Analysis, TestedRows, held_out, inference_of, sample_rows
-from marmix.journey.fit import MODELS, candidates_of
 from marmix.journey.progress import Progress
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
@@ -57,7 +60,8 @@ def report_file(
             for batch in source.batches([label]):
                 labels.add(batch.column(label))
             rows = read_rows(source, saved.preparation, labels, output.scratch, step)
-        analysis = _analysis(saved, source, rows, label, id, seed, progress)
+        fitted = _model(saved, rows, output.scratch)
+        analysis = _analysis(saved, fitted, source, rows, label, id, seed, progress)
         with progress.phase("writing the report") as step:
             findings = analysis.findings([], command, seed)
             output.path(out.name).write_text(report_html(analysis.contents(findings)), encoding="utf-8")
@@ -65,28 +69,53 @@ def report_file(
 
 
 def _check_model(saved: Saved, path: Path) -> None:
-    scaled_only = len(saved.between) <= 1 and all(isinstance(step, StandardScaler) for step in saved.between)
-    if not scaled_only or not isinstance(saved.classifier, (MARGaussianMixture, MARLogisticRegression)):
+    single = isinstance(saved.classifier, (MARGaussianMixture, MARLogisticRegression))
+    scaled_only = len(saved.between) <= single and all(isinstance(step, StandardScaler) for step in saved.between)
+    if not scaled_only or not (single or isinstance(saved.classifier, MARClassifierCV)):
         raise ValueError(
-            f"{path}: a report needs a MARGaussianMixture or MARLogisticRegression after at most a StandardScaler, not "
-            f"{type(saved.classifier).__name__} in another pipeline. 'marmix evaluate' scores any model."
+            f"{path}: a report needs a MARClassifierCV, or a MARGaussianMixture or MARLogisticRegression after at most a "
+            f"StandardScaler, not {type(saved.classifier).__name__} in another pipeline. 'marmix evaluate' scores any model."
         )
-    if saved.classifier.mechanism_ is None:
+    members = [saved.classifier] if single else _members(saved.classifier)
+    if not any(getattr(member, "mechanism_", None) is not None for member in members):
         raise ValueError(
             f"{path} was fitted with link=None, but a report needs a model of the missingness: set a link."
         )
 
 
+def _members(average: MARClassifierCV) -> list[Any]:
+    """The candidates of positive weight that have a mechanism."""
+    members = [average.estimators_[name] for name, weight in average.weights_.items() if weight > 0.0]
+    return [pipeline[-1] for pipeline in members if knows_missingness(pipeline)]
+
+
+def _model(saved: Saved, rows: FileRows, scratch: Path) -> Model:
+    """The saved classifier with numbered classes, and the rows that it takes."""
+    if isinstance(saved.classifier, MARClassifierCV):
+        classifier = copy(saved.classifier)
+        classifier.classes_ = np.arange(len(rows.classes))
+        name = statistical(classifier)
+        shown = None if name is None else classifier.estimators_[name]
+    else:
+        steps = [("scaler", step) for step in saved.between]
+        classifier = shown = Pipeline([*steps, ("classifier", numbered(saved.classifier))])
+    axes = rows.X if shown is None or len(shown) == 1 else scaled_rows(shown[:-1], rows.X, scratch)
+    return Model(classifier, shown, rows.classes, rows.X, axes)
+
+
 def _analysis(
-    saved: Saved, source: DataFile, rows: FileRows, label: str, id: str | None, seed: int, progress: Progress
+    saved: Saved,
+    model: Model,
+    source: DataFile,
+    rows: FileRows,
+    label: str,
+    id: str | None,
+    seed: int,
+    progress: Progress,
 ) -> Analysis:
     z = rows.z
     sample = sample_rows(rows, z, saved.preparation, seed)
-    scaler = saved.between[0] if saved.between else None
-    if scaler is not None:
-        scale_rows(scaler, rows.X)
-    model = Model(numbered(saved.classifier), scaler, rows.classes, rows.X)
-    same = model.estimator.fitted_to(model.X, z)
+    same = model.statistical is not None and model.statistical[-1].fitted_to(model.axes, z)
     tally = Tally(rows.classes, sample.places, id, [str(name) for name in saved.preparation.feature_names_in_])
     with progress.phase("predicting") as step:
         result = (
@@ -94,13 +123,13 @@ def _analysis(
             if same
             else "No intervals were computed: these are not the rows the model was fitted to."
         )
-        for batch in scored_batches(source, rows, model.X, model.estimator, step):
+        for batch in scored_batches(source, rows, model.X, model.classifier, step):
             tally.add(batch, rows.codes[batch.start : batch.start + len(batch.complete)])
-    choice = None
+    cv = None
     if same:
-        grid = _grid(saved, rows)
         with progress.phase("comparing models") as step:
-            choice = choose(grid, sample.X, sample.z, folds=saved.about.get("folds", 5), seed=seed, step=step)
+            options: dict[str, Any] = {"folds": saved.about.get("folds", 5), "seed": seed, "step": step}
+            cv = _comparison(model.classifier, sample.X, sample.z, options)
     return Analysis(
         path=source.path,
         label=label,
@@ -108,24 +137,25 @@ def _analysis(
         preparation=saved.preparation,
         rows=rows,
         z=z,
-        name=saved.about.get("name", type(saved.classifier).__name__),
         model=model,
-        choice=choice,
+        cv=cv,
         result=result,
-        tested=held_out(choice.cv, sample.z, len(rows.X)) if choice else _other_rows(tally, sample.z),
+        tested=held_out(cv, sample.z, len(rows.X)) if cv else _other_rows(tally, sample.z),
         sample=sample,
         tally=tally,
     )
 
 
-def _grid(saved: Saved, rows: FileRows) -> dict[str, Any]:
-    """The candidates of the fit; for a model saved from Python, the model with missingness modelled and ignored."""
-    about = saved.about
-    if about.get("model") in MODELS:
-        return candidates_of(about["model"], about["link"], saved.preparation, len(rows.classes), *rows.X.shape)
-    estimator = clone(numbered(saved.classifier))
-    name = type(estimator).__name__
-    return {f"{name}, mechanism": estimator, f"{name}, ignored": clone(estimator).set_params(mechanism_weight=0.0)}
+def _comparison(classifier: Any, X: Array, z: NDArray[np.integer[Any]], options: Mapping[str, Any]) -> Compared:
+    """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
+    if isinstance(classifier, MARClassifierCV):
+        grid = {name: clone(pipeline) for name, pipeline in classifier.estimators_.items()}
+        return compare(dict(classifier.estimators or {}) | grid, X, z, **options)
+    estimator = clone(classifier[-1])
+    other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
+    cv = compare({"": estimator, "other": other}, X, z, **options)
+    cv.select("")
+    return cv
 
 
 def _other_rows(tally: Tally, z: NDArray[np.integer[Any]]) -> TestedRows | None:

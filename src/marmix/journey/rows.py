@@ -47,10 +47,7 @@ def read_rows(
     """Read the features of all rows; `labels` have been read before."""
     n_rows = labels.rows
     width = len(preparation.get_feature_names_out())
-    if 8 * n_rows * width > IN_MEMORY:
-        X: Any = np.lib.format.open_memmap(scratch / "features.npy", "w+", np.float64, (n_rows, width))
-    else:
-        X = np.empty((n_rows, width))
+    X = empty_rows(scratch / "features.npy", n_rows, width)
     complete = np.zeros(n_rows, dtype=bool)
     start = kept = 0
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
@@ -69,6 +66,13 @@ def read_rows(
     _check_complete(complete, labels)
     _check_ranges(preparation.get_feature_names_out(), low, high)
     return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes())
+
+
+def empty_rows(path: Path, n_rows: int, width: int) -> Any:
+    """An array for rows: in memory or, if large, in a new file."""
+    if 8 * n_rows * width <= IN_MEMORY:
+        return np.empty((n_rows, width))
+    return np.lib.format.open_memmap(path, "w+", np.float64, (n_rows, width))
 
 
 def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:

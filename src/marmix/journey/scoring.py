@@ -64,7 +64,7 @@ class ScoredBatch(NamedTuple):
 
 
 def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
-    """Predict every row of a file; X holds the features of the complete rows, scaled for the model."""
+    """Predict every row of a file; X holds the features of the complete rows."""
     start = kept = 0
     for batch in source.batches(step=step):
         complete = rows.complete[start : start + batch.num_rows]

@@ -17,7 +17,6 @@ from marmix.displays import (
     UncertaintyDisplay,
 )
 from marmix.displays.drawing import canvas, styled
-from marmix.displays.fits import last_step
 from marmix.displays.predictions import Predictions
 from marmix.report.contents import Figure
 
@@ -36,7 +35,8 @@ CAPTIONS = {
     "The line shows the share that the model expects, with its 95 % band. If the model fits, the line passes near the points.",
     "uncertainty": "The uncertainty of the class, for rows with and without a label. If the labels of hard rows are missing, the "
     "rows without a label lie further to the right.",
-    "classes": "Filled points are rows with a given label, hollow points rows with an imputed label.",
+    "classes": "Filled points are rows with a given label, hollow points rows without one, in the class that is most "
+    "probable under the model.",
     "calibration": "Among rows with a predicted probability of 80 %, about 80 % should belong to the class: the points should "
     "lie near the diagonal.",
     "roc": "The closer the curve comes to the upper left corner, the better. An area of 1 is perfect; 0.5 is guessing.",
@@ -47,6 +47,7 @@ CORRECTED = (
 )
 WEIGHTED = "lets labelled rows stand for similar rows without a label."
 ROBUST = "counts all rows: those without a label by the model's probabilities, adjusted by how far these miss the given labels."
+NO_PARAMETERS = "None of the candidates has parameters to draw."
 UNTESTED = "There were too few labels to test the model on rows it was not fitted to."
 _SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6)}
 _SQUARE = (4.4, 4.2)
@@ -58,41 +59,50 @@ class Subject(NamedTuple):
     classifier: Any  # with numbered classes, for X and z
     X: Any
     z: NDArray[np.integer[Any]]
-    inference: Any | None
-    named: Any  # with named classes and features, for the rows and labels below
+    statistical: Any | None  # the model with parameters, with numbered classes, for `axes` and z
+    axes: Any
+    inference: Any | None  # of that model
+    named: Any | None  # that model with named classes and features, for the rows and labels below
     rows: Array
     labels: NDArray[Any]  # None where missing
     tested: Predictions | None  # held-out predictions
+    classes: NDArray[Any]
+    words: str  # that model in words, if it is not the classifier
 
 
 def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     """The figures, and by key the reasons why others cannot be drawn."""
-    names = last_step(subject.named).classes_
     displays: dict[str, Callable[[Axes], Any]] = {
         "missingness": lambda ax: MissingnessDisplay.from_estimator(
-            subject.classifier, subject.X, subject.z, inference=subject.inference, ax=ax
+            subject.statistical, subject.axes, subject.z, inference=subject.inference, ax=ax
         ),
         "uncertainty": lambda ax: UncertaintyDisplay.from_estimator(subject.classifier, subject.X, subject.z, ax=ax),
         "classes": lambda ax: MixtureDisplay.from_estimator(subject.named, subject.rows, subject.labels, ax=ax),
     }
+    left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
+    if subject.statistical is None:
+        for key in ("missingness", "classes"):
+            del displays[key]
+            left_out[key] = NO_PARAMETERS
     if subject.tested is not None:
-        y = np.array([*names.tolist(), None], dtype=object)[subject.tested.z]
+        y = np.array([*subject.classes.tolist(), None], dtype=object)[subject.tested.z]
         arrays = (y, subject.tested.proba, subject.tested.q)
-        options = {"classes": names, "posterior": subject.tested.posterior}
+        options: dict[str, Any] = {"classes": subject.classes, "posterior": subject.tested.posterior}
         displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(*arrays, **options, ax=ax)
         displays["roc"] = lambda ax: RocDisplay.from_predictions(*arrays, **options, ax=ax)
     corrected = CORRECTED + (ROBUST if subject.tested and subject.tested.posterior is not None else WEIGHTED)
+    shown = f" The figure shows one of the candidates: {subject.words}." if subject.words else ""
+    added = {"calibration": corrected, "roc": corrected, "missingness": shown, "classes": shown}
     drawn: list[Figure] = []
-    left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
     for key, display in displays.items():
         try:
-            drawn.append(_drawn(key, display, corrected))
+            drawn.append(_drawn(key, display, added.get(key, "")))
         except ValueError as error:
             left_out[key] = str(error)
     return drawn, left_out
 
 
-def _drawn(key: str, display: Callable[["Axes"], Any], corrected: str) -> Figure:
+def _drawn(key: str, display: Callable[["Axes"], Any], added: str) -> Figure:
     size = _SIZE.get(key, _SQUARE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arrays have no column names
@@ -104,7 +114,7 @@ def _drawn(key: str, display: Callable[["Axes"], Any], corrected: str) -> Figure
             figure, ax = canvas(*size)
             drawing.plot(ax=ax)
             dark = _png(figure)
-    caption = CAPTIONS[key] + (corrected if key in ("calibration", "roc") and not drawing.note_ else "")
+    caption = CAPTIONS[key] + ("" if key in ("calibration", "roc") and drawing.note_ else added)
     return Figure(key, TITLES[key], f"{caption} {drawing.note_}".strip(), light, dark)
 
 

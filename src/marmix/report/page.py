@@ -19,6 +19,7 @@ def report_html(contents: Contents) -> str:
     css, js = _asset("page.css"), _asset("page.js")
     parts = [
         sections.overview(contents.findings),
+        sections.models(contents.findings),
         *sections.figure_sections(contents),
         sections.threshold(contents),
         sections.next_rows(contents),

@@ -17,13 +17,8 @@ EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
 
-SCORES = {
-    "log_loss": "Log-loss",
-    "log_loss_stderr": "its standard error",
-    "plain_log_loss": "Plain log-loss",
-    "brier": "Brier score",
-    "roc_auc": "AUC",
-}
+SCORES = {"log_loss": "Log-loss", "plain_log_loss": "Labelled rows only", "accuracy": "Accuracy", "roc_auc": "AUC"}
+SHOWN = 8  # candidates shown unfolded
 
 
 class Section(NamedTuple):
@@ -78,6 +73,12 @@ def _cards(findings: Findings) -> str:
             "Did modelling the missingness help?",
             wording.help_verdict(findings.comparison),
             plain(findings.comparison.sentence),
+            wide=True,
+        ),
+        _card(
+            "Better than a classifier of the labelled rows?",
+            wording.rival_verdict(findings.rival),
+            plain(findings.rival.sentence),
             wide=True,
         ),
     ]
@@ -357,42 +358,106 @@ def _exact(cell: Cell) -> Cell:
     return str(cell) if isinstance(cell, int) and abs(cell) >= EXACT else cell
 
 
+def models(findings: Findings) -> Section:
+    """The classifier: the average, its candidates, and the usual classifiers for comparison."""
+    model = findings.model
+    lead = f"Labels were imputed by {name_of(model.name)}."
+    body = "".join(
+        [
+            _candidates(findings) if model.candidates else "",
+            f"<p>{plain(findings.rival.sentence)}</p>" if model.candidates else "",
+            f"<p class='quiet'>{plain(model.rule)}</p>" if model.rule else "",
+        ]
+    )
+    return Section("models", "Which models predict the labels?", lead, body)
+
+
+def name_of(words: str) -> str:
+    """The name of a model with its article, for a sentence."""
+    return f"{'an' if words[:1].lower() in tuple('aeiou') else 'a'} {plain(words)}"
+
+
+def _averages(findings: Findings) -> bool:
+    return findings.model.kind == "MARClassifierCV"
+
+
+def _candidates(findings: Findings) -> str:
+    """Tables of the average, its candidates by weight and the usual classifiers; the lightest candidates are folded."""
+    candidates, rivals = findings.model.candidates, findings.model.rivals
+    keys = [key for key in SCORES if any(key in row for row in (*candidates, *rivals))]
+    sizes = len({row.get("rows") for row in candidates}) > 1
+    head = ["Model", "Missingness", "Weight", *(SCORES[key] for key in keys), *(["Rows of its fit"] if sizes else [])]
+
+    def cells(title: str, row: dict[str, Any]) -> list[str]:
+        weight = _value(row["weight"]) if "weight" in row else ""
+        fit = [_value(row["rows"]) if "rows" in row else ""] if sizes else []
+        return [
+            title,
+            plain(str(row.get("missingness", "")), NAME),
+            weight,
+            *(_score_of(row, key) for key in keys),
+            *fit,
+        ]
+
+    rows = [cells("<strong>Average</strong>", _average_scores(findings.scores))] if _averages(findings) else []
+    rows += [cells(_model(row), row) for row in candidates[:SHOWN]]
+    rows += [cells(f"Labelled rows alone: {_model(row)}", row) for row in rivals]
+    first = table(head, rows, caption="Candidates with weights and scores", words=2)
+    rest = [cells(_model(row), row) for row in candidates[SHOWN:]]
+    if not rest:
+        return first
+    others = table(head, rest, caption="The other candidates", words=2)
+    return f"{first}<details><summary>The other candidates ({count(len(rest))})</summary>{others}</details>"
+
+
+def _average_scores(scores: Sequence[ScoreFacts]) -> dict[str, Any]:
+    """The scores of the average as a row of the table."""
+    keys = {"log-loss": "log_loss", "accuracy": "accuracy", "AUC": "roc_auc"}
+    row: dict[str, Any] = {keys[score.name]: score.value for score in scores if score.name in keys}
+    for score in scores:
+        if score.name == "log-loss":
+            row |= {"log_loss_stderr": score.stderr, "plain_log_loss": score.plain}
+    return row
+
+
+def _score_of(row: dict[str, Any], key: str) -> str:
+    error = row.get(f"{key}_stderr")
+    return _value(row.get(key)) + ("" if error is None else f" ± {_value(error)}")
+
+
+def _model(row: dict[str, Any]) -> str:
+    return plain(str(row.get("candidate", "")))
+
+
 def parameters(findings: Findings) -> Section:
-    """The model and its parameters."""
-    model, estimates = findings.model, findings.estimates
-    title = model.name[:1].upper() + model.name[1:]
+    """The model whose parameters are reported, and its parameters."""
+    model, estimates = findings.statistical, findings.estimates
+    title, lead = "Parameters of a model", wording.estimates_lead(estimates)
+    if model is None:
+        return Section("parameters", title, lead, "")
+    name_of_model = model.name[:1].upper() + model.name[1:]
     mechanism = [estimate for estimate in estimates if wording.is_mechanism(estimate)]
     first = mechanism if len(estimates) > wording.MANY else estimates
     rest = [estimate for estimate in estimates if estimate not in first]
     others = _estimates(rest, "The other parameters")
     more = f"<details><summary>The other parameters ({count(len(rest))})</summary>{others}</details>"
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
+    which = f"<p>{wording.statistical_words(model)}</p>" if _averages(findings) else ""
     body = [
-        f"<p>{plain(title)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(findings)}</p>",
+        f"<p>{plain(name_of_model)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(model)}</p>{which}",
         _facts(settings) if settings else "",
         _estimates(first, "Parameters with intervals") if first else "",
         f"<p class='quiet'>{plain(model.units)}</p>" if model.units else "",
         f"<p class='quiet'>{wording.SLOPE}</p>" if any(estimate.name == "alpha_1" for estimate in first) else "",
         more if rest else "",
-        _candidates(model.candidates) if model.candidates else "",
     ]
-    return Section("parameters", "The model and its parameters", wording.estimates_lead(estimates), "".join(body))
+    return Section("parameters", title, lead, "".join(body))
 
 
 def _estimates(estimates: Sequence[Estimate], caption: str) -> str:
     rows = [[name(e.name), *(figure(value) for value in (e.value, e.stderr, e.low, e.high))] for e in estimates]
     head = ["Parameter", "Estimate", "Standard error", f"95{wording.SPACE}% interval from", "to"]
     return table(head, rows, caption=caption)
-
-
-def _candidates(candidates: Sequence[dict[str, Any]]) -> str:
-    head = list(dict.fromkeys(key for row in candidates for key in row))
-    words = sum(any(isinstance(row.get(key), str) for row in candidates) for key in head)
-    head.sort(key=lambda key: not any(isinstance(row.get(key), str) for row in candidates))
-    rows = [[_value(row.get(key)) for key in head] for row in candidates]
-    titles = [plain(SCORES.get(key, key.replace("_", " ").capitalize()), NAME) for key in head]
-    body = table(titles, rows, caption="Compared models", words=words)
-    return f"<details><summary>Compared models ({count(len(candidates))})</summary>{body}</details>"
 
 
 def _value(value: Any) -> str:

@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from marmix.inference.tables import listed, number, p_text
-from marmix.report.contents import Comparison, Estimate, Findings, LabelFacts, MissingnessFacts, ScoreFacts, Thresholds
+from marmix.report.contents import (
+    Comparison,
+    Estimate,
+    LabelFacts,
+    MissingnessFacts,
+    RivalFacts,
+    ScoreFacts,
+    StatisticalFacts,
+    Thresholds,
+)
 from marmix.report.markup import name
 
 DASH = "\u2013"
@@ -172,6 +181,17 @@ def help_verdict(comparison: Comparison) -> str:
     return "No clear gain"
 
 
+def rival_verdict(rival: RivalFacts) -> str:
+    """A few words on whether the classifier is better than the usual ones."""
+    if rival.better is None:
+        return "Not compared"
+    if rival.better:
+        return "Yes"
+    if rival.gain is not None and rival.stderr is not None and rival.gain < -2.0 * rival.stderr:
+        return "No, it is worse"
+    return "No clear difference"
+
+
 def informative_verdict(missingness: MissingnessFacts) -> str:
     """A few words on whether missingness is informative."""
     return {True: "Yes", False: "No clear sign", None: "Not tested"}[missingness.informative]
@@ -207,7 +227,7 @@ def rows_lead(shown: int, of: int) -> str:
 def estimates_lead(estimates: Sequence[Estimate]) -> str:
     """How many parameters there are, and whether they have intervals."""
     if not estimates:
-        return "This model has no parameters to show."
+        return "There are no parameters to show."
     sized = sum(estimate.low is not None for estimate in estimates)
     lead = f"The model has {counted(len(estimates), 'parameter')}"
     if sized == 0:
@@ -221,13 +241,21 @@ def is_mechanism(estimate: Estimate) -> bool:
     return estimate.name in ("alpha_0", "alpha_1", "shape", "share") or estimate.name.startswith("alpha[")
 
 
-def convergence(findings: Findings) -> str:
+def convergence(model: StatisticalFacts) -> str:
     """How the fit ended."""
-    model = findings.model
     iterations = counted(model.iterations, "iteration")
     if model.converged:
         return f"The fit converged after {iterations}; its log-likelihood is {figure(model.loglik)}."
     return f"The fit did not converge in {iterations}: do not rely on these numbers."
+
+
+def statistical_words(model: StatisticalFacts) -> str:
+    """How the model whose parameters are shown relates to the average that predicts."""
+    share = f"has the weight {model.weight:.2f} in the average" if model.weight > 0.0 else "is not in the average"
+    return (
+        f"Of the candidates whose parameters can be interpreted, this is the best. It {share}: labels, probabilities and scores "
+        "on this page are those of the average, parameters and tests those of this model."
+    )
 
 
 def warnings_lead(warnings: Sequence[str]) -> str:
