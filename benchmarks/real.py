@@ -31,8 +31,8 @@ LightGBM tuned in the same way with all labels of the training rows.
 
 **Measures** on the test rows: log-loss (probabilities at least 1e-6), Brier score, accuracy, AUC (one class against the rest,
 averaged), seconds on one thread, and the log-loss that `MARClassifierCV` itself reports (`score_`). The share of the gap closed
-in a setting (data set, hider, rate) is sum(R - M) / sum(R - L) over the splits: M the log-loss of the method, L that of the limit, R
-that of the reference, which is either the best rival of each split in hindsight (the headline) or LightGBM on the labelled rows.
+in a setting (data set, hider, rate) is sum(R - M) / sum(R - L) over the splits: M the log-loss of the method, L that of the
+limit, R that of the reference, which is either the best rival of each split in hindsight (the headline) or LightGBM on the labelled rows.
 It is not defined where the mean of R - L is below 0.01. Its 95 % interval is Student's, from R - M - share (R - L) over splits.
 
 **Runs.** Every result is appended to `--out` as soon as it is there; what is there is not computed again, except failures and
@@ -52,9 +52,8 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy import stats
+from scipy import special, stats
 from scipy.optimize import brentq
-from scipy.special import entr, expit, logit
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -154,18 +153,18 @@ def hide(X, y, tau, hider, rate, seed):
     """Labels with -1 where missing."""
     rng = np.random.default_rng([seed, HIDERS.index(hider), round(100 * rate)])
     if hider == "forest":
-        score = 6.0 * entr(tau).sum(axis=1) / np.log(tau.shape[1])
+        score = 6.0 * special.entr(tau).sum(axis=1) / np.log(tau.shape[1])
     elif hider == "annotators":
-        score = logit(1.0 - (tau**3).sum(axis=1))
+        score = special.logit(1.0 - (tau**3).sum(axis=1))
     elif hider == "one-sided":
-        score = 2.0 * stats.zscore(logit(tau[:, tau.shape[1] // 2 :].sum(axis=1)))
+        score = 2.0 * stats.zscore(special.logit(tau[:, tau.shape[1] // 2 :].sum(axis=1)))
     elif hider == "feature":
         Z = StandardScaler().fit_transform(X)
         axis = np.linalg.eigh(Z.T @ Z)[1][:, -1]
         score = 2.0 * stats.zscore(Z @ axis * np.sign(axis[np.abs(axis).argmax()]))
     else:
         score = np.zeros(len(y))
-    q = expit(score + brentq(lambda a: expit(a + score).mean() - rate, -60.0, 60.0))
+    q = special.expit(score + brentq(lambda a: special.expit(a + score).mean() - rate, -60.0, 60.0))
     partial = np.where(rng.random(len(y)) < q, -1, y)
     for k in range(tau.shape[1]):
         lacking = 2 - np.sum(partial == k)
@@ -517,9 +516,8 @@ def checks(results):
     for reference in ("best rival", "LightGBM"):
         shares = {s: results.share(s, OURS, reference)[0] for s in aimed}
         defined = {s: share for s, share in shares.items() if np.isfinite(share)}
-        lines.append(
-            f"- From {reference} on the labelled rows ({len(defined)} of {len(shares)} settings have a gap of {SMALLEST_GAP} or more):"
-        )
+        count = f"{len(defined)} of {len(shares)} settings have a gap of {SMALLEST_GAP} or more"
+        lines.append(f"- From {reference} on the labelled rows ({count}):")
         if defined:
             median, lowest = np.median(list(defined.values())), min(defined, key=defined.get)
             below = "; ".join(f"{title(s)} {share:+.2f}" for s, share in defined.items() if share < 0)
