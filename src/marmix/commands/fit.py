@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows; not used as a feature")
-    parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: compare both)")
+    parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: average all)")
     parser.add_argument(
         "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default logit)"
     )

@@ -41,8 +41,8 @@ from marmix.scores.trees import Trees, TreeScores
 OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
-    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV, and pipelines that end "
-    "in one of them after StandardScaler or marmix.tables.preparation.Preparation"
+    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV, and pipelines "
+    "that end in one of them after StandardScaler or marmix.tables.preparation.Preparation"
 )
 
 _CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV)

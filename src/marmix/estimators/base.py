@@ -214,7 +214,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             trial.n_components = dict(enumerate(component_counts(self.n_components, training.rows.classes)))
         sample = training.sample
         X = sample.x.T * training.scale + training.mean
-        weight = choose_weight(trial, X, sample, mechanism, self.random_state)
+        weight = choose_weight(trial, X, sample, self.random_state)
         if self.verbose:
             print(f"chosen: weight {weight:g} of the mechanism")
         return weight

@@ -30,6 +30,8 @@ _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 _SMOOTH, _SMOOTH_MANY, _TREES = (0.3, 1.0), (0.1, 0.3), (0.03, 0.1, 0.3)
 _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on rows that are never labelled
 
+_PLAIN: Mapping[str, Any] = {"extra_trees": False, "colsample_bynode": 1.0}  # trees as LightGBM grows them by default
+
 DEFAULT: Mapping[str, Any] = {}  # the estimators' own defaults
 IGNORING: Mapping[str, Any] = {"link": None}
 KINDS = ("auto", "logistic", "mixture", "kernel", "boosting")
@@ -98,10 +100,8 @@ def default_candidates(
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
             grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
-        grid["plain boosting, ignored"] = MARBoostingClassifier(
-            **{"mechanism_weight": 0.0, "extra_trees": False, "colsample_bynode": 1.0} | ignoring
-        )
-        grid["boosting, ignored"] = MARBoostingClassifier(**{"mechanism_weight": 0.0} | ignoring)
+        grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **ignoring)
+        grid["boosting, ignored"] = MARBoostingClassifier(**ignoring)
         for weight in _TREES:
             grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **mechanism)
     return grid
@@ -109,7 +109,7 @@ def default_candidates(
 
 def default_rivals() -> dict[str, BaseEstimator]:
     """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
-    boosting = MARBoostingClassifier(link=None, extra_trees=False, colsample_bynode=1.0)
+    boosting = MARBoostingClassifier(**_PLAIN, link=None)
     return {
         "logistic regression": LogisticRegressionCV(
             Cs=[0.01, 0.1, 1.0, 10.0, 100.0], cv=3, scoring="neg_log_loss", max_iter=500

@@ -91,21 +91,22 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     Each candidate predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is
     missing is known of every row. The class probabilities of the candidates are averaged with the weights under which the average
     explains both best: the held-out labels, and by its uncertainty the missing indicators. Missingness that a linear function
-    of the features explains does not count. Scores are doubly robust, with the average as posterior, as some hard rows may hardly ever be labelled.
+    of the features explains does not count. Scores are doubly robust, with the average as posterior, as some hard rows may
+    hardly ever be labelled.
 
     Parameters
     ----------
     estimators : dict or None, default=None
-        Candidates by name, each a classifier that accepts missing labels (`MARGaussianMixture`, `MARLogisticRegression`,
-        `MARKernelClassifier`, `MARBoostingClassifier`, or a pipeline that ends in one). The default is a grid of all of these, with
-        the mechanism modelled, tempered and ignored; boosting only if LightGBM is installed (the extra `boost`). Features
-        are standardised before candidates that are not pipelines. Candidates see the classes as 0, 1, ... in the order of
-        `classes_`, and columns by number (`mechanism_features` may name them).
+        Candidates by name: `MARGaussianMixture`, `MARLogisticRegression`, `MARKernelClassifier`, `MARBoostingClassifier`, or a
+        pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled rows. The default is a grid of
+        all four, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is installed (the extra
+        `boost`). Features are standardised before candidates that are not pipelines. Candidates see the classes as 0, 1, ... in
+        the order of `classes_`, and columns by number (`mechanism_features` may name them).
     method : {"average", "pick"}, default="average"
-        "pick" keeps only the candidate with the most evidence for it. An average is the default because it does better on most data.
+        "pick" keeps only the candidate with the most evidence for it. On most data the average does better.
     cv : int, splitter or iterable of splits, default=5
-        Number of folds, dealt from the rows of each class and from the unlabelled rows, or splits as in scikit-learn. Rows that no
-        split tests are no evidence, and are scored as unlabelled.
+        Number of folds, dealt from the rows of each class and from the unlabelled rows, or splits as in scikit-learn. Rows that
+        no split tests are no evidence, and are scored as unlabelled.
     rivals : bool, default=False
         Whether to cross-validate logistic regression, a random forest and gradient boosting of the labelled rows too, for
         comparison in `results_`; they have no part in the average.
@@ -239,7 +240,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         grid |= rivals
         folds = self._folds(X, z)
         for pipeline in grid.values():
-            if cross_validates(pipeline[-1]):
+            if folds and cross_validates(pipeline[-1]):
                 pipeline[-1].set_params(cv=folds)
         jobs = [(name, -1) for name in grid]  # fold -1: all rows
         jobs += [(name, fold) for name in grid if not cross_validates(grid[name][-1]) for fold in range(len(folds))]
@@ -256,7 +257,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             if -1 in errors:
                 self.note_records_.append(Note("left-out", {"candidate": name, "error": errors[-1]}))
             elif errors:
-                values = {"candidate": name, "failed": len(errors), "folds": len(folds), "error": next(iter(errors.values()))}
+                values = {
+                    "candidate": name,
+                    "failed": len(errors),
+                    "folds": len(folds),
+                    "error": next(iter(errors.values())),
+                }
                 self.note_records_.append(Note("failed-folds", values))
         fits = {name: outcomes for name, outcomes in fits.items() if not outcomes[-1].error}
         self.estimators_ = {name: fit[-1].estimator for name, fit in fits.items() if name not in rivals}
@@ -473,7 +479,7 @@ def _held_out(fits: dict[int, Outcome], X: NDArray[Any], folds: list[NDArray[np.
     """Probabilities (n, K) of a candidate: held out in tested rows, 1 / K in folds that failed, else of the fit to all rows."""
     everything = fits[-1]
     if everything.proba is not None:
-        return everything.proba
+        return np.where(np.isnan(everything.proba), everything.estimator.predict_proba(X), everything.proba)
     untested = np.delete(np.arange(len(X)), np.concatenate([*folds, np.empty(0, dtype=np.intp)]))
     proba = np.full((len(X), n_classes), 1.0 / n_classes)
     if len(untested):

@@ -6,8 +6,9 @@ known of every row. With held-out class probabilities p of rows j of weight c_j,
     mean over labelled rows of -log p_{j y_j}   +   mean over all rows of -log P(m_j | u_j, v_j),
 
 where m_j is the missing indicator, u_j the entropy of p_j, and P the logit mechanism ``eta = a_0 + a_1 u + a_2 v``, a_1 >= 0,
-that fits best. The second driver v is a cross-fitted linear predictor of m from the features. It explains what is missing on one side of
-the features, however hard the rows are there; otherwise candidates that bend their uncertainty towards that side would win.
+that fits best. The second driver v is a cross-fitted linear predictor of m from the features. It explains what is missing on
+one side of the features, however hard the rows are there; otherwise candidates that bend their uncertainty towards that side
+would win.
 """
 
 from typing import NamedTuple
@@ -127,7 +128,7 @@ class Evidence:
             Held-out probabilities of each candidate.
         """
         p = self._sorted(probas)
-        candidates, _, n = p.shape
+        candidates = len(p)
         flat = p.reshape(candidates, -1)
         rows = np.arange(self.labelled)
         w = self.counts[: self.labelled]
@@ -153,13 +154,11 @@ class Evidence:
             return -value, -np.concatenate([by_vector, alpha])
 
         vector = np.concatenate([np.zeros(candidates), () if start is None else start.alpha])
-        bounds = [(None, None)] * len(vector)
+        bounds: list[tuple[float | None, None]] = [(None, None)] * len(vector)
         if start is not None:
             bounds[candidates + 1] = (0.0, None)
         with np.errstate(all="ignore"):
-            vector = minimize(
-                objective, vector, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}
-            ).x
+            vector = minimize(objective, vector, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
         pi = np.exp(vector[:candidates] - np.logaddexp.reduce(vector[:candidates]))
         return Average(pi, None if start is None else start.moved(vector[candidates:]))
 
@@ -183,7 +182,7 @@ def linear_predictor(
     missing = z < 0
     if not folds or any(len(np.unique(np.delete(missing, test))) < 2 for test in folds):
         return None
-    x = StandardScaler().fit_transform(X)
+    x = np.nan_to_num(StandardScaler().fit_transform(X))  # a missing value counts as the mean
     w = np.ones(len(z)) if counts is None else counts
     rate = float(w @ missing / w.sum())
     best = np.inf

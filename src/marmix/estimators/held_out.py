@@ -1,7 +1,7 @@
 """Choice of settings by rows that are held out whole, that is, with their label or the fact that it is missing."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
-from marmix.mechanism import Mechanism
+from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.notes import BoundaryWarning
 from marmix.rows import Covariates, Frame, HostRows, Rows
 
@@ -20,8 +20,6 @@ from marmix.rows import Covariates, Frame, HostRows, Rows
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 # Most rows on which settings are chosen.
 MOST_ROWS = 5000
-# Smallest probability in a loss.
-_TINY = 1e-15
 
 
 def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> list[NDArray[np.intp]]:
@@ -68,40 +66,6 @@ def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[
     return [test for k in range(cv) if len(test := np.flatnonzero(fold == k))]
 
 
-def held_out_loss(
-    log_proba: Array,
-    z: NDArray[np.integer],
-    weight: Array | None,
-    mechanism: Mechanism | None,
-    covariates: Array | None,
-) -> float:
-    """Loss of held-out rows: minus the log-likelihood of their labels and of their missing indicators, per row.
-
-    The labels of hard rows are missing, but whether they are is evidence about these rows too. The mechanism's parameters are
-    those under which the held-out uncertainties explain the indicators best.
-
-    Parameters
-    ----------
-    log_proba : array of shape (n, K)
-        Held-out log posteriors, or scores.
-    z : array of shape (n,)
-        Codes of the classes, -1 where the label is missing.
-    weight : array of shape (n,) or None
-    mechanism : Mechanism or None
-        Kind of the mechanism; None for the loss of the labels alone.
-    covariates : array of shape (n, L) or None
-        Columns that enter the mechanism besides the uncertainty.
-    """
-    w = np.ones(len(z)) if weight is None else weight
-    labelled = z >= 0
-    own = log_proba[labelled, z[labelled]] - np.logaddexp.reduce(log_proba[labelled], axis=1)
-    loss = -float(w[labelled] @ np.maximum(own, np.log(_TINY)))
-    if mechanism is not None and 0 < labelled.sum() < len(z):
-        fitted = mechanism.profile(log_proba, ~labelled, w, covariates)
-        loss -= float(w @ fitted.terms(log_proba, ~labelled, covariates).loglik)
-    return loss / float(w.sum()) if np.isfinite(loss) else np.inf
-
-
 class Sample(NamedTuple):
     """Training rows on the host, sorted by class with unlabelled rows last, on which settings are chosen."""
 
@@ -110,6 +74,19 @@ class Sample(NamedTuple):
     weight: Array | None  # (m,)
     covariates: Array | None  # (L, m)
     numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
+
+    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array, int], float]:
+        """The evidence against log posteriors (m, K) in the rows that the first folds, as many as given, tested."""
+        v = linear_predictor(self.x.T, self.z, self.weight, folds)
+
+        def against(log_proba: Array, first: int) -> float:
+            tested = np.concatenate(folds[:first])
+            weight = None if self.weight is None else self.weight[tested]
+            evidence = Evidence(self.z[tested], weight, None if v is None else v[tested])
+            loss = evidence.loss(np.exp(log_proba[tested]))
+            return loss if np.isfinite(loss) else np.inf
+
+        return against
 
     def folds(self, rows: Rows, cv: Any, random_state: Any) -> list[NDArray[np.intp]]:
         """Positions of the test rows of each fold; `cv` as in `whole_row_folds`, for the user's rows."""
@@ -151,9 +128,7 @@ def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
     return Sample(x, z, weight, v, numbers)
 
 
-def choose_weight(
-    estimator: Any, X: NDArray[Any], sample: Sample, mechanism: Mechanism, random_state: Any, cv: int = 5
-) -> float:
+def choose_weight(estimator: Any, X: NDArray[Any], sample: Sample, random_state: Any, cv: int = 5) -> float:
     """The `mechanism_weight` with which an estimator for classes 0, 1, ... predicts held-out rows best.
 
     `X` are the rows of the sample in the user's axes.
@@ -172,8 +147,5 @@ def choose_weight(
                 warnings.simplefilter("ignore", BoundaryWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
-    tested = np.concatenate(folds)
-    weight = None if sample.weight is None else sample.weight[tested]
-    covariates = None if sample.covariates is None else sample.covariates[:, tested].T
-    losses = [held_out_loss(trial[tested], sample.z[tested], weight, mechanism, covariates) for trial in log_proba]
-    return WEIGHTS[int(np.argmin(losses))]
+    against = sample.evidence(folds)
+    return WEIGHTS[int(np.argmin([against(trial, len(folds)) for trial in log_proba]))]

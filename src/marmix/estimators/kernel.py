@@ -1,6 +1,7 @@
 """`MARKernelClassifier`: kernel logistic regression, for class boundaries of any form."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby, product
 from numbers import Integral
 from typing import Any, NamedTuple, NoReturn, cast
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, held_out_loss, whole_row_folds
+from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, whole_row_folds
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
@@ -347,10 +348,11 @@ class _Trials:
         """Held-out loss of a setting in the first folds; infinite if a fit did not settle."""
         if not all((setting, fold) in self.fits for fold in range(folds)):
             return np.inf
-        sample, tested = self.sample, np.concatenate(self.folds[:folds])
-        weight = None if sample.weight is None else sample.weight[tested]
-        covariates = None if sample.covariates is None else sample.covariates[:, tested].T
-        return held_out_loss(self._log_proba[setting][tested], sample.z[tested], weight, self.mechanism, covariates)
+        return self._against(self._log_proba[setting], folds)
+
+    @cached_property
+    def _against(self) -> Callable[[Array, int], float]:
+        return self.sample.evidence(self.folds)
 
     def _try(self, grid: list[_Setting], fold: int) -> None:
         """Fit settings to the rows outside a fold, and predict the fold."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.estimators.candidates import default_candidates
+from marmix.estimators.candidates import KINDS, default_candidates
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
@@ -24,7 +25,7 @@ from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
 
-MODELS = ("auto", "mixture", "logistic")
+MODELS = KINDS
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
 
@@ -98,7 +99,7 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
 
 
 def candidates_of(
-    kind: str, link: str, preparation: Preparation, n_classes: int, n_rows: int, n_features: int
+    kind: str, link: str, preparation: Preparation, n_classes: int, n_rows: int, n_features: int, n_labelled: int
 ) -> dict[str, Any]:
     """The default candidates for the rows of a file."""
     mechanism = {"link": link}
@@ -106,6 +107,7 @@ def candidates_of(
         n_classes,
         n_rows,
         n_features,
+        n_labelled=n_labelled,
         kind=kind,
         categories=any(column["kind"] != "number" for column in preparation.columns_),
         mechanism=mechanism,
@@ -134,7 +136,8 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     z = rows.z
     sample = sample_rows(rows, z, preparation, options.seed)
-    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *sample.X.shape)
+    n_labelled = int(np.sum(sample.z >= 0))
+    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *sample.X.shape, n_labelled)
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
