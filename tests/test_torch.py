@@ -79,6 +79,19 @@ def test_single_precision_differs_by_its_rounding_only(measure, classes, device)
         np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-5 * np.abs(double).max())
 
 
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_torch_computes_on_other_devices_what_numpy_does_on_the_host(measure, classes, monkeypatch):
+    logits, targets, weight = batch(classes)
+    results = []
+    for devices in (("cpu",), ()):
+        monkeypatch.setattr("marmix.torch._NUMPY_DEVICES", devices)
+        loss = loss_with(uncertainty=measure)
+        value = loss(logits, targets, weight)
+        results.append([t.detach().numpy() for t in (value, *torch.autograd.grad(value, (logits, loss.alpha)))])
+    for host, device in zip(*results, strict=True):
+        np.testing.assert_allclose(device, host, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("measure", [name for name, measure in MEASURES.items() if measure.only_classes is None])
 def test_huge_logits_give_finite_losses_and_gradients(measure, dtype):
