@@ -71,7 +71,7 @@ def test_single_precision_differs_by_its_rounding_only(measure, classes, device)
     for dtype, where in ((torch.float64, "cpu"), (torch.float32, device)):
         s = logits.detach().to(device=where, dtype=dtype).requires_grad_()
         loss = loss_with(uncertainty=measure).to(device=where, dtype=dtype)
-        value = loss(s, targets.to(where), weight.to(device=where, dtype=dtype))
+        value = loss(s, targets.to(where), weight.to(where))
         value.backward()
         assert value.dtype == s.grad.dtype == dtype
         results.append([value.item(), s.grad.cpu().double().numpy(), loss.alpha.grad.cpu().double().numpy()])

@@ -72,8 +72,8 @@ class MissingnessLoss(nn.Module):
 
     Notes
     -----
-    Gradients are analytic and exact, without clipping, for logits of any size. The mechanism is computed in double precision on
-    the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
+    Gradients are analytic and exact, without clipping, also for logits of 1e4 and more. The mechanism is computed in double
+    precision on the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class MissingnessLoss(nn.Module):
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         loss = nn.functional.cross_entropy(logits, targets.long(), ignore_index=-1, reduction="none")
-        size = logits.shape[0] if weight is None else weight.sum()
+        size = logits.shape[0] if weight is None else weight.sum().to(loss.dtype)
         labels = (loss if weight is None else loss * weight.to(loss.dtype)).sum()
         if not self.mechanism_weight:
             return labels / size
