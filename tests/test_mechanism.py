@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from marmix import Mechanism
+from marmix.arrays import to_host
 from marmix.mechanism.measures import MEASURES
 
 NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # any number of classes
@@ -125,6 +126,17 @@ def test_torch_scores_give_torch_arrays_with_the_same_values(measure, classes, d
         np.testing.assert_allclose(values.numpy(), getattr(mechanism, name)(there.numpy(), *arguments), rtol=rtol)
     profiles = [mechanism.profile(a, missing, weight, covariates).alpha for a in (there, there.numpy())]
     np.testing.assert_allclose(*profiles, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_terms_need_only_the_array_api_standard(measure, classes):
+    strict = pytest.importorskip("array_api_strict")
+    mechanism, *arguments = weighted_problem(measure, classes)
+    for curvature in ("full", "diagonal"):
+        here = mechanism.terms(*arguments, curvature)
+        there = mechanism.terms(*map(strict.asarray, arguments), curvature)
+        for mine, other in zip(here, there, strict=True):
+            np.testing.assert_allclose(to_host(other), mine, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("missing", [0, 1])

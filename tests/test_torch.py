@@ -71,12 +71,25 @@ def test_single_precision_differs_by_its_rounding_only(measure, classes, device)
     for dtype, where in ((torch.float64, "cpu"), (torch.float32, device)):
         s = logits.detach().to(device=where, dtype=dtype).requires_grad_()
         loss = loss_with(uncertainty=measure).to(device=where, dtype=dtype)
-        value = loss(s, targets.to(where), weight.to(device=where, dtype=dtype))
+        value = loss(s, targets.to(where), weight.to(where))
         value.backward()
         assert value.dtype == s.grad.dtype == dtype
         results.append([value.item(), s.grad.cpu().double().numpy(), loss.alpha.grad.cpu().double().numpy()])
     for double, single in zip(*results, strict=True):
         np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-5 * np.abs(double).max())
+
+
+@pytest.mark.parametrize(("measure", "classes"), CASES)
+def test_torch_computes_on_other_devices_what_numpy_does_on_the_host(measure, classes, monkeypatch):
+    logits, targets, weight = batch(classes)
+    results = []
+    for devices in (("cpu",), ()):
+        monkeypatch.setattr("marmix.torch._NUMPY_DEVICES", devices)
+        loss = loss_with(uncertainty=measure)
+        value = loss(logits, targets, weight)
+        results.append([t.detach().numpy() for t in (value, *torch.autograd.grad(value, (logits, loss.alpha)))])
+    for host, device in zip(*results, strict=True):
+        np.testing.assert_allclose(device, host, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

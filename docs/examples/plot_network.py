@@ -102,8 +102,8 @@ for name, p in proba.items():
     )
 
 # %%
-# Left: how often the network with the mechanism is right when it says so. Right: the mechanism it has estimated, and the
-# share of missing labels among training images of about the same entropy.
+# Left: the network that has seen only the labelled images is too sure of itself on the others. Right: the estimated
+# mechanism, and the share of missing labels among training images of about the same entropy.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
 for name, p in proba.items():

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 
@@ -25,6 +27,9 @@ except ImportError as error:
     raise ImportError("marmix.torch needs PyTorch: pip install 'marmix[gpu]'.") from error
 
 __all__ = ["MissingnessLoss"]
+
+# Where NumPy computes the mechanism, in half the time of torch or less.
+_NUMPY_DEVICES = ("cpu",)
 
 
 class MissingnessLoss(nn.Module):
@@ -67,8 +72,8 @@ class MissingnessLoss(nn.Module):
 
     Notes
     -----
-    Gradients are analytic and exact, without clipping, for logits of any size. The mechanism is computed in double precision on
-    the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
+    Gradients are analytic and exact, without clipping, also for logits of 1e4 and more. The mechanism is computed in double
+    precision on the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
     """
 
     def __init__(
@@ -113,7 +118,7 @@ class MissingnessLoss(nn.Module):
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         loss = nn.functional.cross_entropy(logits, targets.long(), ignore_index=-1, reduction="none")
-        size = logits.shape[0] if weight is None else weight.sum()
+        size = logits.shape[0] if weight is None else weight.sum().to(loss.dtype)
         labels = (loss if weight is None else loss * weight.to(loss.dtype)).sum()
         if not self.mechanism_weight:
             return labels / size
@@ -192,17 +197,23 @@ class _MissingIndicators(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, alpha: Tensor, missing: Tensor, weight: Tensor | None, options: Mechanism
     ) -> Tensor:
-        # alpha stays on its device: reading its values would make the host wait
-        intercept, slope = alpha.double()
-        mechanism: Any = replace(options, alpha=(intercept, slope))
-        u, du = mechanism.measured(posterior(logits.double().T))
-        loglik, eta_slope, _ = mechanism.indicator_terms(
-            mechanism.eta(u[None, :]), missing, None if weight is None else weight.double()
-        )
-        by_logits = (eta_slope * slope * du).T.to(logits.dtype)
-        by_alpha = torch.stack([eta_slope.sum(), (eta_slope * u).sum()]).to(alpha.dtype)
-        ctx.save_for_backward(by_logits, by_alpha)
-        return loglik.sum().to(logits.dtype)
+        on_host = logits.device.type in _NUMPY_DEVICES
+
+        def array(tensor: Tensor) -> Any:
+            return tensor.detach().numpy() if on_host else tensor.detach()
+
+        intercept, slope = array(alpha.double())  # stays on its device: reading its values would make the host wait
+        mechanism = replace(options, alpha=(intercept, slope))
+        with np.errstate(all="ignore"):
+            u, du = mechanism.measured(posterior(array(logits.double().T.contiguous())))
+            eta = mechanism.eta(u[None, :])
+            w = None if weight is None else array(weight.double())
+            loglik, eta_slope, _ = mechanism.indicator_terms(eta, array(missing), w)
+            du *= slope * eta_slope
+        results = (du.T, eta_slope.sum(), (eta_slope * u).sum(), loglik.sum())
+        by_logits, by_level, by_slope, total = (torch.as_tensor(result, device=logits.device) for result in results)
+        ctx.save_for_backward(by_logits.to(logits.dtype), torch.stack([by_level, by_slope]).to(alpha.dtype))
+        return total.to(logits.dtype)
 
     @staticmethod
     @once_differentiable
