@@ -23,7 +23,7 @@ from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profil
 from marmix.rows import Covariates, Frame, HostRows, Rows, UserAxes, rows_of
 from marmix.rows.checks import check_finite
 from marmix.rows.engine import slices
-from marmix.scores.trees import Trees, TreeScores, trees_of
+from marmix.scores.trees import Trees, TreeScores, no_trees, trees_of
 from marmix.streams import open_array, release
 from marmix.workers import available
 
@@ -398,6 +398,8 @@ class MARBoostingClassifier(MARClassifier):
         weights: tuple[float, ...] = WEIGHTS if self.mechanism_weight == "auto" else (float(self.mechanism_weight),)
         if growth.mechanism is None:
             weights = (0.0,)
+        if not growth.can_split(growth.full):
+            return Choice(1, 0.0, None, [], [])
         if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
             return Choice(int(self.n_estimators), weights[0], None, [], [])
         notes: list[Note] = []
@@ -617,12 +619,20 @@ class Growth:
         objective = self.objective(labelled, 0.0)
         data = self.data(labelled)
         data.init_score = objective.init_score
+        if not self.can_split(data.construct()):
+            return self._scored(no_trees(objective.baseline))
         name = "binary" if self.vectors == 1 else "multiclass"
         booster = self.lightgbm.Booster(self.params | {"objective": name, "num_class": self.vectors}, data)
         for _ in range(rounds):
             if booster.update():
                 break
-        trees = trees_of(booster.dump_model(), objective.baseline)
+        return self._scored(trees_of(booster.dump_model(), objective.baseline))
+
+    def can_split(self, data: Any) -> bool:
+        """Whether a feature has two values; LightGBM refuses to grow trees otherwise."""
+        return any(data.feature_num_bin(i) > 1 for i in range(self.X.shape[1]))
+
+    def _scored(self, trees: Trees) -> tuple[Trees, Array]:
         return trees, _tree_scores(TreeScores(self.X.shape[1], self.n_classes), trees, self.X)
 
 

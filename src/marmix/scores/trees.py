@@ -36,6 +36,20 @@ class Trees(NamedTuple):
     categorical: NDArray[np.bool_]  # (S,)
 
 
+def no_trees(baseline: Array) -> Trees:
+    """Constant scores: one round of trees without a split."""
+    vectors = len(baseline)
+    none, nobody = np.empty(0, dtype=np.int32), np.empty(0, dtype=bool)
+    roots = -1 - np.arange(vectors, dtype=np.int32)
+    first = np.zeros(1, dtype=np.int32)
+    return Trees(
+        np.asarray(baseline, dtype=float),
+        roots,
+        *(none, np.empty(0), nobody, none, none, np.zeros(vectors), np.empty(0)),
+        *(first, none, nobody),
+    )
+
+
 class TreeScores:
     """Boosted trees as a score model; parameters are `Trees`.
 
