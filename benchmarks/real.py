@@ -445,7 +445,11 @@ def title(setting):
 def report(results):
     """The tables as lines of Markdown."""
     ours = [m for m in (OURS, *ALONE) if m in results.methods]
-    lines = ["## Aims", "", *checks(results), ""]
+    data, seeds = {s[0] for s in results.settings}, {name[3] for name in results.records}
+    count = (
+        f"{len(results.settings)} settings of {len(data)} data sets, {len(seeds)} seeds, {len(results.records)} fits."
+    )
+    lines = ["## Aims", "", count, "", *checks(results), ""]
     for hider, rate in dict.fromkeys((s[1], s[2]) for s in results.settings):
         settings = [s for s in results.settings if s[1:] == (hider, rate)]
         splits = sorted({len(results.values(s, LIMIT)) for s in settings})
@@ -465,7 +469,7 @@ def report(results):
         lines += table(["data", "labels", *results.methods], rows)
         rows = []
         for setting in settings:
-            for m in ours:
+            for m in (m for m in ours if np.isfinite(results.mean(setting, m))):
                 share, half = results.share(setting, m)
                 interval = f"{share:+.2f}{f' ± {half:.2f}' if np.isfinite(half) else ''}" if np.isfinite(share) else ""
                 against = number(results.share(setting, m, "LightGBM")[0], "+.2f")
