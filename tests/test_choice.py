@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
-from marmix.estimators.candidates import PRIOR_ROWS, default_candidates, fit_one, stack
+from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
+from marmix.estimators.candidates import default_candidates, fit_one
 from marmix.estimators.choice import Gain
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -52,10 +51,10 @@ def test_the_average_is_the_weighted_mean_of_its_parts():
     np.testing.assert_array_equal(clf.transduction_[y < 0], clf.predict(X)[y < 0])
 
 
-def test_pick_keeps_the_candidate_of_lowest_estimated_loss():
+def test_pick_keeps_the_candidate_with_the_most_evidence_for_it():
     X, _, y = partly_labelled()
     clf = MARClassifierCV(estimators=SMALL, cv=3, method="pick").fit(X, y)
-    best = clf.results_["candidate"][clf.results_["log_loss"].argmin()]
+    best = clf.results_["candidate"][(clf.results_["plain_log_loss"] + clf.results_["missing_log_loss"]).argmin()]
     assert clf.weights_[best] == 1.0
     np.testing.assert_allclose(clf.predict_proba(X), clf.estimators_[best].predict_proba(X))
 
@@ -63,8 +62,8 @@ def test_pick_keeps_the_candidate_of_lowest_estimated_loss():
 def test_the_table_has_a_row_for_every_candidate():
     X, _, y = partly_labelled()
     clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
-    scores = {"log_loss", "log_loss_stderr", "plain_log_loss", "brier", "accuracy", "roc_auc"}
-    assert set(clf.results_) == scores | {"candidate", "mechanism", "weight", "seconds"}
+    scores = {"log_loss", "log_loss_stderr", "plain_log_loss", "missing_log_loss", "brier", "accuracy", "roc_auc"}
+    assert set(clf.results_) == scores | {"candidate", "rival", "mechanism", "weight", "seconds"}
     assert all(len(column) == 3 for column in clf.results_.values())
     assert clf.results_["mechanism"].tolist() == [True, False, True]
     assert clf.score_.value <= clf.weights_["on"] * clf.results_["log_loss"][0] + sum(
@@ -72,19 +71,6 @@ def test_the_table_has_a_row_for_every_candidate():
         for name, loss in zip(clf.results_["candidate"][1:], clf.results_["log_loss"][1:], strict=True)
     )  # the logarithm is concave: an average loses less than its parts on average
     assert (clf.results_["seconds"] > 0).all()
-
-
-def test_weights_are_the_optimum_of_what_they_maximise():
-    rng = np.random.default_rng(0)
-    chances, w = rng.uniform(0.05, 1.0, size=(4, 60)), rng.uniform(0.5, 3.0, size=60)
-    effective = w / w.sum() * w.sum() ** 2 / (w**2).sum()
-
-    def negative(v):
-        weights = np.exp(v) / np.exp(v).sum()
-        return -(effective @ np.log(weights @ chances) + PRIOR_ROWS / 4 * np.log(weights).sum())
-
-    best = minimize(negative, np.zeros(4), tol=1e-12)
-    np.testing.assert_allclose(stack(chances, w), np.exp(best.x) / np.exp(best.x).sum(), atol=1e-4)
 
 
 def test_a_hopeless_candidate_gets_almost_no_weight():
@@ -160,10 +146,11 @@ def test_the_default_grid_grows_with_the_rows():
     few, many = default_candidates(2, 40, 5), default_candidates(2, 5000, 5)
     assert set(few) < set(many)
     assert any("4, full" in name for name in many)
-    assert all("logistic" in name for name in default_candidates(2, 5000, 5, kind="logistic"))
-    assert all("mixture" in name for name in default_candidates(2, 5000, 5, kind="mixture"))
+    for kind in ("logistic", "mixture", "kernel"):
+        assert all(kind in name for name in default_candidates(2, 5000, 5, kind=kind))
     assert not any("mixture" in name or "quadratic" in name for name in default_candidates(2, 5000, 5, categories=True))
-    assert len(default_candidates(2, 5000, 5, brief=True)) < len(few)
+    # squares and products have 1326 coefficients: more than 900 labelled rows carry
+    assert not any("quadratic" in name for name in default_candidates(2, 3000, 50, n_labelled=900))
 
 
 @pytest.mark.long
@@ -187,8 +174,9 @@ def test_the_verdict_of_a_pick_compares_picks():
     candidates = {"off": SMALL["off"], "poor": MARLogisticRegression(C=1e-3, link=None), "on": SMALL["on"]}
     clf = MARClassifierCV(estimators=candidates, method="pick").fit(X, y)
     losses = dict(zip(clf.results_["candidate"], clf.results_["log_loss"], strict=True))
+    against = clf.results_["plain_log_loss"] + clf.results_["missing_log_loss"]
     assert clf.comparison_.with_it == pytest.approx(losses["on"])
-    assert clf.comparison_.without == pytest.approx(min(losses["off"], losses["poor"]))
+    assert clf.comparison_.without == pytest.approx(losses["off" if against[0] < against[1] else "poor"])
     assert f"difference {clf.comparison_.gain:.4f}" in clf.verdict_
 
 
@@ -250,14 +238,72 @@ def test_fold_fits_see_the_population_as_it_is():
 def test_held_out_probabilities_give_the_score_of_the_choice():
     X, _, y = partly_labelled()
     clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
-    np.testing.assert_allclose(clf.held_out_proba_[y == -1], clf.predict_proba(X)[y == -1])
-    assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[y >= 0].max() > 1e-3
+    for rows in (y == -1, y >= 0):  # labelled or not, a row is held out whole
+        assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[rows].max() > 1e-3
     np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
     kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
     score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **kwargs)
     assert score.value == pytest.approx(clf.score_.value)
     assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
+
+
+def test_rivals_stand_in_the_table_and_have_no_part_in_the_average():
+    X, _, y = partly_labelled(n=200)
+    with_rivals = MARClassifierCV(estimators=SMALL, cv=3, rivals=True).fit(X, y)
+    alone = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    assert with_rivals.weights_ == alone.weights_
+    results = with_rivals.results_
+    assert results["rival"].tolist() == [False] * 3 + [True] * 3
+    assert not results["weight"][results["rival"]].any()
+    assert not results["mechanism"][results["rival"]].any()
+    assert np.isfinite(results["log_loss"]).all()
+    with pytest.raises(ValueError, match="rename"):
+        MARClassifierCV(estimators={"random forest": SMALL["on"]}, rivals=True).fit(X, y)
+
+
+def test_a_classifier_of_scikit_learn_as_a_candidate_sees_the_labelled_rows_alone():
+    from sklearn.linear_model import LogisticRegression
+
+    X, _, y = partly_labelled()
+    clf = MARClassifierCV(estimators={"plain": LogisticRegression(), "on": SMALL["on"]}, cv=3).fit(X, y)
+    alone = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[y >= 0], y[y >= 0])
+    np.testing.assert_allclose(clf.estimators_["plain"].predict_proba(X), alone.predict_proba(X))
+
+
+def test_candidates_that_hold_rows_out_themselves_are_held_out_by_the_same_folds():
+    X, _, y = partly_labelled(n=200)
+    kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=30)
+    clf = MARClassifierCV(estimators={"kernel": kernel}, cv=3).fit(X, y)
+    folds = clf.estimators_["kernel"][-1].cv
+    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(len(y)))
+    for test in folds:
+        keep = np.delete(np.arange(len(y)), test)
+        refit = make_pipeline(StandardScaler(), kernel).fit(
+            X[keep], y[keep]
+        )  # other landmarks, nearly the same function
+        np.testing.assert_allclose(clf.held_out_proba_[test], refit.predict_proba(X[test]), atol=0.1)
+
+
+def test_missingness_that_a_feature_explains_is_noted():
+    rng = np.random.default_rng(0)
+    X, y, _ = partly_labelled(n=600)
+    z = np.where(rng.uniform(size=600) < 1 / (1 + np.exp(-3 * X[:, 1])), -1, y)
+    with pytest.warns(UserWarning, match="does not tell whose label is missing"):
+        clf = MARClassifierCV(estimators=SMALL).fit(X, z)
+    assert [note.code for note in clf.note_records_] == ["no-support"]
+    _, _, hard = partly_labelled(n=600)
+    assert "no-support" not in [note.code for note in MARClassifierCV(estimators=SMALL).fit(X, hard).note_records_]
+
+
+def test_without_lightgbm_the_rest_of_the_grid_works_and_a_note_says_what_is_missing(monkeypatch):
+    X, _, y = partly_labelled(n=150)
+    monkeypatch.setattr("marmix.estimators.candidates.boosting_installed", lambda: False)
+    monkeypatch.setattr("marmix.estimators.choice.boosting_installed", lambda: False)
+    with pytest.warns(UserWarning, match=r"marmix\[boost\]"):
+        clf = MARClassifierCV(cv=2).fit(X, y)
+    assert not any("boosting" in name for name in clf.weights_)
+    assert any("kernel" in name for name in clf.weights_)
 
 
 def test_a_mechanism_of_weight_zero_counts_as_ignored_and_still_tells_what_goes_missing():

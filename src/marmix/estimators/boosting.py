@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, on_cluster, on_device
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, _imputed
+from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.validation import check_parameters, feature_columns
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
@@ -416,13 +417,14 @@ class MARBoostingClassifier(MARClassifier):
         folds = self._folds(growth.z, rows)
         say = print if self.verbose else _silent
         paths = [growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent) for weight in weights]
-        evidence = [
-            held_out_evidence(path.scores, growth.z, growth.mechanism, growth.weight, growth.covariates)
-            for path in paths
-        ]
-        for weight, path, loss in zip(weights, paths, evidence, strict=True):
-            say(f"[MARBoostingClassifier] mechanism_weight={weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
-        best = int(np.argmin(evidence))
+        best = 0
+        if len(weights) > 1:
+            losses = growth.evidence([path.scores for path in paths], folds)
+            for weight, path, loss in zip(weights, paths, losses, strict=True):
+                say(
+                    f"[MARBoostingClassifier] mechanism_weight={weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}"
+                )
+            best = int(np.argmin(losses))
         path = paths[best]
         rounds = path.rounds
         if not fixed:
@@ -472,22 +474,6 @@ class Path(NamedTuple):
     trace: list[float]
 
 
-def held_out_evidence(
-    scores: Array, z: NDArray[np.integer], mechanism: Mechanism | None, weight: Array | None, covariates: Array | None
-) -> float:
-    """The loss per row by which weights of the mechanism are compared, from held-out scores (K, n).
-
-    Labels of held-out rows are those of easy rows; whether a label is missing is known of hard rows too, so the loss of the
-    missing indicators counts in full, under a mechanism estimated from the held-out scores.
-    """
-    rows = np.flatnonzero(np.isfinite(scores[0]))
-    held, codes = scores[:, rows], z[rows]
-    w = None if weight is None else weight[rows]
-    v = None if covariates is None else covariates[:, rows]
-    sums = losses(held, codes, profiled(mechanism, held, codes < 0, w, v), w, v)
-    return (sums.labels + sums.missing) / (len(rows) if w is None else float(w.sum()))
-
-
 def stratified_folds(
     z: NDArray[np.integer], rows: NDArray[np.intp], n_folds: int, random: Any
 ) -> list[NDArray[np.intp]]:
@@ -519,6 +505,17 @@ class Growth:
         self.vectors = 1 if n_classes == 2 else n_classes
         self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
         self._full: Any = None
+
+    def evidence(self, scores: list[Array], folds: list[NDArray[np.intp]]) -> list[float]:
+        """The evidence of the folds against each of several held-out scores (K, n)."""
+        tested = np.sort(np.concatenate(folds))
+        position = np.full(len(self.z), -1)
+        position[tested] = np.arange(len(tested))
+        weight = None if self.weight is None else self.weight[tested]
+        X, z = np.asarray(self.X[tested], dtype=float), self.z[tested]
+        v = linear_predictor(X, z, weight, [position[fold] for fold in folds])
+        evidence = Evidence(z, weight, v)
+        return [evidence.loss(posterior(held[:, tested]).tau.T) for held in scores]
 
     def data(self, rows: NDArray[np.intp] | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -111,8 +112,8 @@ def default_rivals() -> dict[str, BaseEstimator]:
     """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
     boosting = MARBoostingClassifier(**_PLAIN, link=None)
     return {
-        "logistic regression": LogisticRegressionCV(
-            Cs=[0.01, 0.1, 1.0, 10.0, 100.0], cv=3, scoring="neg_log_loss", max_iter=500
+        "logistic regression": GridSearchCV(
+            LogisticRegression(max_iter=500), {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}, cv=3, scoring="neg_log_loss"
         ),
         "random forest": RandomForestClassifier(300, min_samples_leaf=2, random_state=0),
         "gradient boosting": boosting if boosting_installed() else HistGradientBoostingClassifier(random_state=0),

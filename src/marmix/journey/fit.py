@@ -137,7 +137,8 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     z = rows.z
     sample = sample_rows(rows, z, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
-    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), *sample.X.shape, n_labelled)
+    n_rows, n_features = sample.X.shape
+    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), n_rows, n_features, n_labelled)
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
