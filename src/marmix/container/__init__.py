@@ -31,8 +31,8 @@ def save(
     Parameters
     ----------
     model : fitted estimator
-        `MARGaussianMixture`, `MARLogisticRegression`, `MARClassifierCV`, or a pipeline that ends in one of them after
-        `StandardScaler` or `marmix.tables.preparation.Preparation`.
+        `MARGaussianMixture`, `MARLogisticRegression`, `MARKernelClassifier`, `MARClassifierCV`, or a pipeline that ends in one of
+        them after `StandardScaler` or `marmix.tables.preparation.Preparation`.
     path : str or path
         The file, such as `model.marmix`; no extension is added. It appears under this name once it is complete.
     about : dict, optional

@@ -1,0 +1,442 @@
+"""`MARKernelClassifier`: its model, its choices, and the places its rows may be in."""
+
+import numpy as np
+import pytest
+from scipy.special import entr, expit
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer, StandardScaler
+
+import marmix.streams
+from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
+from marmix.container import ContainerError
+from marmix.container.models import estimator_of, state_of
+from marmix.estimators import held_out
+from marmix.estimators.held_out import WEIGHTS, held_out_loss
+from marmix.mechanism import Mechanism
+from marmix.theory import bayes_error
+
+FIXED = {"C": 10.0, "gamma": 0.5, "mechanism_weight": 0.3}
+
+
+def circles(n, classes=2, seed=0, missing="hard"):
+    """Rings around the origin whose labels are missing by their entropy ("hard") or at random, and the true labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    radius = np.sqrt((X**2).sum(axis=1))
+    edges = np.sqrt(-2 * np.log(1 - np.arange(1, classes) / classes))  # rings of equal probability
+    truth = np.searchsorted(edges, radius + 0.2 * rng.normal(size=n))
+    distance = np.abs(radius[:, None] - edges).min(axis=1)
+    tau = norm.cdf(distance / 0.2)
+    q = expit(7.0 * (entr(tau) + entr(1.0 - tau)) - 1.5) if missing == "hard" else np.full(n, 0.6)
+    hidden = rng.random(n) < q
+    for k in range(classes):
+        hidden[np.flatnonzero(truth == k)[:3]] = False
+    return X, np.where(hidden, -1, truth), truth
+
+
+@pytest.fixture(scope="module")
+def rings():
+    return circles(300)
+
+
+@pytest.fixture(scope="module")
+def fit(rings):
+    return MARKernelClassifier(**FIXED, n_landmarks=50).fit(*rings[:2])
+
+
+# The model
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_the_mechanism_it_is_logistic_regression_on_kernel_features(classes, weighted):
+    X, y, _ = circles(200, classes)
+    weight = np.random.default_rng(0).integers(1, 4, size=len(y)).astype(float) if weighted else None
+    clf = MARKernelClassifier(C=3.0, gamma=0.5, mechanism_weight=0.0, n_landmarks=40, cv=None).fit(X, y, weight)
+    features = clf.to_sklearn()[:-1]
+    labelled = y >= 0
+    rival = LogisticRegression(C=3.0, tol=1e-12, max_iter=10_000, solver="newton-cg")
+    rival.fit(features.transform(X[labelled]), y[labelled], None if weight is None else weight[labelled])
+    np.testing.assert_allclose(clf.predict_proba(X), rival.predict_proba(features.transform(X)), atol=1e-7)
+
+
+def test_scores_are_sums_of_kernels_at_the_landmarks(fit, rings):
+    X = rings[0]
+    scale, mean = X.std(axis=0), X.mean(axis=0)
+    x, centres = (X - mean) / scale, (fit.landmarks_ - mean) / scale
+    kernels = np.exp(-fit.gamma_ * ((x[:, None] - centres) ** 2).sum(axis=2))
+    np.testing.assert_allclose(fit.decision_function(X), fit.intercept_ + kernels @ fit.dual_coef_[0], atol=1e-8)
+    assert {tuple(row) for row in fit.landmarks_.round(9)} <= {tuple(row) for row in X.round(9)}
+
+
+def test_the_objective_is_the_likelihood_less_the_norm_of_the_function(fit, rings):
+    X, y, _ = rings
+    proba, q = fit.predict_proba(X), fit.missing_proba(X)
+    labels = np.log(proba[y >= 0, y[y >= 0]]).sum()
+    missingness = np.log(np.where(y < 0, q, 1 - q)).sum()
+    x = (fit.landmarks_ - X.mean(axis=0)) / X.std(axis=0)
+    kernel = np.exp(-fit.gamma_ * ((x[:, None] - x) ** 2).sum(axis=2))
+    norm = fit.dual_coef_[0] @ kernel @ fit.dual_coef_[0]
+    assert fit.loglik_ == pytest.approx(labels + missingness, rel=1e-9)
+    assert fit.trace_[-1] == pytest.approx(labels + 0.3 * missingness - norm / (2 * fit.C_), rel=1e-6)
+
+
+def test_it_is_at_a_maximum(rings):
+    X, y, _ = rings
+    clf = MARKernelClassifier(**FIXED, n_landmarks=30, tol=1e-12, cv=None).fit(X, y)
+    features, missing = clf.to_sklearn()[:-1].transform(X), y < 0
+    theta = np.append(clf.model_.theta[0], clf.alpha_)
+
+    def objective(theta):
+        scores = theta[0] + features @ theta[1:-2]
+        log_proba = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        u = -(np.exp(log_proba) * log_proba).sum(axis=1)
+        eta = theta[-2] + theta[-1] * u
+        labels = log_proba[~missing, y[~missing]].sum()
+        return labels - 0.3 * np.logaddexp(0.0, np.where(missing, -eta, eta)).sum() - theta[1:-2] @ theta[1:-2] / 20.0
+
+    assert objective(theta) == pytest.approx(clf.trace_[-1], rel=1e-10)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        step = 1e-3 * rng.normal(size=len(theta))
+        slope = (objective(theta + step) - objective(theta - step)) / 2
+        assert abs(slope) < 1e-5 * abs(objective(theta))
+        assert objective(theta + 10 * step) < objective(theta)
+
+
+# What must not matter
+
+
+def test_units_do_not_matter_even_to_the_choices(rings):
+    X, y, _ = rings
+    settings = {"n_landmarks": 30, "cv": 2}
+    one = MARKernelClassifier(**settings).fit(X, y)
+    other = MARKernelClassifier(**settings).fit(X * [1e4, 1e-3] + [7.0, -2.0], y)
+    assert (other.C_, other.mechanism_weight_) == (one.C_, one.mechanism_weight_)
+    assert other.gamma_ == pytest.approx(one.gamma_, rel=1e-8)
+    moved = other.predict_proba(X * [1e4, 1e-3] + [7.0, -2.0])
+    np.testing.assert_allclose(moved, one.predict_proba(X), atol=1e-4)
+
+
+def test_neither_the_order_of_the_rows_nor_the_names_of_the_classes_matter():
+    X, y, _ = circles(150, 3)
+    clf = MARKernelClassifier(**FIXED, n_landmarks=40, cv=None, tol=1e-12)
+    proba = clone(clf).fit(X, y).predict_proba(X)
+    order = np.random.default_rng(0).permutation(len(y))
+    np.testing.assert_allclose(clone(clf).fit(X[order], y[order]).predict_proba(X), proba, atol=1e-5)
+    renamed = np.array(["b", "c", "a", None], dtype=object)[y]
+    np.testing.assert_allclose(clone(clf).fit(X, renamed).predict_proba(X), proba[:, [2, 0, 1]], atol=1e-5)
+
+
+def test_a_row_of_weight_two_is_two_rows(rings):
+    X, y, _ = rings
+    weight = np.random.default_rng(0).integers(0, 3, size=len(y))
+    clf = MARKernelClassifier(**FIXED, n_landmarks=40, cv=None, tol=1e-12)
+    repeated = clone(clf).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = clone(clf).fit(X, y, sample_weight=weight.astype(float))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
+    assert weighted.loglik_ == pytest.approx(repeated.loglik_, rel=1e-7)
+
+
+# What it is for
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_it_finds_a_boundary_of_which_hard_labels_are_missing(classes):
+    X, y, _ = circles(500, classes, seed=1)
+    fresh, _, truth = circles(4000, classes, seed=2)
+    losses = {
+        weight: log_loss(
+            truth, MARKernelClassifier(mechanism_weight=weight, n_landmarks=60).fit(X, y).predict_proba(fresh)
+        )
+        for weight in (0.0, "auto")
+    }
+    linear = log_loss(truth, MARLogisticRegression().fit(X, y).predict_proba(fresh))
+    assert losses["auto"] < losses[0.0] - 0.005
+    assert losses["auto"] < 0.7 * linear
+
+
+def test_a_mechanism_that_explains_nothing_changes_little():
+    X, y, _ = circles(500, seed=3, missing="random")
+    fits = [MARKernelClassifier(mechanism_weight=weight, n_landmarks=60).fit(X, y) for weight in (0.0, "auto")]
+    fresh, _, truth = circles(4000, seed=4)
+    losses = [log_loss(truth, clf.predict_proba(fresh)) for clf in fits]
+    assert losses[1] < losses[0] + 0.02
+
+
+# Choices
+
+
+def test_chosen_values_are_those_of_a_fit_with_them(rings):
+    X, y, _ = rings
+    auto = MARKernelClassifier(n_landmarks=30, cv=3).fit(X, y)
+    assert auto.mechanism_weight_ in WEIGHTS
+    fixed = MARKernelClassifier(
+        C=auto.C_, gamma=auto.gamma_, mechanism_weight=auto.mechanism_weight_, n_landmarks=30, cv=None
+    )
+    np.testing.assert_allclose(fixed.fit(X, y).predict_proba(X), auto.predict_proba(X), atol=1e-6)
+
+
+def test_held_out_probabilities_do_not_know_the_labels_of_their_fold(rings):
+    X, y, truth = rings
+    folds = held_out.whole_row_folds(y, 3)
+    clf = MARKernelClassifier(**FIXED, n_landmarks=60, cv=folds)
+    swapped = y.copy()
+    tested = folds[0][y[folds[0]] >= 0]
+    swapped[tested] = 1 - y[tested]
+    one, other = (clone(clf).fit(X, labels).held_out_proba_ for labels in (y, swapped))
+    np.testing.assert_allclose(other[folds[0]], one[folds[0]], atol=1e-3)
+    assert np.abs(other[folds[1]] - one[folds[1]]).max() > 0.05
+    assert log_loss(truth, one) < 0.9 * log_loss(truth, np.full(len(y), truth.mean()))
+
+
+def test_rows_outside_the_sample_have_held_out_probabilities_too(monkeypatch):
+    X, y, truth = circles(1000, seed=5)
+    monkeypatch.setattr(held_out, "MOST_ROWS", 250)
+    clf = MARKernelClassifier(n_landmarks=40, cv=3).fit(X, y)
+    np.testing.assert_allclose(clf.held_out_proba_.sum(axis=1), 1.0)
+    assert np.mean(clf.held_out_proba_.argmax(axis=1) == truth) > 0.85
+    assert np.mean(clf.predict(X) == truth) > 0.85
+
+
+def test_a_fold_may_be_a_list_of_rows_and_other_rows_are_predicted_by_the_fit(rings):
+    X, y, _ = rings
+    folds = held_out.whole_row_folds(y, 4)[:2]
+    clf = MARKernelClassifier(**FIXED, n_landmarks=40, cv=folds).fit(X, y)
+    rest = np.delete(np.arange(len(y)), np.concatenate(folds))
+    np.testing.assert_allclose(clf.held_out_proba_[rest], clf.predict_proba(X)[rest], atol=1e-12)
+    assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[folds[0]].max() > 1e-3
+
+
+def test_the_loss_of_held_out_rows_is_that_of_labels_and_of_indicators():
+    rng = np.random.default_rng(0)
+    scores, z = rng.normal(size=(400, 3)), rng.integers(-1, 3, size=400)
+    log_proba = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+    labels = -log_proba[z >= 0, z[z >= 0]].sum()
+    assert held_out_loss(scores, z, None, None, None) == pytest.approx(labels / 400)
+    mechanism = Mechanism.from_link("logit", uncertainty="entropy")
+    fitted = mechanism.profile(scores, z < 0)
+    expected = labels - fitted.terms(scores, z < 0).loglik.sum()
+    assert held_out_loss(scores, z, None, mechanism, None) == pytest.approx(expected / 400)
+    twice = held_out_loss(np.vstack([scores, scores]), np.tile(z, 2), None, mechanism, None)
+    assert held_out_loss(scores, z, np.full(400, 2.0), mechanism, None) == pytest.approx(twice, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "estimator", [MARLogisticRegression(), MARGaussianMixture(covariance_type="full", n_components={"a": 2})]
+)
+def test_other_estimators_choose_the_weight_too(rings, estimator):
+    X, y, _ = rings
+    y = np.array(["a", "b", None], dtype=object)[y]
+    auto = clone(estimator).set_params(mechanism_weight="auto", random_state=0).fit(X, y)
+    assert auto.mechanism_weight_ in WEIGHTS
+    fixed = clone(estimator).set_params(mechanism_weight=auto.mechanism_weight_, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(auto.predict_proba(X), fixed.predict_proba(X))
+    assert clone(estimator).set_params(mechanism_weight="auto", link=None).fit(X, y).mechanism_weight_ == 0.0
+    assert clone(estimator).fit(X, y).mechanism_weight_ == 1.0
+
+
+# Difficult data
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_few_rows_are_enough(n):
+    X, y, _ = circles(n, seed=6)
+    clf = MARKernelClassifier(cv=2).fit(X, y)
+    assert np.isfinite(clf.predict_proba(X)).all()
+    assert len(clf.landmarks_) == n
+
+
+def test_one_label_of_each_class_is_enough():
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, -1])
+    clf = MARKernelClassifier().fit(X, y)
+    assert clf.predict_proba([[0.0]])[0, 0] > 0.5 > clf.predict_proba([[1.0]])[0, 0]
+
+
+@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+def test_separable_classes_have_finite_coefficients():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + 20.0])
+    y = np.where(rng.random(120) < 0.5, -1, np.repeat([0, 1], 60))
+    clf = MARKernelClassifier(n_landmarks=40, cv=2).fit(X, y)
+    assert np.isfinite(clf.dual_coef_).all()
+    assert np.array_equal(clf.predict(X), np.repeat([0, 1], 60))
+
+
+def test_every_label_may_be_there():
+    X, _, truth = circles(150, seed=7)
+    with pytest.warns(BoundaryWarning, match="fully supervised"):
+        clf = MARKernelClassifier(n_landmarks=40).fit(X, truth)
+    assert clf.mechanism_weight_ == 0.0
+    assert np.mean(clf.predict(X) == truth) > 0.85
+
+
+def test_constant_columns_and_repeated_rows_are_no_problem(rings):
+    X, y, _ = rings
+    clf = MARKernelClassifier(**FIXED, n_landmarks=400, cv=None).fit(np.column_stack([X.round(), np.ones(len(X))]), y)
+    assert len(clf.landmarks_) == len(np.unique(X.round(), axis=0))
+    assert np.isfinite(clf.predict_proba(np.column_stack([X, X[:, 0]]))).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"C": -1.0}, "C=-1.0 must be 'auto' or a positive number"),
+        ({"gamma": "scale"}, "gamma='scale' must be 'auto' or a positive number"),
+        ({"mechanism_weight": 2.0}, "mechanism_weight=2.0 must be 'auto' or a number between 0 and 1"),
+        ({"n_landmarks": 0}, "n_landmarks=0 must be"),
+        ({"cv": None}, "cv=None holds no rows out"),
+        ({"cv": [[0, 1], [1, 2]]}, "tests a row twice"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(rings, settings, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        MARKernelClassifier(**settings).fit(*rings[:2])
+
+
+def test_missing_features_are_refused_by_name(rings):
+    X, y, _ = rings
+    X = X.copy()
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="column 'x1'"):
+        MARKernelClassifier().fit(X, y)
+
+
+# What a fitted one can do
+
+
+def test_a_warm_start_keeps_landmarks_and_choices(rings):
+    X, y, _ = rings
+    clf = MARKernelClassifier(n_landmarks=40, cv=2).fit(X, y)
+    proba, landmarks, choices = clf.predict_proba(X), clf.landmarks_, (clf.C_, clf.gamma_, clf.mechanism_weight_)
+    clf.set_params(warm_start=True, random_state=9).fit(X, y)
+    assert np.array_equal(clf.landmarks_, landmarks)
+    assert (clf.C_, clf.gamma_, clf.mechanism_weight_) == choices
+    np.testing.assert_allclose(clf.predict_proba(X), proba, atol=1e-4)
+    assert not hasattr(clf, "held_out_proba_")
+    with pytest.raises(ValueError, match="must be those of the previous fit"):
+        clf.set_params(gamma=9.0).fit(X, y)
+
+
+def test_inference_is_about_the_mechanism_and_about_probabilities(fit, rings):
+    X, y, _ = rings
+    result = fit.inference(X, y)
+    assert result.param_names == ["alpha_0", "alpha_1"]
+    np.testing.assert_allclose(result.params, fit.alpha_)
+    assert (np.asarray(result.bse) > 0).all()
+    low, high = result.predict_proba_interval(X[:20])
+    assert ((low < fit.predict_proba(X[:20])) & (fit.predict_proba(X[:20]) < high)).all()
+    with pytest.raises(ValueError, match="needs a fit without penalty"):
+        result.test_informative()
+    assert result.bootstrap(3, random_state=0).params.shape == (2,)
+
+
+def test_information_criteria_and_theory_are_refused(fit, rings):
+    with pytest.raises(TypeError, match="no information criteria"):
+        fit.bic()
+    with pytest.raises(ValueError, match="no information criteria"):
+        compare(fit, fit)
+    with pytest.raises((TypeError, ValueError)):
+        bayes_error(fit)
+
+
+def test_the_summary_says_what_was_chosen(fit):
+    facts = dict(fit.summary().facts)
+    assert "C = 10" in facts["model"]
+    assert "50 landmarks" in facts["model"]
+    assert "gamma 0.5" in facts["model"]
+    assert "weight 0.3" in facts["missingness"]
+
+
+def test_progress_is_reported(rings, capsys):
+    MARKernelClassifier(n_landmarks=20, cv=2, verbose=1).fit(*rings[:2])
+    assert "chosen: gamma" in capsys.readouterr().out
+
+
+# Where rows are
+
+
+def test_rows_in_a_file_give_the_same_fit_and_choices(tmp_path, monkeypatch, rings):
+    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+    X, y, _ = rings
+    np.save(tmp_path / "X.npy", X)
+    clf = MARKernelClassifier(n_landmarks=30, cv=2)
+    here, there = clone(clf).fit(X, y), clone(clf).fit(tmp_path / "X.npy", y)
+    assert (there.C_, there.gamma_, there.mechanism_weight_) == (here.C_, here.gamma_, here.mechanism_weight_)
+    np.testing.assert_allclose(there.predict_proba(tmp_path / "X.npy"), here.predict_proba(X), atol=1e-6)
+    with pytest.raises(AttributeError, match="not in memory"):
+        there.held_out_proba_  # noqa: B018
+
+
+def test_rows_on_a_device_give_the_same_fit_and_choices(rings):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("array_api_compat")
+    X, y, _ = rings
+    clf = MARKernelClassifier(n_landmarks=30, cv=2)
+    here, there = clone(clf).fit(X, y), clone(clf).fit(torch.asarray(X), torch.asarray(y))
+    assert (there.C_, there.gamma_, there.mechanism_weight_) == (here.C_, here.gamma_, here.mechanism_weight_)
+    proba = there.predict_proba(torch.asarray(X))
+    assert isinstance(proba, torch.Tensor)
+    np.testing.assert_allclose(proba.numpy(), here.predict_proba(X), atol=1e-6)
+
+
+def test_rows_on_a_cluster_give_the_same_fit_and_choices(rings):
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("distributed")
+    import dask
+
+    X, y, _ = rings
+    clf = MARKernelClassifier(n_landmarks=30, cv=2)
+    here = clone(clf).fit(X, y)
+    with dask.config.set(scheduler="synchronous"):
+        there = clone(clf).fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100))
+        proba = there.predict_proba(da.from_array(X, chunks=(100, 2))).compute()
+    assert (there.C_, there.gamma_, there.mechanism_weight_) == (here.C_, here.gamma_, here.mechanism_weight_)
+    np.testing.assert_allclose(proba, here.predict_proba(X), atol=1e-6)
+
+
+# Saved models
+
+
+def test_a_saved_classifier_predicts_the_same(fit, rings, tmp_path):
+    save(fit, tmp_path / "model.marmix")
+    again = load(tmp_path / "model.marmix")
+    np.testing.assert_array_equal(again.predict_proba(rings[0]), fit.predict_proba(rings[0]))
+    np.testing.assert_array_equal(again.landmarks_, fit.landmarks_)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scale", np.zeros(2)),
+        ("gamma", -1.0),
+        ("gamma", np.inf),
+        ("landmarks", np.zeros((50, 3))),
+        ("root", np.zeros((0, 50))),
+        ("root", np.zeros((51, 50))),
+        ("root", np.full((50, 50), np.nan)),
+    ],
+)
+def test_axes_that_cannot_be_are_refused(fit, name, value):
+    state = state_of(fit)
+    state["fitted"]["_frame"] = state["fitted"]["_frame"] | {name: value}
+    with pytest.raises(ContainerError):
+        estimator_of(state)
+
+
+# Any transformer of scikit-learn before a logistic regression
+
+
+@pytest.mark.parametrize("features", [SplineTransformer(), RBFSampler(gamma=0.5, random_state=0)], ids=str)
+def test_splines_and_random_features_bend_a_logistic_regression(features):
+    X, y, _ = circles(500, seed=1)
+    fresh, _, truth = circles(2000, seed=2)
+    pipeline = make_pipeline(StandardScaler(), features, MARLogisticRegression(C=10.0, mechanism_weight="auto"))
+    bent = log_loss(truth, pipeline.fit(X, y).predict_proba(fresh))
+    straight = log_loss(truth, MARLogisticRegression().fit(X, y).predict_proba(fresh))
+    assert bent < 0.7 * straight
