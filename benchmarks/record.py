@@ -772,7 +772,7 @@ def command_line(record, folder):
             marmix_command("fit", table, "--label", "kind", "--id", "name", "--out", out, "--quiet", *options)
             part.put("imputed.csv", columns_of((out / "imputed.csv").read_text(encoding="utf-8")))
             summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-            summary["model"].pop("passes", None)
+            summary["statistical"].pop("passes", None)
             summary.pop("reproduction")
             part.put("summary.json", summary)
             shutil.copy(out / "model.marmix", folder / f"{case}.marmix")

@@ -11,7 +11,10 @@ from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MAR
 from marmix.estimators.candidates import default_candidates, fit_one
 from marmix.estimators.choice import Gain
 
-pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore:How hard rows are:UserWarning"),  # the note of labels missing at random
+]
 SMALL = {
     "on": MARLogisticRegression(link="logit"),
     "off": MARLogisticRegression(link=None),

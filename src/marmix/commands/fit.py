@@ -20,11 +20,11 @@ def add(commands: Any) -> None:
         "fit",
         fit,
         about="impute the missing labels of a file; write a model and a report",
-        description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label, and compare models that "
-        "take into account why labels are missing with models that ignore it. The best model is fitted; one that ignores the "
-        "missingness is used only if it is clearly better. Four files are written to the folder DIR: imputed.csv (the rows with "
+        description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label, and average models that "
+        "take into account why labels are missing and models that ignore it, weighted by cross-validation. The report compares "
+        "them with usual classifiers of the labelled rows. Four files are written to the folder DIR: imputed.csv (the rows with "
         "a label, class probabilities and uncertainty), model.marmix, report.html and summary.json. Exit code 3: the files were "
-        "written, but the fit did not converge.",
+        "written, but models with most of the weight did not converge.",
         examples="  marmix fit cells.csv --label type --out results\n"
         "  marmix fit cells.csv --label type --id cell --features area perimeter texture --out results\n"
         "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n",
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows; not used as a feature")
-    parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: average all)")
+    parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: all kinds)")
     parser.add_argument(
         "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default logit)"
     )

@@ -253,8 +253,8 @@ def statistical_words(model: StatisticalFacts) -> str:
     """How the model whose parameters are shown relates to the average that predicts."""
     share = f"has the weight {model.weight:.2f} in the average" if model.weight > 0.0 else "is not in the average"
     return (
-        f"Of the candidates whose parameters can be interpreted, this is the best. It {share}: labels, probabilities and scores "
-        "on this page are those of the average, parameters and tests those of this model."
+        f"This is a candidate whose parameters can be interpreted. It {share}: labels, probabilities and scores on this page are "
+        "those of the average, parameters and tests those of this model."
     )
 
 
