@@ -10,6 +10,7 @@ need its gradient and the diagonal of its curvature in the scores; both losses s
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -236,30 +237,28 @@ class MissingnessObjective:
     def _profile(self, by_class: Array) -> None:
         """Estimate the mechanism from a sample of rows: thoroughly the first time, by one step of Fisher scoring later."""
         assert self.mechanism is not None
-        rows = self._sample
-        drivers = self._drivers(self._all_scores(by_class[:, rows]))
-        labelled = int(np.sum(~self._missing[rows]))
-        weight = np.ones(len(rows)) if self._weight is None else self._weight[rows]
-        if not self._estimated or self.mechanism.free_shape or self.mechanism.free_share:
-            mechanism = self.mechanism.profile_of(drivers, labelled, weight)
+        rows, labelled, weight, covariates = self._sample
+        scores = by_class[:, rows]
+        if self.mechanism.uncertainty == "entropy":
+            u = _entropy(scores)
         else:
-            mechanism = _scored(self.mechanism, drivers, labelled, weight)
-        self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
+            u = self.mechanism.measured(posterior(self._all_scores(scores))).value
+        drivers = drivers_of(u, covariates)
+        if self._estimated and not (self.mechanism.free_shape or self.mechanism.free_share):
+            self.mechanism = _scored(self.mechanism, drivers, labelled, weight)
+        else:
+            mechanism = self.mechanism.profile_of(drivers, labelled, weight)
+            self.mechanism, self._estimated = bounded(mechanism, drivers, labelled, weight), True
 
-    @property
-    def _sample(self) -> NDArray[np.intp]:
-        """Rows for the profile, labelled ones first, evenly spread over the labelled and the unlabelled rows."""
-        if not hasattr(self, "_rows"):
-            groups = [np.flatnonzero(~self._missing), np.flatnonzero(self._missing)]
-            step = -(-len(self._z) // _PROFILE_ROWS)
-            self._rows = np.concatenate([group[(len(group) - 1) % step // 2 :: step] for group in groups])
-        return self._rows
-
-    def _drivers(self, scores: Array) -> Array:
-        assert self.mechanism is not None
-        with np.errstate(all="ignore"):
-            u = self.mechanism.measured(posterior(scores)).value
-        return drivers_of(u, None if self._covariates is None else self._covariates[:, self._sample])
+    @cached_property
+    def _sample(self) -> tuple[NDArray[np.intp], int, Array, Array | None]:
+        """Rows for the profile, evenly spread, labelled ones first; their number, and weights and covariates of all."""
+        groups = [np.flatnonzero(~self._missing), np.flatnonzero(self._missing)]
+        step = -(-len(self._z) // _PROFILE_ROWS)
+        groups = [group[(len(group) - 1) % step // 2 :: step] for group in groups]
+        rows = np.concatenate(groups)
+        weight = np.ones(len(rows)) if self._weight is None else self._weight[rows]
+        return rows, len(groups[0]), weight, None if self._covariates is None else self._covariates[:, rows]
 
     # Gradient and curvature, block by block, in the precision of the results
 
@@ -469,14 +468,8 @@ def profiled(
 
 
 def bounded(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:
-    """The mechanism with its slope within bounds, and the best intercept for it.
-
-    The slope may be at most 12 in size, and its sign must be such that unclear rows are not labelled more often than clear
-    ones. With few labels the opposite, which trees can also learn to explain, would lead away from the classes.
-    """
-    lowest = 0.0 if mechanism.measured.grows == "unclear" else -LARGEST_SLOPE
-    highest = 0.0 if mechanism.measured.grows == "clear" else LARGEST_SLOPE
-    slope = float(np.clip(mechanism.alpha[1], lowest, highest))
+    """The mechanism with its slope within bounds, and the best intercept for it."""
+    slope = float(np.clip(mechanism.alpha[1], *_bounds(mechanism)))
     if slope == mechanism.alpha[1]:
         return mechanism
     missing = np.arange(len(weight)) >= labelled
@@ -493,9 +486,36 @@ def bounded(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) 
 
 
 def _scored(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:
-    """One step of Fisher scoring in alpha."""
+    """One step of Fisher scoring in alpha, its slope within bounds."""
     by_eta, information = _by_eta(mechanism, drivers, np.arange(len(weight)) >= labelled)
     columns = np.vstack([np.ones_like(by_eta), drivers])
     matrix = (columns * (weight * information)) @ columns.T
-    step = np.linalg.lstsq(matrix, columns @ (weight * by_eta), rcond=1e-10)[0]
-    return mechanism.moved(np.array(mechanism.alpha) + np.clip(step, -2.0, 2.0))
+    matrix[np.diag_indices_from(matrix)] += 1e-10 * np.trace(matrix) + 1e-300
+    score, alpha = columns @ (weight * by_eta), np.array(mechanism.alpha)
+    step = np.clip(np.linalg.solve(matrix, score), -2.0, 2.0)
+    slope = float(np.clip(alpha[1] + step[1], *_bounds(mechanism)))
+    if slope != alpha[1] + step[1]:  # the best step of the intercept for this slope
+        step[1] = slope - alpha[1]
+        step[0] = np.clip((score[0] - matrix[0, 1:] @ step[1:]) / matrix[0, 0], -2.0, 2.0)
+    return mechanism.moved(alpha + step)
+
+
+def _bounds(mechanism: Mechanism) -> tuple[float, float]:
+    """Smallest and largest slope: at most 12 in size, and never such that unclear rows are labelled more often.
+
+    With few labels that opposite, which trees can also learn to explain, would lead away from the classes.
+    """
+    grows = mechanism.measured.grows
+    return 0.0 if grows == "unclear" else -LARGEST_SLOPE, 0.0 if grows == "clear" else LARGEST_SLOPE
+
+
+def _entropy(scores: Array) -> Array:
+    """Entropy of log odds (1, n) of two classes, or of scores (K, n), to rounding in absolute terms."""
+    if len(scores) == 1:
+        size = np.abs(scores[0])
+        t = np.exp(-size)
+        return np.log1p(t) + size * t / (1.0 + t)
+    log_posterior = scores - scores.max(axis=0)
+    tau = np.exp(log_posterior)
+    norm = tau.sum(axis=0)
+    return np.log(norm) - np.einsum("kn,kn->n", tau, log_posterior) / norm

@@ -31,7 +31,8 @@ from marmix.workers import available
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 50, 0.03  # where nothing can be chosen
 _LOOK_EVERY = 5  # rounds between looks at the held-out rows
-_PATIENCE = 3.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
+_PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
+_IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
 _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
 _FEW_ROWS = 20_000  # below which one thread is fastest
 _MOMENT_ROWS = 2**15
@@ -578,6 +579,7 @@ class Growth:
             runs.append(self.run(np.flatnonzero(train), fold, weight, most if fixed else None))
         patience = _PATIENCE / self.params["learning_rate"]
         best, best_rounds, trace = np.inf, 0, list[float]()
+        improved, improved_rounds = np.inf, 0
         scores = np.full((self.n_classes, len(self.z)), np.nan)
         total = float(len(everything) if self.weight is None else self.weight[everything].sum())
         for rounds in range(1, most + 1):
@@ -600,7 +602,9 @@ class Growth:
                 best, best_rounds = loss, rounds
                 for fold, part in zip(folds, held, strict=True):
                     scores[:, fold] = part
-            if (not fixed and rounds - best_rounds >= patience) or idle:
+            if loss < (1.0 - _IMPROVED) * improved:
+                improved, improved_rounds = loss, rounds
+            if (not fixed and rounds - improved_rounds >= patience) or idle:
                 break
         return Path(best_rounds, scores, trace)
 
