@@ -50,7 +50,7 @@ def test_folds_may_be_given():
         ([[0, 1], [1, 2]], "twice"),
         ([[0, 99]], "row numbers"),
         ([[0.5]], "row numbers"),
-        ([[len(Z) - 1]], "without training rows"),
+        ([[len(Z) - 1]], "leaves no labelled row of some class"),
     ],
 )
 def test_folds_that_cannot_be_used_are_refused(cv, complaint):

@@ -15,6 +15,7 @@ import marmix.streams
 from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
 from marmix.container import ContainerError
 from marmix.container.models import estimator_of, state_of
+from marmix.displays import TraceDisplay
 from marmix.estimators import held_out
 from marmix.estimators.held_out import WEIGHTS, held_out_loss
 from marmix.mechanism import Mechanism
@@ -351,6 +352,13 @@ def test_the_summary_says_what_was_chosen(fit):
     assert "50 landmarks" in facts["model"]
     assert "gamma 0.5" in facts["model"]
     assert "weight 0.3" in facts["missingness"]
+
+
+def test_its_trace_is_drawn_as_what_it_is(fit):
+    pytest.importorskip("matplotlib")
+    display = TraceDisplay.from_estimator(fit)
+    assert display.objective == "tempered, penalised log-likelihood"
+    display.figure_.clear()
 
 
 def test_progress_is_reported(rings, capsys):

@@ -44,7 +44,7 @@ class TraceDisplay(Display):
         changes = []
         if model.mechanism_ is not None and model.model_.tempering != 1.0:
             changes.append("tempered")
-        if np.isfinite(model.get_params().get("C", np.inf)):
+        if np.isfinite(getattr(model.model_.score_model, "C", np.inf)):
             changes.append("penalised")
         objective = " ".join([", ".join(changes), "log-likelihood"]).strip()
         return cls(trace=np.asarray(model.trace_), converged=bool(model.converged_), objective=objective).plot(ax)

@@ -49,10 +49,8 @@ def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> l
     if len(np.unique(tested := np.concatenate([*folds, np.empty(0, dtype=int)]))) < len(tested):
         raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
     for test in folds:
-        if len(np.unique(np.delete(z, test))) < len(np.unique(z)):
-            raise ValueError(
-                "cv has a fold without training rows of some class, or without unlabelled ones: use fewer folds."
-            )
+        if len(np.unique(np.delete(z, test)[np.delete(z, test) >= 0])) < len(np.unique(z[z >= 0])):
+            raise ValueError("cv has a fold that leaves no labelled row of some class to train on: use fewer folds.")
     return [np.sort(test).astype(np.intp) for test in folds if len(test)]
 
 

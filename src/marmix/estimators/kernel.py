@@ -26,11 +26,13 @@ from marmix.workers import one_thread
 
 # Grids of the choice: gamma in units of one over the median squared distance, and C.
 _GAMMAS, _CS = (0.3, 1.0, 3.0), (1.0, 10.0, 100.0)
+# Factor by which C goes beyond its grid, once, if the best is at its end.
+_BEYOND = 10.0
 # Tolerance of fits from which a setting is chosen or a fit starts; most iterations of those to labels alone, and of others. A
 # fit that needs more explains the missing indicators by ever larger slopes, and is left out, as are larger weights.
 _TOL, _MOST_LABELS, _MOST = 1e-5, 100, 60
-# Folds on which all settings are tried, and the share of the settings that the other folds try.
-_FIRST_FOLDS, _KEPT = 2, 0.25
+# Folds on which all settings are tried, and the share of the settings that the other folds try, at least so many.
+_FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
 
 
 class MARKernelClassifier(MARClassifier):
@@ -49,7 +51,8 @@ class MARKernelClassifier(MARClassifier):
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Inverse strength of the penalty ``|f|^2 / (2 C)``. "auto" tries 1, 10 and 100.
+        Inverse strength of the penalty ``|f|^2 / (2 C)``. "auto" tries 1, 10 and 100, and 0.1 or 1000 if the best of them is
+        at an end.
     gamma : float or "auto", default="auto"
         The kernel's inverse squared width, for standardised features. "auto" tries 0.3, 1 and 3 times the inverse of the median
         squared distance between landmarks.
@@ -212,7 +215,7 @@ class MARKernelClassifier(MARClassifier):
             frame, setting, values = self._previous_fit(training)
         else:
             trials = self._trials(training, mechanism, rng)
-            setting = trials.chosen(self._grid(trials.landmarks, mechanism), say)
+            setting = trials.chosen(self._grid(trials.landmarks, mechanism), say, extend=self.C == "auto")
             reached, start = trials.start(setting)
             if self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
@@ -320,19 +323,32 @@ class _Trials:
         self._features: dict[float, tuple[Array, Array]] = {}
         self._models: dict[tuple[float, float], KernelScores] = {}
 
-    def chosen(self, grid: list[_Setting], say: Callable[[str], None]) -> _Setting:
-        """The setting with the lowest held-out loss; the others are tried on the first folds only, but for the best of them."""
+    def chosen(self, grid: list[_Setting], say: Callable[[str], None], extend: bool = False) -> _Setting:
+        """The setting with the lowest held-out loss.
+
+        All settings are tried on the first folds; with `extend` the next larger or smaller C too, if the best C is at an end of
+        the grid. Only the best of them are tried on the other folds.
+        """
         if not self.folds:
-            return grid[0] if len(grid) == 1 else grid[len(grid) // 2]
+            return grid[len(grid) // 2]
         first = min(_FIRST_FOLDS, len(self.folds))
-        for stage, kept in ((range(first), max(3, int(_KEPT * len(grid)))), (range(first, len(self.folds)), 1)):
-            for fold in stage:
-                self._try(grid, fold)
-            losses = np.array([self._loss(setting, stage.stop) for setting in grid])
-            best = np.argsort(losses, kind="stable")[:kept]
-            grid = [grid[i] for i in np.sort(best)]
-        say(f"chosen: gamma {grid[0].gamma:.4g}, C {grid[0].C:g}, weight {grid[0].weight:g}; loss {losses.min():.4f}")
-        return grid[0]
+        losses = self._losses(grid, range(first))
+        best = min(grid, key=losses.__getitem__)
+        Cs = {setting.C for setting in grid}
+        if extend and best.C in (min(Cs), max(Cs)):
+            C = best.C * _BEYOND if max(Cs) == best.C else best.C / _BEYOND
+            losses |= self._losses([_Setting(best.gamma, C, w) for w in sorted({s.weight for s in grid})], range(first))
+        kept = sorted(losses, key=losses.__getitem__)[: max(_FEWEST, int(_KEPT * len(losses)))]
+        losses = self._losses(sorted(kept), range(first, len(self.folds)))
+        best = min(losses, key=losses.__getitem__)
+        say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {losses[best]:.4f}")
+        return best
+
+    def _losses(self, grid: list[_Setting], folds: range) -> dict[_Setting, float]:
+        """Held-out losses of settings in all folds up to these, which are tried now."""
+        for fold in folds:
+            self._try(grid, fold)
+        return {setting: self._loss(setting, folds.stop) for setting in grid}
 
     def start(self, setting: _Setting) -> tuple[float, Fit]:
         """Fit to the whole sample: the weight that was reached, that of the setting or the largest below that settled."""
