@@ -28,7 +28,7 @@ from marmix.streams import open_array, release
 from marmix.workers import available
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
-USUAL_ROUNDS, USUAL_WEIGHT = 50, 0.03  # where nothing can be chosen
+USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
 _LOOK_EVERY = 5  # rounds between looks at the held-out rows
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
 _IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
@@ -62,7 +62,7 @@ class MARBoostingClassifier(MARClassifier):
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
     mechanism_weight : "auto" or float, default="auto"
-        Weight of the missingness in the loss, from 0 to 1. "auto" chooses among 0, 0.03, 0.1 and 0.3 on held-out rows: trees
+        Weight of the missingness in the loss, from 0 to 1. "auto" searches among 0, 0.03, 0.1 and 0.3 on held-out rows: trees
         need a small weight, as they could fit the missing indicators of any number of rows.
     mechanism_features : list of column names or indices, or None, default=None
         Features without missing values that enter eta besides u, each with a slope in `alpha_`.
@@ -72,7 +72,8 @@ class MARBoostingClassifier(MARClassifier):
         Number of rounds. "auto" chooses it on held-out rows.
     max_estimators : int, default=500
         The most rounds that "auto" tries.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.2
+        Factor of each tree's contribution.
     num_leaves : int, default=4
         Most leaves of a tree.
     max_depth : int, default=-1
@@ -170,7 +171,7 @@ class MARBoostingClassifier(MARClassifier):
         classes: ArrayLike | None = None,
         n_estimators: int | str = "auto",
         max_estimators: int = 500,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         num_leaves: int = 4,
         max_depth: int = -1,
         min_child_samples: int = 5,
@@ -388,40 +389,35 @@ class MARBoostingClassifier(MARClassifier):
         weights: tuple[float, ...] = WEIGHTS if self.mechanism_weight == "auto" else (float(self.mechanism_weight),)
         if growth.mechanism is None:
             weights = (0.0,)
-        if not growth.can_split(growth.full):
-            return Choice(1, 0.0, None, [], [])
         if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
             return Choice(int(self.n_estimators), weights[0], None, [], [])
+        if not growth.can_split(growth.full):
+            return Choice(1, 0.0, None, [], [])
         notes: list[Note] = []
         labels = np.bincount(growth.z[growth.z >= 0], minlength=growth.n_classes)
+        most, fixed = int(self.max_estimators) if auto else int(self.n_estimators), not auto
         if labels.min() < 2 and (auto or len(weights) > 1):
             notes.append(Note("boosting-single-label", {"classes": np.flatnonzero(labels < 2).tolist()}))
             weights = (USUAL_WEIGHT,) if len(weights) > 1 else weights
-        elif labels.min() < 2:
-            auto = False
-        fixed = bool(notes) or not auto
-        most = int(self.max_estimators) if auto else int(self.n_estimators)
-        if auto and notes:
-            most = min(USUAL_ROUNDS, most)
+            most, fixed = min(most, round(USUAL_ROUNDS / self.learning_rate)) if auto else most, True
         folds = self._folds(growth.z, rows)
-        say = print if self.verbose else _silent
-        paths = [growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent) for weight in weights]
-        evidence = [
-            held_out_evidence(path.scores, growth.z, growth.mechanism, growth.weight, growth.covariates)
-            for path in paths
-        ]
-        for weight, path, loss in zip(weights, paths, evidence, strict=True):
-            say(f"[MARBoostingClassifier] mechanism_weight={weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
-        best = int(np.argmin(evidence))
-        path = paths[best]
+
+        def tried(weight: float) -> tuple[float, Path]:
+            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent)
+            loss = held_out_evidence(path.scores, growth.z, growth.mechanism, growth.weight, growth.covariates)
+            if self.verbose:
+                print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
+            return loss, path
+
+        weight, path = _smallest(weights, tried)
         rounds = path.rounds
         if not fixed:
-            held = sum(len(fold) for fold in folds) / len(folds)
-            kept = sum(len(fold) for fold in folds)
-            rounds = max(1, round(rounds * kept / (kept - held)))
+            if weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
+                trained = len(growth.z) if len(folds) == 1 else sum(map(len, folds))
+                rounds = round(rounds / (1.0 - sum(map(len, folds)) / len(folds) / trained))
             if path.rounds == most:
                 notes.append(Note("boosting-most-rounds", {"most": most}))
-        return Choice(rounds, weights[best], path.scores, path.trace, notes)
+        return Choice(rounds, weight, path.scores, path.trace, notes)
 
     def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
@@ -460,6 +456,22 @@ class Path(NamedTuple):
     rounds: int
     scores: Array  # (K, n), NaN for rows in no fold
     trace: list[float]
+
+
+def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Path]]) -> tuple[float, Path]:
+    """The weight with the smallest loss, and its path, if losses fall and then rise: begin in the middle, then downhill."""
+    results: dict[int, tuple[float, Path]] = {}
+
+    def loss(i: int) -> float:
+        if i not in results and 0 <= i < len(weights):
+            results[i] = tried(weights[i])
+        return results[i][0] if i in results else np.inf
+
+    i = (len(weights) - 1) // 2
+    step = 1 if loss(i + 1) < loss(i) else -1
+    while loss(i + step) < loss(i):
+        i += step
+    return weights[i], results[i][1]
 
 
 def held_out_evidence(
@@ -602,7 +614,7 @@ class Growth:
 
     def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
         """Trees of all rows, and the scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows."""
-        if weight > 0.0:
+        if weight > 0.0 and self.can_split(self.full):
             objective = self.objective(slice(None), weight, rounds)
             run = Run(self, self.full, objective)
             for _ in range(rounds):
