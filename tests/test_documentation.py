@@ -29,9 +29,16 @@ from marmix.tables import Preparation
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation", "marmix.io",
-           "marmix.study", "marmix.tables", "marmix.theory", *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
-CLASSES = (marmix.MARGaussianMixture, marmix.MARLogisticRegression, marmix.MARKernelClassifier, marmix.MARClassifierCV,
-           marmix.Inference)  # fmt: skip
+           "marmix.objectives", "marmix.study", "marmix.tables", "marmix.theory",
+           *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
+CLASSES = (
+    marmix.MARGaussianMixture,
+    marmix.MARLogisticRegression,
+    marmix.MARKernelClassifier,
+    marmix.MARBoostingClassifier,
+    marmix.MARClassifierCV,
+    marmix.Inference,
+)
 WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
 REFERENCE = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.rst")}
 

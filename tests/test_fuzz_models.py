@@ -13,7 +13,13 @@ from model_files import at, members_of, saved, with_array, with_json, with_membe
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
+from marmix import (
+    MARBoostingClassifier,
+    MARClassifierCV,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+)
 from marmix.container import ContainerError, describe, load
 
 # Memory that a load may take: this many bytes, and this many for each byte of the file.
@@ -51,6 +57,11 @@ def files(two, three, tmp_path_factory):
         make_pipeline(StandardScaler(), MARGaussianMixture(covariance_type="diag", link="logit")).fit(two.X, two.y),
         MARClassifierCV(estimators=grid, cv=2).fit(two.X, two.y),
     ]
+    try:
+        boosting = MARBoostingClassifier(n_estimators=4, mechanism_weight=0.1, categorical_features=[0])
+        models.append(boosting.fit(np.column_stack([three.X[:, 0] > 0, three.X]), three.y))
+    except ImportError:
+        pass
     try:
         import pyarrow  # noqa: F401
 

@@ -34,6 +34,9 @@ _PROFILE_EVERY, _PROFILE_ROWS, _MANY_ROWS = 5, 2**12, 2**16
 _BLOCK = 2**13  # rows whose arrays fit in a cache
 
 
+__all__ = ["Losses", "MissingnessObjective"]
+
+
 class Losses(NamedTuple):
     """Minus the log-likelihoods of labels and of missing indicators, summed over rows."""
 

@@ -29,7 +29,7 @@ from marmix.streams import open_array, release
 from marmix.workers import available
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
-USUAL_ROUNDS, USUAL_WEIGHT = 50, 0.03  # where nothing can be chosen
+USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
 _LOOK_EVERY = 5  # rounds between looks at the held-out rows
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
 _IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
@@ -63,7 +63,7 @@ class MARBoostingClassifier(MARClassifier):
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
     mechanism_weight : "auto" or float, default="auto"
-        Weight of the missingness in the loss, from 0 to 1. "auto" chooses among 0, 0.03, 0.1 and 0.3 on held-out rows: trees
+        Weight of the missingness in the loss, from 0 to 1. "auto" searches among 0, 0.03, 0.1 and 0.3 on held-out rows: trees
         need a small weight, as they could fit the missing indicators of any number of rows.
     mechanism_features : list of column names or indices, or None, default=None
         Features without missing values that enter eta besides u, each with a slope in `alpha_`.
@@ -73,7 +73,8 @@ class MARBoostingClassifier(MARClassifier):
         Number of rounds. "auto" chooses it on held-out rows.
     max_estimators : int, default=500
         The most rounds that "auto" tries.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.2
+        Factor of each tree's contribution.
     num_leaves : int, default=4
         Most leaves of a tree.
     max_depth : int, default=-1
@@ -176,7 +177,7 @@ class MARBoostingClassifier(MARClassifier):
         classes: ArrayLike | None = None,
         n_estimators: int | str = "auto",
         max_estimators: int = 500,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         num_leaves: int = 4,
         max_depth: int = -1,
         min_child_samples: int = 5,
@@ -400,41 +401,36 @@ class MARBoostingClassifier(MARClassifier):
         weights: tuple[float, ...] = WEIGHTS if self.mechanism_weight == "auto" else (float(self.mechanism_weight),)
         if growth.mechanism is None:
             weights = (0.0,)
-        if not growth.can_split(growth.full):
-            return Choice(1, 0.0, None, [], [])
         if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
             return Choice(int(self.n_estimators), weights[0], None, [], [])
+        if not growth.can_split(growth.full):
+            return Choice(1, 0.0, None, [], [])
         notes: list[Note] = []
         labels = np.bincount(growth.z[growth.z >= 0], minlength=growth.n_classes)
+        most, fixed = int(self.max_estimators) if auto else int(self.n_estimators), not auto
         if labels.min() < 2 and (auto or len(weights) > 1):
             notes.append(Note("boosting-single-label", {"classes": np.flatnonzero(labels < 2).tolist()}))
             weights = (USUAL_WEIGHT,) if len(weights) > 1 else weights
-        elif labels.min() < 2:
-            auto = False
-        fixed = bool(notes) or not auto
-        most = int(self.max_estimators) if auto else int(self.n_estimators)
-        if auto and notes:
-            most = min(USUAL_ROUNDS, most)
+            most, fixed = min(most, round(USUAL_ROUNDS / self.learning_rate)) if auto else most, True
         folds = self._folds(growth.z, rows)
-        say = print if self.verbose else _silent
-        paths = [growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent) for weight in weights]
-        best = 0
-        if len(weights) > 1:
-            losses = growth.evidence([path.scores for path in paths], folds)
-            for weight, path, loss in zip(weights, paths, losses, strict=True):
-                say(
-                    f"[MARBoostingClassifier] mechanism_weight={weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}"
-                )
-            best = int(np.argmin(losses))
-        path = paths[best]
+        against = growth.evidence(folds) if len(weights) > 1 else None
+
+        def tried(weight: float) -> tuple[float, Path]:
+            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent)
+            loss = np.nan if against is None else against(path.scores)
+            if self.verbose:
+                print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
+            return loss, path
+
+        weight, path = _smallest(weights, tried)
         rounds = path.rounds
         if not fixed:
-            held = sum(len(fold) for fold in folds) / len(folds)
-            kept = sum(len(fold) for fold in folds)
-            rounds = max(1, round(rounds * kept / (kept - held)))
+            if weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
+                trained = len(growth.z) if len(folds) == 1 else sum(map(len, folds))
+                rounds = round(rounds / (1.0 - sum(map(len, folds)) / len(folds) / trained))
             if path.rounds == most:
                 notes.append(Note("boosting-most-rounds", {"most": most}))
-        return Choice(rounds, weights[best], path.scores, path.trace, notes)
+        return Choice(rounds, weight, path.scores, path.trace, notes)
 
     def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
@@ -475,6 +471,22 @@ class Path(NamedTuple):
     trace: list[float]
 
 
+def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Path]]) -> tuple[float, Path]:
+    """The weight with the smallest loss, and its path, if losses fall and then rise: begin in the middle, then downhill."""
+    results: dict[int, tuple[float, Path]] = {}
+
+    def loss(i: int) -> float:
+        if i not in results and 0 <= i < len(weights):
+            results[i] = tried(weights[i])
+        return results[i][0] if i in results else np.inf
+
+    i = (len(weights) - 1) // 2
+    step = 1 if loss(i + 1) < loss(i) else -1
+    while loss(i + step) < loss(i):
+        i += step
+    return weights[i], results[i][1]
+
+
 def stratified_folds(
     z: NDArray[np.integer], rows: NDArray[np.intp], n_folds: int, random: Any
 ) -> list[NDArray[np.intp]]:
@@ -507,16 +519,15 @@ class Growth:
         self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
         self._full: Any = None
 
-    def evidence(self, scores: list[Array], folds: list[NDArray[np.intp]]) -> list[float]:
-        """The evidence of the folds against each of several held-out scores (K, n)."""
+    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array], float]:
+        """The evidence of the folds against held-out scores (K, n)."""
         tested = np.sort(np.concatenate(folds))
         position = np.full(len(self.z), -1)
         position[tested] = np.arange(len(tested))
         weight = None if self.weight is None else self.weight[tested]
         X, z = np.asarray(self.X[tested], dtype=float), self.z[tested]
-        v = linear_predictor(X, z, weight, [position[fold] for fold in folds])
-        evidence = Evidence(z, weight, v)
-        return [evidence.loss(posterior(held[:, tested]).tau.T) for held in scores]
+        evidence = Evidence(z, weight, linear_predictor(X, z, weight, [position[fold] for fold in folds]))
+        return lambda scores: evidence.loss(posterior(scores[:, tested]).tau.T)
 
     def data(self, rows: NDArray[np.intp] | None = None) -> Any:
         """LightGBM's data set of these rows, by default of all."""
@@ -610,7 +621,7 @@ class Growth:
 
     def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
         """Trees of all rows, and the scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows."""
-        if weight > 0.0:
+        if weight > 0.0 and self.can_split(self.full):
             objective = self.objective(slice(None), weight, rounds)
             run = Run(self, self.full, objective)
             for _ in range(rounds):
