@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> l
     for test in folds:
         if len(np.unique(np.delete(z, test)[np.delete(z, test) >= 0])) < len(np.unique(z[z >= 0])):
             raise ValueError("cv has a fold that leaves no labelled row of some class to train on: use fewer folds.")
-    return [np.sort(test).astype(np.intp) for test in folds if len(test)]
+    return [np.sort(test).astype(np.intp) for test in folds]
 
 
 def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
@@ -81,7 +82,7 @@ def held_out_loss(
     Parameters
     ----------
     log_proba : array of shape (n, K)
-        Held-out log posteriors, or scores.
+        Held-out log posteriors, or scores; the loss is infinite unless they are finite.
     z : array of shape (n,)
         Codes of the classes, -1 where the label is missing.
     weight : array of shape (n,) or None
@@ -92,8 +93,10 @@ def held_out_loss(
     """
     w = np.ones(len(z)) if weight is None else weight
     labelled = z >= 0
-    own = log_proba[labelled, z[labelled]] - np.logaddexp.reduce(log_proba[labelled], axis=1)
-    loss = -float(w[labelled] @ np.maximum(own, np.log(_TINY)))
+    if not np.isfinite(log_proba).all():
+        return np.inf
+    log_tau = log_proba[labelled, z[labelled]] - np.logaddexp.reduce(log_proba[labelled], axis=1)
+    loss = -float(w[labelled] @ np.maximum(log_tau, np.log(_TINY)))
     if mechanism is not None and 0 < labelled.sum() < len(z):
         fitted = mechanism.profile(log_proba, ~labelled, w, covariates)
         loss -= float(w @ fitted.terms(log_proba, ~labelled, covariates).loglik)
@@ -109,20 +112,34 @@ class Sample(NamedTuple):
     covariates: Array | None  # (L, m)
     numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
 
-    def folds(self, rows: Rows, cv: Any, random_state: Any) -> list[NDArray[np.intp]]:
-        """Positions of the test rows of each fold; `cv` as in `whole_row_folds`, for the user's rows."""
-        if isinstance(cv, Integral):
-            return whole_row_folds(self.z, cv, random_state)
+    def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
+        """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
-            raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
-        fold = fold_of_rows(whole_row_folds(rows.codes, cv, random_state), len(rows.codes))[self.numbers]
-        return whole_row_folds(self.z, [np.flatnonzero(fold == k) for k in range(fold.max() + 1)])
+            if not isinstance(cv, Integral):
+                raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
+            return Folds(whole_row_folds(self.z, cv, random_state), None)
+        n = len(rows.codes)
+        if isinstance(cv, Integral):
+            tests = whole_row_folds(self.z, cv, random_state)
+            by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
+            by_row[self.numbers] = _fold_of_each(tests, len(self.z))
+            return Folds(tests, by_row)
+        by_row = _fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)
+        tests = [np.flatnonzero(by_row[self.numbers] == k) for k in range(by_row.max() + 1)]
+        return Folds(whole_row_folds(self.z, tests), by_row)
 
 
-def fold_of_rows(folds: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+class Folds(NamedTuple):
+    """Test rows of folds: positions in a sample, and the fold of each of the user's rows, -1 if none tests it."""
+
+    tests: list[NDArray[np.intp]]
+    by_row: NDArray[np.intp] | None  # None if the rows are not in memory
+
+
+def _fold_of_each(tests: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
     """The fold that tests each of n rows, -1 if none does."""
     fold = np.full(n, -1)
-    for k, test in enumerate(folds):
+    for k, test in enumerate(tests):
         fold[test] = k
     return fold
 
@@ -169,7 +186,8 @@ def choose_weight(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoundaryWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+                with suppress(ValueError, np.linalg.LinAlgError):  # a fit that fails has an infinite loss
+                    log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
     tested = np.concatenate(folds)
     weight = None if sample.weight is None else sample.weight[tested]
     covariates = None if sample.covariates is None else sample.covariates[:, tested].T
