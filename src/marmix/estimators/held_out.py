@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> l
     for test in folds:
         if len(np.unique(np.delete(z, test)[np.delete(z, test) >= 0])) < len(np.unique(z[z >= 0])):
             raise ValueError("cv has a fold that leaves no labelled row of some class to train on: use fewer folds.")
-    return [np.sort(test).astype(np.intp) for test in folds if len(test)]
+    return [np.sort(test).astype(np.intp) for test in folds]
 
 
 def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
@@ -79,27 +80,42 @@ class Sample(NamedTuple):
 
         def against(log_proba: Array, first: int) -> float:
             tested = np.concatenate(folds[:first])
+            if not np.isfinite(log_proba[tested]).all():
+                return np.inf  # a fit failed
             weight = None if self.weight is None else self.weight[tested]
             evidence = Evidence(self.z[tested], weight, None if v is None else v[tested])
-            loss = evidence.loss(np.exp(log_proba[tested]))
-            return loss if np.isfinite(loss) else np.inf
+            return evidence.loss(np.exp(log_proba[tested]))
 
         return against
 
-    def folds(self, rows: Rows, cv: Any, random_state: Any) -> list[NDArray[np.intp]]:
-        """Positions of the test rows of each fold; `cv` as in `whole_row_folds`, for the user's rows."""
-        if isinstance(cv, Integral):
-            return whole_row_folds(self.z, cv, random_state)
+    def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
+        """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
-            raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
-        fold = fold_of_rows(whole_row_folds(rows.codes, cv, random_state), len(rows.codes))[self.numbers]
-        return whole_row_folds(self.z, [np.flatnonzero(fold == k) for k in range(fold.max() + 1)])
+            if not isinstance(cv, Integral):
+                raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
+            return Folds(whole_row_folds(self.z, cv, random_state), None)
+        n = len(rows.codes)
+        if isinstance(cv, Integral):
+            tests = whole_row_folds(self.z, cv, random_state)
+            by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
+            by_row[self.numbers] = _fold_of_each(tests, len(self.z))
+            return Folds(tests, by_row)
+        by_row = _fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)
+        tests = [np.flatnonzero(by_row[self.numbers] == k) for k in range(by_row.max() + 1)]
+        return Folds(whole_row_folds(self.z, tests), by_row)
 
 
-def fold_of_rows(folds: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+class Folds(NamedTuple):
+    """Test rows of folds: positions in a sample, and the fold of each of the user's rows, -1 if none tests it."""
+
+    tests: list[NDArray[np.intp]]
+    by_row: NDArray[np.intp] | None  # None if the rows are not in memory
+
+
+def _fold_of_each(tests: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
     """The fold that tests each of n rows, -1 if none does."""
     fold = np.full(n, -1)
-    for k, test in enumerate(folds):
+    for k, test in enumerate(tests):
         fold[test] = k
     return fold
 
@@ -144,6 +160,7 @@ def choose_weight(estimator: Any, X: NDArray[Any], sample: Sample, random_state:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoundaryWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+                with suppress(ValueError, np.linalg.LinAlgError):  # a fit that fails has an infinite loss
+                    log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
     against = sample.evidence(folds)
     return WEIGHTS[int(np.argmin([against(trial, len(folds)) for trial in log_proba]))]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, product
-from numbers import Integral
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.held_out import WEIGHTS, Sample, fold_of_rows, whole_row_folds
+from marmix.estimators.held_out import WEIGHTS, Folds, Sample
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
@@ -230,7 +229,7 @@ class MARKernelClassifier(MARClassifier):
         search = Search(rng, values, max_iter=self.max_iter, tol=self.tol, say=say, say_more=more, exact=False)
         self._finish(fit_logistic(objective, mechanism, search), objective, training, [])
         self.__dict__.pop("held_out_proba_", None)
-        if trials is not None and trials.folds and trials.sample.numbers is not None:
+        if trials is not None and trials.by_row is not None:
             self.held_out_proba_ = self._held_out(training.rows, trials, setting)
         return self
 
@@ -250,7 +249,7 @@ class MARKernelClassifier(MARClassifier):
         sample = training.sample
         distinct = np.unique(sample.x.T, axis=0)  # so that neither the order of the rows nor weights matter
         landmarks = distinct[rng.permutation(len(distinct))[: self.n_landmarks]]
-        folds = [] if self.cv is None else sample.folds(training.rows, self.cv, rng)
+        folds = Folds([], None) if self.cv is None else sample.folds(training.rows, self.cv, rng)
         return _Trials(sample, landmarks, len(training.rows.classes), mechanism, folds)
 
     def _grid(self, landmarks: Array, mechanism: Mechanism | None) -> list["_Setting"]:
@@ -268,23 +267,18 @@ class MARKernelClassifier(MARClassifier):
 
     def _held_out(self, rows: Any, trials: "_Trials", setting: "_Setting") -> Array:
         """Class probabilities of all rows from fits to the sample that did not see them."""
-        model, n, folds = self.model_, len(rows.X), trials.folds
-        if isinstance(self.cv, Integral):
-            fold = np.arange(n) % len(folds)  # rows outside the sample were seen by no fit
-        else:
-            fold = fold_of_rows(whole_row_folds(rows.codes, self.cv), n)
-        fold[trials.sample.numbers] = fold_of_rows(folds, len(trials.sample.z))
-        thetas = [*(trials.coefficients(setting, k) for k in range(len(folds))), model.theta]  # -1: the fit to all rows
+        model = self.model_
+        thetas = {k: trials.coefficients(setting, k) for k in range(len(trials.folds))} | {-1: model.theta}
 
         def proba(x: Array, part: NDArray[np.intp]) -> Array:
             features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
-            for k in np.unique(part):
+            for k in np.unique(part).tolist():
                 scores = model.score_model.scores(thetas[k], features[:, part == k])
                 out[part == k] = posterior(scores).tau.T
             return out
 
         width = model.score_model.values_per_row()
-        return rows.map(proba, fold, names=model.column_names, width=width, shape=(trials.n_classes,))
+        return rows.map(proba, trials.by_row, names=model.column_names, width=width, shape=(trials.n_classes,))
 
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
         raise TypeError(
@@ -314,10 +308,10 @@ class _Trials:
         landmarks: Array,
         n_classes: int,
         mechanism: Mechanism | None,
-        folds: list[NDArray[np.intp]],
+        folds: Folds,
     ):
-        self.sample, self.landmarks, self.n_classes = sample, landmarks, n_classes
-        self.mechanism, self.folds = mechanism, folds
+        self.sample, self.landmarks, self.n_classes, self.mechanism = sample, landmarks, n_classes, mechanism
+        self.folds, self.by_row = folds
         self.fits: dict[tuple[_Setting, int], Array] = {}
         self._log_proba: dict[_Setting, Array] = {}
         self._features: dict[float, tuple[Array, Array]] = {}
@@ -409,7 +403,7 @@ class _Trials:
             fit = fitted(slice(cuts[-1]), 0.0, origin, None, _MOST_LABELS)
             yield 0.0, fit
             mechanism = self.mechanism
-            for weight in sorted({*(w for w in WEIGHTS if w < max(weights)), *weights} - {0.0}):
+            for weight in sorted({*(step for step in WEIGHTS if step < max(weights)), *weights} - {0.0}):
                 if mechanism is None or not (z < 0).any():
                     return
                 fit = fitted(slice(None), weight, fit.theta, mechanism, _MOST)
