@@ -20,6 +20,7 @@ from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
 from marmix.notes import Note
 from marmix.report.notes import plain_notes
+from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -263,6 +264,21 @@ def test_candidates_are_listed_by_weight_and_rivals_by_loss(compared):
     assert [row["candidate"] for row in rivals] == ["boosting", "forest"]
 
 
+def test_a_saved_average_keeps_the_table_of_candidates_and_rivals(compared, tmp_path):
+    cv, model = compared
+    average = choosing.average_model(
+        cv, model.X, cv.transduction_, np.array(["elm", "oak"]), tmp_path, lambda share: None
+    )
+    marmix.save(average.named(), tmp_path / "model.marmix")
+    loaded = marmix.load(tmp_path / "model.marmix")
+    assert type(loaded) is MARClassifierCV
+    assert loaded.rival_comparison_ == cv.rival_comparison_
+    assert loaded.classes_.tolist() == ["elm", "oak"]
+    for key, column in cv.results_.items():
+        np.testing.assert_array_equal(loaded.results_[key], column)
+    np.testing.assert_array_equal(loaded.predict_proba(model.X), average.classifier.predict_proba(model.X))
+
+
 @pytest.mark.parametrize(("gain", "better"), [(0.1, True), (0.01, False), (-0.1, False)])
 def test_the_average_is_better_than_the_best_rival_if_the_gain_is_clear(compared, gain, better):
     cv, _ = compared
@@ -315,10 +331,21 @@ def from_python(tmp_path):
     data = frame[["x0", "x1"]], frame["kind"].replace("", None)
     marmix.save(MARGaussianMixture(link="logit").fit(*data), tmp_path / "m")
     marmix.save(make_pipeline(StandardScaler(), MARGaussianMixture(link="logit")).fit(*data), tmp_path / "p")
+    earlier = make_pipeline(Preparation(features=["x0", "x1"]), StandardScaler(), MARGaussianMixture(link="logit"))
+    about = {
+        "name": "one model",
+        "label": "kind",
+        "id": None,
+        "missing": [],
+        "model": "auto",
+        "link": "logit",
+        "folds": 5,
+    }
+    marmix.save(earlier.fit(*data), tmp_path / "e", about=about)  # as `marmix fit` wrote it before it averaged
     return tmp_path, frame
 
 
-@pytest.mark.parametrize("name", ["m", "p"])
+@pytest.mark.parametrize("name", ["m", "p", "e"])
 def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, capsys):
     folder, frame = from_python
     out = folder / "predicted.csv"
@@ -328,7 +355,7 @@ def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, 
     np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["m", "p"])
+@pytest.mark.parametrize("name", ["m", "p", "e"])
 def test_a_single_model_is_reported_with_its_own_scores_and_compared_with_ignoring_the_missingness(
     from_python, name, capsys
 ):

@@ -153,7 +153,7 @@ def _comparison(classifier: Any, X: Array, z: NDArray[np.integer[Any]], options:
         return compare(dict(classifier.estimators or {}) | grid, X, z, **options)
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
-    cv = compare({"": estimator, "other": other}, X, z, **options)
+    cv = compare({"": estimator, "other": other}, X, z, method="pick", **options)
     cv.select("")
     return cv
 
