@@ -323,6 +323,30 @@ def test_labels_that_may_mean_something_else_have_warnings(fit):
     assert "-1" in warned(summary)
 
 
+def test_an_average_of_models_without_parameters_imputes_and_has_a_report(fit, tmp_path, monkeypatch, capsys):
+    def grid(*arguments):
+        pair = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
+        return {f"{weight:g}": MARGaussianMixture(**pair, mechanism_weight=weight) for weight in (0.0, 1.0)}
+
+    monkeypatch.setattr("marmix.journey.fit.candidates_of", grid)
+    code, summary, _ = fit(rows()[0])
+    assert code == 0
+    assert summary["statistical"] is None
+    assert summary["estimates"] == []
+    assert summary["missingness"]["informative"] is None
+    assert summary["labels"]["imputed"] == summary["labels"]["missing"]
+    command = ["report", str(tmp_path / "out" / "model.marmix"), str(tmp_path / "trees.csv"), "--json", "--quiet"]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    again = json.loads(capsys.readouterr().out)
+    for part in ("model", "missingness", "comparison", "scores"):
+        assert again[part] == summary[part]
+
+
+def test_a_note_says_how_to_add_boosting():
+    (note,) = plain_notes([Note("no-boosting")], ["x"], np.array(["elm", "oak"]))
+    assert "pip install 'marmix[boost]'" in note
+
+
 @pytest.fixture
 def from_python(tmp_path):
     """A folder with rows, and a model of them that was saved from Python."""
