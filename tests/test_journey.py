@@ -106,13 +106,17 @@ def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_ro
     class Choosing(MARLogisticRegression):
         C_ = 0.25
 
+        def __init__(self, *, C="auto", cv=5, uncertainty="entropy"):
+            super().__init__(C=C, uncertainty=uncertainty)
+            self.cv = cv
+
         def fit(self, X, y):
-            assert self.C == 0.25
+            assert (self.C, self.cv) == (0.25, None)
             return super().fit(X, y)
 
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
     scaler = StandardScaler().fit(drawn.data)
-    pipeline = make_pipeline(scaler, Choosing(C="auto"))
+    pipeline = make_pipeline(scaler, Choosing())
     again = choosing._refit(pipeline, drawn.data, drawn.target, scaler, scaler.transform(drawn.data))
     expected = MARLogisticRegression(C=0.25).fit(scaler.transform(drawn.data), drawn.target)
     np.testing.assert_array_equal(again.predict_proba(drawn.data), expected.predict_proba(scaler.transform(drawn.data)))

@@ -230,11 +230,14 @@ def refitted(average: MARClassifierCV, leading: str | None, n_rows: int) -> list
 def _refit(pipeline: Pipeline, X: Any, z: Any, scaler: StandardScaler, scaled: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
     *steps, (last, fitted) = pipeline.steps
+    parameters = fitted.get_params(deep=False)
     settings = {
         name: getattr(fitted, f"{name}_")
-        for name, value in fitted.get_params(deep=False).items()
+        for name, value in parameters.items()
         if isinstance(value, str) and value == "auto" and hasattr(fitted, f"{name}_")
     }
+    if "cv" in parameters:  # nothing is left to choose
+        settings["cv"] = None
     estimator = clone(fitted).set_params(**settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
