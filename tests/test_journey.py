@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,6 +21,7 @@ from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
 from marmix.notes import Note
 from marmix.report.notes import plain_notes
+from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -102,19 +104,21 @@ def test_after_a_comparison_on_a_sample_the_main_candidates_are_fitted_to_all_ro
 
 
 def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_rows():
-    class Choosing(MARLogisticRegression):
-        C_ = 0.25
+    class Choosing(ClassifierMixin, BaseEstimator):
+        def __init__(self, C="auto", cv=5):
+            self.C, self.cv = C, cv
 
         def fit(self, X, y):
-            assert self.C == 0.25
-            return super().fit(X, y)
+            self.settings_, self.X_ = (self.C, self.cv), X
+            return self
 
-    drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
-    scaler = StandardScaler().fit(drawn.data)
-    pipeline = make_pipeline(scaler, Choosing(C="auto"))
-    again = choosing._refit(pipeline, drawn.data, drawn.target, scaler, scaler.transform(drawn.data))
-    expected = MARLogisticRegression(C=0.25).fit(scaler.transform(drawn.data), drawn.target)
-    np.testing.assert_array_equal(again.predict_proba(drawn.data), expected.predict_proba(scaler.transform(drawn.data)))
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    scaler, fitted = StandardScaler().fit(X), Choosing()
+    fitted.C_ = 0.25
+    again = choosing._refit(make_pipeline(scaler, fitted), X, np.arange(50) % 2, scaler, scaler.transform(X))
+    assert again[-1].settings_ == (0.25, None)
+    np.testing.assert_array_equal(again[-1].X_, scaler.transform(X))
+    assert again[0] is scaler
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
@@ -263,6 +267,21 @@ def test_candidates_are_listed_by_weight_and_rivals_by_loss(compared):
     assert [row["candidate"] for row in rivals] == ["boosting", "forest"]
 
 
+def test_a_saved_average_keeps_the_table_of_candidates_and_rivals(compared, tmp_path):
+    cv, model = compared
+    average = choosing.average_model(
+        cv, model.X, cv.transduction_, np.array(["elm", "oak"]), tmp_path, lambda share: None
+    )
+    marmix.save(average.named(), tmp_path / "model.marmix")
+    loaded = marmix.load(tmp_path / "model.marmix")
+    assert type(loaded) is MARClassifierCV
+    assert loaded.rival_comparison_ == cv.rival_comparison_
+    assert loaded.classes_.tolist() == ["elm", "oak"]
+    for key, column in cv.results_.items():
+        np.testing.assert_array_equal(loaded.results_[key], column)
+    np.testing.assert_array_equal(loaded.predict_proba(model.X), average.classifier.predict_proba(model.X))
+
+
 @pytest.mark.parametrize(("gain", "better"), [(0.1, True), (0.01, False), (-0.1, False)])
 def test_the_average_is_better_than_the_best_rival_if_the_gain_is_clear(compared, gain, better):
     cv, _ = compared
@@ -307,6 +326,30 @@ def test_labels_that_may_mean_something_else_have_warnings(fit):
     assert "-1" in warned(summary)
 
 
+def test_an_average_of_models_without_parameters_imputes_and_has_a_report(fit, tmp_path, monkeypatch, capsys):
+    def grid(*arguments):
+        pair = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
+        return {f"{weight:g}": MARGaussianMixture(**pair, mechanism_weight=weight) for weight in (0.0, 1.0)}
+
+    monkeypatch.setattr("marmix.journey.fit.candidates_of", grid)
+    code, summary, _ = fit(rows()[0])
+    assert code == 0
+    assert summary["statistical"] is None
+    assert summary["estimates"] == []
+    assert summary["missingness"]["informative"] is None
+    assert summary["labels"]["imputed"] == summary["labels"]["missing"]
+    command = ["report", str(tmp_path / "out" / "model.marmix"), str(tmp_path / "trees.csv"), "--json", "--quiet"]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    again = json.loads(capsys.readouterr().out)
+    for part in ("model", "missingness", "comparison", "scores"):
+        assert again[part] == summary[part]
+
+
+def test_a_note_says_how_to_add_boosting():
+    (note,) = plain_notes([Note("no-boosting")], ["x"], np.array(["elm", "oak"]))
+    assert "pip install 'marmix[boost]'" in note
+
+
 @pytest.fixture
 def from_python(tmp_path):
     """A folder with rows, and a model of them that was saved from Python."""
@@ -315,10 +358,21 @@ def from_python(tmp_path):
     data = frame[["x0", "x1"]], frame["kind"].replace("", None)
     marmix.save(MARGaussianMixture(link="logit").fit(*data), tmp_path / "m")
     marmix.save(make_pipeline(StandardScaler(), MARGaussianMixture(link="logit")).fit(*data), tmp_path / "p")
+    earlier = make_pipeline(Preparation(features=["x0", "x1"]), StandardScaler(), MARGaussianMixture(link="logit"))
+    about = {
+        "name": "one model",
+        "label": "kind",
+        "id": None,
+        "missing": [],
+        "model": "auto",
+        "link": "logit",
+        "folds": 5,
+    }
+    marmix.save(earlier.fit(*data), tmp_path / "e", about=about)  # as `marmix fit` wrote it before it averaged
     return tmp_path, frame
 
 
-@pytest.mark.parametrize("name", ["m", "p"])
+@pytest.mark.parametrize("name", ["m", "p", "e"])
 def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, capsys):
     folder, frame = from_python
     out = folder / "predicted.csv"
@@ -328,7 +382,7 @@ def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, 
     np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["m", "p"])
+@pytest.mark.parametrize("name", ["m", "p", "e"])
 def test_a_single_model_is_reported_with_its_own_scores_and_compared_with_ignoring_the_missingness(
     from_python, name, capsys
 ):

@@ -21,11 +21,11 @@ from marmix.journey.rows import BLOCK, empty_rows
 from marmix.streams import release
 
 SAMPLE = 20_000  # rows for comparing candidates
-LEAST = 1e-3  # candidates of a smaller weight are left out of the average
+LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average
 
 # After a comparison on a sample, the few candidates of the largest weights are fitted again to all rows, unless a pass over the
 # rows would make too many values. The others keep their fits to the sample.
-REFITTED, _REFIT_WEIGHT, _MOST_VALUES = 4, 0.02, 200_000_000
+REFITTED, _MOST_VALUES = 4, 200_000_000
 
 KINDS = {
     "MARGaussianMixture": "Gaussian classes",
@@ -99,10 +99,11 @@ def compare(
     folds: int,
     seed: int,
     step: Step,
+    method: str = "average",
 ) -> Compared:
     """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows."""
     options: dict[str, Any] = {"rivals": True} if "rivals" in MARClassifierCV().get_params() else {}
-    cv = Compared(estimators=grid, cv=folds, random_state=seed, **options)
+    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, **options)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
@@ -183,7 +184,8 @@ class Model(NamedTuple):
 def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], folder: Path, step: Step) -> Model:
     """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
     leading = statistical(cv)
-    weights = {name: weight if weight >= LEAST else 0.0 for name, weight in cv.weights_.items()}
+    least = min(least_weight(len(X), len(cv.missing_proba_)), max(cv.weights_.values()))
+    weights = {name: weight if weight >= least else 0.0 for name, weight in cv.weights_.items()}
     total = sum(weights.values())
     weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
     average = MARClassifierCV(**cv.get_params(deep=False))
@@ -209,14 +211,18 @@ def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], fo
     return Model(average, chosen, classes, X, axes)
 
 
+def least_weight(n_rows: int, n_compared: int) -> float:
+    """The weight below which candidates are left out: larger if there are many rows to score."""
+    return LEAST_OF_SAMPLE if n_rows > n_compared else LEAST
+
+
 def refitted(average: MARClassifierCV, leading: str | None, n_rows: int) -> list[str]:
     """The candidates to fit to all rows: a few of the largest weights, and the one whose parameters are reported."""
     order = sorted(average.weights_, key=lambda name: -average.weights_[name])
     largest = [
         name
         for name in order[:REFITTED]
-        if average.weights_[name] >= _REFIT_WEIGHT
-        and n_rows * average.estimators_[name][-1].model_.score_model.values_per_row() <= _MOST_VALUES
+        if n_rows * average.estimators_[name][-1].model_.score_model.values_per_row() <= _MOST_VALUES
     ]
     return [name for name in order if name in largest or name == leading]
 
@@ -224,11 +230,14 @@ def refitted(average: MARClassifierCV, leading: str | None, n_rows: int) -> list
 def _refit(pipeline: Pipeline, X: Any, z: Any, scaler: StandardScaler, scaled: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
     *steps, (last, fitted) = pipeline.steps
+    parameters = fitted.get_params(deep=False)
     settings = {
         name: getattr(fitted, f"{name}_")
-        for name, value in fitted.get_params(deep=False).items()
+        for name, value in parameters.items()
         if isinstance(value, str) and value == "auto" and hasattr(fitted, f"{name}_")
     }
+    if "cv" in parameters:  # nothing is left to choose
+        settings["cv"] = None
     estimator = clone(fitted).set_params(**settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report

@@ -21,10 +21,10 @@ from marmix.estimators.choice import TINY
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
 from marmix.journey.choosing import (
-    LEAST,
     SAMPLE,
     Model,
     average_in_words,
+    least_weight,
     missingness_in_words,
     model_in_words,
     sample_places,
@@ -239,17 +239,15 @@ class Analysis(NamedTuple):
         """Which candidates are left out of the average, and which rows they are fitted to."""
         if not self.model.averages or self.cv is None:
             return ""
+        n_rows, n_compared = len(self.rows.X), len(self.sample.z)
         sentences, names = [], [name for name, weight in self.model.weights.items() if weight > 0.0]
-        left_out = sum(weight > 0.0 for weight in self.cv.weights_.values()) - len(names)
-        if left_out > 0:
-            sentences.append(f"Candidates with a weight below {LEAST:g} are left out.")
-        if len(self.rows.X) > len(self.sample.z):
-            rows = [round(self.model.candidates[name][-1].model_.total_weight) for name in names]
-            on_all = sum(n > len(self.sample.z) for n in rows)
+        if len(names) < sum(weight > 0.0 for weight in self.cv.weights_.values()):
+            sentences.append(f"Candidates with a weight below {least_weight(n_rows, n_compared):g} are left out.")
+        if n_rows > n_compared:
+            on_all = sum(round(self.model.candidates[name][-1].model_.total_weight) == n_rows for name in names)
             sentences.append(
-                f"The candidates were compared on a random sample of {len(self.sample.z):,} rows. Of the {len(names)} in the "
-                f"average, {on_all} of large weight {'was' if on_all == 1 else 'were'} then fitted to all rows; the others are "
-                "those of the sample."
+                f"The candidates were compared on a random sample of {n_compared:,} rows. Then those of the largest weights, and "
+                f"the one whose parameters are reported, were fitted to all rows: {on_all} of the {len(names)} in the average."
             )
         return " ".join(sentences)
 

@@ -115,7 +115,7 @@ def _analysis(
 ) -> Analysis:
     z = rows.z
     sample = sample_rows(rows, z, saved.preparation, seed)
-    same = model.statistical is not None and model.statistical[-1].fitted_to(model.axes, z)
+    same = _is_of_fit(model, z)
     tally = Tally(rows.classes, sample.places, id, [str(name) for name in saved.preparation.feature_names_in_])
     with progress.phase("predicting") as step:
         result = (
@@ -146,6 +146,14 @@ def _analysis(
     )
 
 
+def _is_of_fit(model: Model, z: NDArray[np.integer[Any]]) -> bool:
+    """Whether the rows are those of the fit, judged by a candidate that was fitted to all of them."""
+    if model.statistical is not None:
+        return bool(model.statistical[-1].fitted_to(model.axes, z))
+    pipeline = max(model.candidates.values(), key=lambda candidate: candidate[-1].model_.total_weight)
+    return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(model.X), z))
+
+
 def _comparison(classifier: Any, X: Array, z: NDArray[np.integer[Any]], options: Mapping[str, Any]) -> Compared:
     """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
     if isinstance(classifier, MARClassifierCV):
@@ -153,7 +161,7 @@ def _comparison(classifier: Any, X: Array, z: NDArray[np.integer[Any]], options:
         return compare(dict(classifier.estimators or {}) | grid, X, z, **options)
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
-    cv = compare({"": estimator, "other": other}, X, z, **options)
+    cv = compare({"": estimator, "other": other}, X, z, method="pick", **options)
     cv.select("")
     return cv
 
