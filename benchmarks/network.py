@@ -1,11 +1,11 @@
 """A small network on handwritten digits whose labels are missing for a reason: what `marmix.torch` adds to it.
 
 Half of scikit-learn's digits train, the others test. A random forest that saw every label says how hard a row is, P(missing) =
-expit(a + 6 H / log K) with H the entropy of its out-of-fold probabilities, or labels are missing completely at random. The same
-network (two hidden layers of 64, AdamW, early stopping on a quarter of the training rows, held out whole) is trained on the
-labelled rows, with the mechanism at several weights, and on all labels. "chosen" takes, of the labelled-only network and
-those with the mechanism, the one with the least label loss + missingness loss on the held-out rows; "average" is the mean of
-their probabilities.
+expit(a + 6 H / log K) with H the entropy of its out-of-fold probabilities, or labels are missing completely at random. A network
+(two hidden layers of 64, AdamW, early stopping on a quarter of the training rows, held out whole) is trained on the labelled
+rows, and from there with the mechanism at several weights, alpha profiled on the held-out rows after each epoch; and on all
+labels. "chosen" takes, of the labelled-only network and those with the mechanism, the one with the least label loss +
+missingness loss on the held-out rows; "average" is the mean of their probabilities.
 
     python benchmarks/network.py [--seeds 5] [--rate 0.7]     # about ten minutes on one core
 """
@@ -32,7 +32,7 @@ TASKS = {
     "ten digits, noisy": lambda X, y, rng: (X + 0.3 * rng.normal(size=X.shape), y),
 }  # fmt: skip
 WEIGHTS = (0.1, 0.3, 1.0)
-WARM_UP, EPOCHS, PATIENCE = 10, 150, 20
+EPOCHS, PATIENCE = 150, 20
 
 
 def hide(X, y, rate, by, seed):
@@ -44,44 +44,35 @@ def hide(X, y, rate, by, seed):
     return np.where(hidden.missing, -1, y)
 
 
-def train(X, z, n_classes, weight, seed):
-    """The network at its best epoch, and its label loss + missingness loss on the held-out rows."""
-    torch.manual_seed(seed)
-    index = train_test_split(np.arange(len(z)), test_size=0.25, random_state=seed, stratify=z)
-    (x, y), (x_held, y_held) = ((torch.tensor(X[i], dtype=torch.float32), torch.tensor(z[i])) for i in index)
-    network = nn.Sequential(
-        nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, n_classes)
-    )
-    loss = MissingnessLoss(mechanism_weight=0.0)
-    optimiser = torch.optim.AdamW(
-        [
-            {"params": network.parameters(), "weight_decay": 0.3},
-            {"params": loss.parameters(), "lr": 0.02, "weight_decay": 0.0},
-        ],
-        lr=0.002,
-    )
+def train(network, weight, rows, held_out):
+    """Train the network until the loss of the held-out rows stops falling, and return it at its best."""
+    network, loss = deepcopy(network), MissingnessLoss(mechanism_weight=weight, train_alpha=False)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.002, weight_decay=0.3)
+    (x, y), (x_held, y_held) = rows, held_out
     best, best_epoch, state = np.inf, 0, None
-    for epoch in range(EPOCHS):
-        if epoch == WARM_UP and weight:
-            loss.mechanism_weight, best = weight, np.inf
-            loss.profile(network(x), y)
-        for rows in torch.randperm(len(y)).split(64):
+    for epoch in range(EPOCHS + 1):
+        for batch in torch.randperm(len(y)).split(64) if epoch else ():
             optimiser.zero_grad()
-            loss(network(x[rows]), y[rows]).backward()
+            loss(network(x[batch]), y[batch]).backward()
             optimiser.step()
         with torch.no_grad():
-            held_out = loss(network(x_held), y_held).item()
-        if held_out < best:
-            best, best_epoch, state = held_out, epoch, deepcopy(network.state_dict())
-        elif epoch - max(best_epoch, WARM_UP) >= PATIENCE:
+            if weight:
+                loss.profile(network(x_held), y_held)
+            value = loss(network(x_held), y_held).item()
+        if value < best:
+            best, best_epoch, state = value, epoch, deepcopy(network.state_dict())
+        elif epoch - best_epoch >= PATIENCE:
             break
     network.load_state_dict(state)
-    if (z >= 0).all():
-        return network, None
-    judge = MissingnessLoss(train_alpha=False)
+    return network
+
+
+def evidence(network, held_out):
+    """Label loss + missingness loss of the held-out rows, with the mechanism that fits them best."""
+    loss = MissingnessLoss(train_alpha=False)
     with torch.no_grad():
-        judge.profile(network(x), y)
-        return network, judge(network(x_held), y_held).item()
+        loss.profile(network(held_out[0]), held_out[1])
+        return loss(network(held_out[0]), held_out[1]).item()
 
 
 def one(task, by, rate, seed):
@@ -92,13 +83,19 @@ def one(task, by, rate, seed):
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
     z = hide(X, y, rate, by, seed)
     K = int(y.max()) + 1
-    fits = {"labelled rows": train(X, z, K, 0.0, seed)}
-    fits |= {f"mechanism, weight {weight:g}": train(X, z, K, weight, seed) for weight in WEIGHTS}
-    fits["chosen"] = min(fits.values(), key=lambda fit: fit[1])
-    fits["all labels"] = train(X, y, K, 0.0, seed)
+    torch.manual_seed(seed)
+    start = nn.Sequential(nn.Linear(X.shape[1], 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, K))
+    index = train_test_split(np.arange(len(z)), test_size=0.25, random_state=seed, stratify=z)
+    parts, complete = (
+        [(torch.tensor(X[i], dtype=torch.float32), torch.tensor(labels[i])) for i in index] for labels in (z, y)
+    )
+    fits = {"labelled rows": train(start, 0.0, *parts)}
+    fits |= {f"mechanism, weight {w:g}": train(fits["labelled rows"], w, *parts) for w in WEIGHTS}
+    fits["chosen"] = min(fits.values(), key=lambda network: evidence(network, parts[1]))
+    fits["all labels"] = train(start, 0.0, *complete)
     test = torch.tensor(X_test, dtype=torch.float32)
     with torch.no_grad():
-        proba = {name: torch.softmax(network(test).double(), dim=1).numpy() for name, (network, _) in fits.items()}
+        proba = {name: torch.softmax(network(test).double(), dim=1).numpy() for name, network in fits.items()}
     proba["average"] = np.mean(list(proba.values())[: 1 + len(WEIGHTS)], axis=0)
 
     def scores(p):

@@ -2,6 +2,7 @@
 
 import mpmath as mp
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,6 +86,17 @@ def test_the_diagonal_is_that_of_the_full_curvature(measure, classes, kind):
     np.testing.assert_allclose(diagonal.curvature, np.einsum("nkk->nk", full.curvature), rtol=1e-14)
     np.testing.assert_array_equal(diagonal.loglik, full.loglik)
     np.testing.assert_array_equal(diagonal.gradient, full.gradient)
+
+
+def test_tables_and_lists_are_arrays():
+    mechanism, scores, missing, covariates, weight = weighted_problem("entropy", 3)
+    tables = pd.DataFrame(scores), pd.Series(missing), pd.DataFrame(covariates), pd.Series(weight)
+    lists = scores.tolist(), missing.astype(int).tolist(), covariates.tolist(), weight.tolist()
+    for arguments in (tables, lists):
+        for mine, other in zip(
+            mechanism.terms(scores, missing, covariates, weight), mechanism.terms(*arguments), strict=True
+        ):
+            np.testing.assert_array_equal(other, mine)
 
 
 @pytest.mark.parametrize("curvature", ["full", "diagonal"])

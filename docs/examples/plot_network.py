@@ -45,50 +45,45 @@ for row, name, order in zip(axes, ("label likely", "label unlikely"), (1, -1), s
 # %%
 # Training
 # --------
-# The loss takes the logits and the targets, -1 where the label is missing. Three things make the training robust:
-#
-# - ten epochs on the labels alone, so that the network's uncertainty means something, before the mechanism is estimated by
-#   ``profile`` and joins the loss;
-# - early stopping on a quarter of the rows, held out whole, by label loss plus missingness loss;
-# - a learning rate of its own for alpha, the mechanism's two parameters.
+# The loss takes the logits and the targets, -1 where the label is missing. A quarter of the rows is held out, labelled and
+# unlabelled ones, for two purposes: training stops when their loss, label loss plus missingness loss, no longer falls, and the
+# mechanism is estimated from them after each epoch by ``profile``.
 
 
-def train(targets, weight):
-    """The network at its best epoch, and the loss with the fitted mechanism."""
-    torch.manual_seed(0)
+def train(network, targets, weight):
+    """The network at its best epoch, and the loss with the mechanism."""
+    network, loss = copy.deepcopy(network), MissingnessLoss(mechanism_weight=weight, train_alpha=False)
     split = train_test_split(np.arange(len(X)), test_size=0.25, stratify=targets, random_state=0)
     (x, y), (x_held, y_held) = ((torch.tensor(X[i]), torch.tensor(targets[i])) for i in split)
-    network = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
-    loss = MissingnessLoss(mechanism_weight=0.0)
-    of_network = {"params": network.parameters(), "lr": 0.002, "weight_decay": 0.3}
-    of_alpha = {"params": loss.parameters(), "lr": 0.02, "weight_decay": 0.0}
-    optimiser = torch.optim.AdamW([of_network, of_alpha])
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.002, weight_decay=0.3)
     best, best_epoch, state = np.inf, 0, None
-    for epoch in range(150):
-        if epoch == 10 and weight:
-            loss.mechanism_weight, best = weight, np.inf
-            loss.profile(network(x), y)
-        for rows in torch.randperm(len(y)).split(64):
+    for epoch in range(151):
+        for rows in torch.randperm(len(y)).split(64) if epoch else ():
             optimiser.zero_grad()
             loss(network(x[rows]), y[rows]).backward()
             optimiser.step()
         with torch.no_grad():
-            held_out = loss(network(x_held), y_held).item()
-        if held_out < best:
-            best, best_epoch, state = held_out, epoch, copy.deepcopy((network.state_dict(), loss.state_dict()))
-        elif epoch - max(best_epoch, 10) >= 20:
+            if weight:
+                loss.profile(network(x_held), y_held)
+            value = loss(network(x_held), y_held).item()
+        if value < best:
+            best, best_epoch, state = value, epoch, copy.deepcopy((network.state_dict(), loss.state_dict()))
+        elif epoch - best_epoch >= 20:
             break
     network.load_state_dict(state[0])
     loss.load_state_dict(state[1])
     return network, loss
 
 
+# %%
+# First the labels alone, until the network's uncertainty means something; from there on with the mechanism.
+
+torch.manual_seed(0)
 torch.set_num_threads(1)  # the network is small
-fits = {
-    "labelled rows only": train(y, 0.0),
-    "with the mechanism": train(y, 1.0),
-    "all labels": train(truth, 0.0),
-}
+start = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+fits = {"labelled rows only": train(start, y, 0.0)}
+fits["with the mechanism"] = train(fits["labelled rows only"][0], y, 1.0)
+fits["all labels"] = train(start, truth, 0.0)
 
 # %%
 # On the images that were put aside:

@@ -43,8 +43,8 @@ class MissingnessLoss(nn.Module):
     network's uncertainty ``u_j``: ``eta_j = alpha_0 + alpha_1 u_j``. The sums are divided by the weight of all rows in the batch,
     labelled or not, so that the mean over mini-batches of equal size is the loss of the whole data set.
 
-    ``alpha`` is a parameter of the module, to be given to the optimiser, or is set by `profile` once an epoch. It starts at the
-    missing rate of the first batch with slope zero, where the mechanism has no influence on the network. The slope has no
+    ``alpha`` is a parameter of the module, to be given to the optimiser, or is set by `profile` after each epoch. It starts at
+    the missing rate of the first batch with slope zero, where the mechanism has no influence on the network. The slope has no
     bounds.
 
     Parameters
@@ -139,7 +139,8 @@ class MissingnessLoss(nn.Module):
     def profile(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Mechanism:
         """Set alpha, and the shape and share if they are free, to their estimates for given logits, and return the mechanism.
 
-        Call it with the logits of all training rows, or of some thousands. Both labelled and unlabelled rows must be among them.
+        Use rows held out of the training, labelled and unlabelled ones: the network is certain of labels that it has learnt by
+        heart, so that its training rows make the slope too steep.
         """
         self._check(logits, targets, weight)
         self._become(self._options.profile(logits.double(), targets < 0, weight))

@@ -412,10 +412,8 @@ def _class_major(s: Any) -> Array:
 def _beside(values: Any, s: Any) -> Any:
     """Values as an array of the library and device of the scores, in their own dtype."""
     if on_host(s):
-        return to_host(values)
-    if on_device(values):
-        return values
-    return namespace(s).asarray(np.asarray(values), device=s.device)
+        return to_host(values) if on_device(values) else np.asarray(values)
+    return values if on_device(values) else namespace(s).asarray(np.asarray(values), device=s.device)
 
 
 def _checked_weight(weight: Any, s: Array) -> Array:
