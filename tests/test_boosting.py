@@ -19,6 +19,7 @@ from marmix.objectives import CURVATURE_FLOOR, LARGEST_SLOPE, MissingnessObjecti
 
 lightgbm = pytest.importorskip("lightgbm")
 
+PLAIN = {"extra_trees": False, "colsample_bynode": 1.0}  # no draws, whose order is that of the classes
 FIXED = {"n_estimators": 25, "mechanism_weight": 0.1}
 
 
@@ -209,9 +210,9 @@ def test_the_objective_refuses_scores_of_another_shape():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_weight_zero_is_lightgbm_on_the_labelled_rows(classes, two, three):
     data = two if classes == 2 else three
-    fit = MARBoostingClassifier(mechanism_weight=0.0, n_estimators=40).fit(data.X, data.y)
+    fit = MARBoostingClassifier(mechanism_weight=0.0, n_estimators=40, **PLAIN).fit(data.X, data.y)
     X, y = data.X[~data.missing], data.y[~data.missing]
-    params = {"learning_rate": 0.2, "num_leaves": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "min_data_in_bin": 1}
+    params = {"learning_rate": 0.1, "num_leaves": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "min_data_in_bin": 1}
     same = {
         "verbosity": -1,
         "num_threads": 1,
@@ -251,7 +252,7 @@ def test_a_mechanism_that_explains_nothing_changes_next_to_nothing():
 
 def test_choice_of_rounds_and_weight_leaves_its_evidence():
     X, y, _ = CURVED
-    fit = MARBoostingClassifier(max_estimators=60, random_state=1).fit(X, y)
+    fit = MARBoostingClassifier(max_estimators=60, learning_rate=0.3, random_state=1).fit(X, y)
     assert fit.mechanism_weight_ in (0.0, 0.03, 0.1, 0.3)
     assert 5 <= fit.n_estimators_ <= 75
     np.testing.assert_allclose(fit.held_out_proba_.sum(axis=1), 1.0, rtol=1e-12)
@@ -302,10 +303,10 @@ def test_same_bits_for_any_number_of_threads():
 
 
 def test_relabelling_permutes_the_answer(three):
-    fit = MARBoostingClassifier(**FIXED).fit(three.X, three.y)
+    fit = MARBoostingClassifier(**FIXED, **PLAIN).fit(three.X, three.y)
     names = np.array(["c", "b", "a"])
     y = np.where(three.missing, None, names[three.y])
-    renamed = MARBoostingClassifier(**FIXED).fit(three.X, y)
+    renamed = MARBoostingClassifier(**FIXED, **PLAIN).fit(three.X, y)
     assert renamed.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(renamed.predict_proba(three.X)[:, ::-1], fit.predict_proba(three.X), rtol=1e-6)
     np.testing.assert_allclose(renamed.alpha_, fit.alpha_, rtol=1e-6)

@@ -17,8 +17,7 @@ from marmix.container import ContainerError
 from marmix.container.models import estimator_of, state_of
 from marmix.displays import TraceDisplay
 from marmix.estimators import held_out
-from marmix.estimators.held_out import WEIGHTS, held_out_loss
-from marmix.mechanism import Mechanism
+from marmix.estimators.held_out import WEIGHTS
 from marmix.theory import bayes_error
 
 FIXED = {"C": 10.0, "gamma": 0.5, "mechanism_weight": 0.3}
@@ -212,20 +211,6 @@ def test_a_fold_may_be_a_list_of_rows_and_other_rows_are_predicted_by_the_fit(ri
     rest = np.delete(np.arange(len(y)), np.concatenate(folds))
     np.testing.assert_allclose(clf.held_out_proba_[rest], clf.predict_proba(X)[rest], atol=1e-12)
     assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[folds[0]].max() > 1e-3
-
-
-def test_the_loss_of_held_out_rows_is_that_of_labels_and_of_indicators():
-    rng = np.random.default_rng(0)
-    scores, z = rng.normal(size=(400, 3)), rng.integers(-1, 3, size=400)
-    log_proba = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
-    labels = -log_proba[z >= 0, z[z >= 0]].sum()
-    assert held_out_loss(scores, z, None, None, None) == pytest.approx(labels / 400)
-    mechanism = Mechanism.from_link("logit", uncertainty="entropy")
-    fitted = mechanism.profile(scores, z < 0)
-    expected = labels - fitted.terms(scores, z < 0).loglik.sum()
-    assert held_out_loss(scores, z, None, mechanism, None) == pytest.approx(expected / 400)
-    twice = held_out_loss(np.vstack([scores, scores]), np.tile(z, 2), None, mechanism, None)
-    assert held_out_loss(scores, z, np.full(400, 2.0), mechanism, None) == pytest.approx(twice, rel=1e-6)
 
 
 @pytest.mark.parametrize(
