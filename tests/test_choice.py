@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
 from marmix.estimators.candidates import default_candidates, fit_one
 from marmix.estimators.choice import Gain
+from marmix.estimators.held_out import whole_row_folds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
@@ -261,6 +262,9 @@ def test_rivals_stand_in_the_table_and_have_no_part_in_the_average():
     assert not results["weight"][results["rival"]].any()
     assert not results["mechanism"][results["rival"]].any()
     assert np.isfinite(results["log_loss"]).all()
+    assert with_rivals.rival_comparison_.with_it == pytest.approx(with_rivals.score_.value)
+    assert with_rivals.rival_comparison_.without == pytest.approx(results["log_loss"][3:].min())
+    assert alone.rival_comparison_ is None
     with pytest.raises(ValueError, match="rename"):
         MARClassifierCV(estimators={"random forest": SMALL["on"]}, rivals=True).fit(X, y)
 
@@ -278,7 +282,8 @@ def test_candidates_that_hold_rows_out_themselves_are_held_out_by_the_same_folds
     X, _, y = partly_labelled(n=200)
     kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=30)
     clf = MARClassifierCV(estimators={"kernel": kernel}, cv=3).fit(X, y)
-    folds = clf.estimators_["kernel"][-1].cv
+    folds = whole_row_folds(y, 3, 0)
+    assert clf.estimators_["kernel"][-1].cv == kernel.cv
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(len(y)))
     for test in folds:
         keep = np.delete(np.arange(len(y)), test)

@@ -47,6 +47,8 @@ TINY = 1e-300  # lower limit of probabilities in the log-loss
 # a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
 
+_DOUBT = 1e-3  # share of equal probabilities in those of rivals
+
 _NOT_KEPT = (
     "it describes the training rows, and is not saved with the model. Use predict or missing_proba for any rows."
 )
@@ -111,7 +113,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         no split tests are no evidence, and are scored as unlabelled.
     rivals : bool, default=False
         Whether to cross-validate logistic regression, a random forest and gradient boosting of the labelled rows too, for
-        comparison in `results_`; they have no part in the average.
+        comparison in `results_`; they have no part in the average. Their probabilities are mixed with a thousandth of equal ones.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
     n_jobs : int or None, default=None
@@ -139,6 +141,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     comparison_ : Gain or None
         That log-loss with (`with_it`) and `without` the candidates that model the missingness, the difference `gain` and its
         `stderr`. For method="pick", the best candidate of each kind. None if all candidates, or none, model it.
+    rival_comparison_ : Gain or None
+        The same for the average and the best rival.
     verdict_ : str
         The comparison as a sentence: does modelling the missingness help?
     held_out_proba_ : array of shape (n, K) or None
@@ -174,6 +178,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     score_: evaluation.Score | None
     note_records_: list[Note]
     comparison_: Gain | None
+    rival_comparison_: Gain | None
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
@@ -241,9 +246,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals
         folds = self._folds(X, z)
-        for pipeline in grid.values():
-            if folds and cross_validates(pipeline[-1]):
-                pipeline[-1].set_params(cv=folds)
+        settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline[-1])}
+        for name in settings:
+            grid[name][-1].set_params(cv=folds)
         jobs = [(name, -1) for name in grid]  # fold -1: all rows
         jobs += [(name, fold) for name in grid if not cross_validates(grid[name][-1]) for fold in range(len(folds))]
         outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
@@ -273,6 +278,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if self.estimators is None and not boosting_installed():
             self.note_records_.append(Note("no-boosting"))
         probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}
+        for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
+            probas[name] = (1.0 - _DOUBT) * probas[name] + _DOUBT / len(self.classes_)
+        for name in settings.keys() & self.estimators_.keys():
+            self.estimators_[name][-1].set_params(cv=settings[name])
         self._weigh(X, z, weight, probas, folds)
         self.results_["seconds"] = np.array([sum(fit.seconds for fit in fits[name].values()) for name in fits])
         self.transduction_ = self.classes_[z]
@@ -347,6 +356,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             weights = np.full(len(names), 1.0 / len(names))
             self.missing_proba_ = self._missing_rate(X, z, counts)
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
+            self.rival_comparison_ = None
             self.verdict_ = self.notes_[-1]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.results_["weight"] = np.concatenate([weights, np.zeros(len(rivals))])
@@ -389,6 +399,11 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
         pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, held)
         self.score_ = self._log_loss(z, pool, q, tau)
+        self.rival_comparison_ = None
+        if not candidates.all():
+            best = np.where(candidates, np.inf, self.results_["log_loss"]).argmin()
+            ours, theirs = (-(r * np.log(np.maximum(p, TINY))).sum(axis=1) for p in (pool, probas[best]))
+            self.rival_comparison_ = Gain.of(ours, theirs, r.sum(axis=1))
         if models.all() or not models.any():
             self.comparison_ = None
             self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
