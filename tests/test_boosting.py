@@ -423,6 +423,24 @@ def test_very_few_labels(labels):
     assert fit.held_out_proba_.shape == (60, 2)
 
 
+@pytest.mark.parametrize("settings", [{"mechanism_weight": 0.0}, {"link": None}, {"cv": [np.arange(10)]}, {"cv": 2}])
+def test_folds_that_hold_out_all_labels(settings):
+    X, _, _ = curved(30)
+    y = np.full(30, -1)
+    y[:4] = 0, 1, 0, 1
+    fit = MARBoostingClassifier(**settings).fit(X, y)
+    assert np.isfinite(fit.predict_proba(X)).all()
+    assert np.isfinite(fit.held_out_proba_[:10]).all()
+
+
+def test_progress_is_reported(capsys):
+    X, y, _ = curved(100)
+    MARBoostingClassifier(max_estimators=30, verbose=2).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert any("round 10: held-out loss" in line for line in lines)
+    assert any("weight 0.03: " in line for line in lines)
+
+
 def test_separable_classes_and_all_labels():
     rng = np.random.default_rng(0)
     truth = np.arange(90) % 3

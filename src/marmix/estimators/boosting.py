@@ -30,7 +30,7 @@ from marmix.workers import available
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
-_LOOK_EVERY = 5  # rounds between looks at the held-out rows
+_LOOK_EVERY, _SAID_EVERY = 5, 20  # rounds between looks at the held-out rows, and between reports of the last fit
 _PATIENCE = 2.0  # rounds without improvement, times the learning rate, after which no further rounds are tried
 _IMPROVED = 1e-3  # share of the held-out loss by which it must fall to be an improvement
 _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
@@ -128,7 +128,7 @@ class MARBoostingClassifier(MARClassifier):
     loglik_, loglik_ignorable_, loglik_missing_ : float
         The log-likelihood of the training rows given the features, and its two parts: labels and missingness.
     trace_ : array
-        Minus the held-out loss, every five rounds; minus the loss of the training rows if nothing was chosen.
+        Minus the held-out loss, every five rounds; the last value for the training rows if nothing was chosen.
     converged_ : bool
         Always True; `n_iter_` and `n_passes_` are the number of rounds.
     model_ : FittedModel
@@ -248,11 +248,8 @@ class MARBoostingClassifier(MARClassifier):
         categories = _categories(X, self.categorical_features)
         growth = self._growth(lightgbm, training, categories)
         choice = self._choice(growth, training)
-        trees, scores = growth.grown(choice.weight, choice.rounds)
-        if growth.mechanism is not None:
-            mechanism = profiled(growth.mechanism, scores, growth.z < 0, growth.weight, growth.covariates)
-        else:
-            mechanism = None
+        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else _silent)
+        mechanism = profiled(growth.mechanism, scores, growth.z < 0, growth.weight, growth.covariates)
         rows = training.rows
         sums = losses(scores, growth.z, mechanism, growth.weight, growth.covariates)
         of_user = self._mechanism_of_user(mechanism, training.covariates)
@@ -567,7 +564,7 @@ class Growth:
 
     def run(self, train: NDArray[np.intp], held: NDArray[np.intp], weight: float, rounds: int | None) -> "Run":
         """A booster of these training rows, which also scores held-out rows."""
-        if weight == 0.0:
+        if weight == 0.0 and (self.z[train] >= 0).any():
             train = train[self.z[train] >= 0]
         objective = self.objective(train, weight, rounds)
         return Run(self, self.full.subset(train), objective, self.full.subset(held), len(held))
@@ -619,13 +616,15 @@ class Growth:
                 break
         return Path(best_rounds, scores, trace)
 
-    def grown(self, weight: float, rounds: int) -> tuple[Trees, Array]:
+    def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
         """Trees of all rows, and the scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows."""
         if weight > 0.0 and self.can_split(self.full):
             objective = self.objective(slice(None), weight, rounds)
             run = Run(self, self.full, objective)
-            for _ in range(rounds):
+            for i in range(rounds):
                 run.step()
+                if (i + 1) % _SAID_EVERY == 0:
+                    say(f"[MARBoostingClassifier] all rows, round {i + 1} of {rounds}")
             return trees_of(run.booster.dump_model(), objective.baseline), run.scores()
         labelled = np.flatnonzero(self.z >= 0)
         objective = self.objective(labelled, 0.0)
