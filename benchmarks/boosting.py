@@ -4,7 +4,7 @@ One thread, two classes, ten features, trees of four leaves, 70 % of the labels 
 
     python benchmarks/boosting.py              objective against round, at 1e4, 1e5 and 1e6 rows
     python benchmarks/boosting.py --fit        fit with rounds and weight chosen, against tuned LightGBM on the labelled rows
-    python benchmarks/boosting.py --predict    prediction by our trees against LightGBM's, one row at a time of 100 rounds
+    python benchmarks/boosting.py --predict    prediction by our trees against LightGBM's, 100 rounds
 """
 
 import argparse
