@@ -30,8 +30,8 @@ LARGEST_SLOPE = 12.0
 # Largest step of a leaf before shrinkage, for `max_delta_step` of LightGBM and XGBoost.
 LARGEST_STEP = 1.0
 # The mechanism is profiled every so many rounds, on at most so many rows; threads are used from so many rows on.
-_PROFILE_EVERY, _PROFILE_ROWS, _MANY_ROWS = 5, 2**12, 2**16
-_BLOCK = 2**13  # rows whose arrays fit in a cache
+_PROFILE_EVERY, _PROFILE_ROWS, _MANY_ROWS = 5, 2**11, 2**16
+_BLOCK = 2**14  # rows whose arrays fit in a cache
 
 
 __all__ = ["Losses", "MissingnessObjective"]
@@ -164,6 +164,7 @@ class MissingnessObjective:
         self._workers = min(available(), 4) if len(z) >= _MANY_ROWS else 1
         self._gradient = np.empty((self.vectors, len(z)), dtype=np.float32)  # the precision of the libraries
         self._curvature = np.empty_like(self._gradient)
+        self._space = np.empty((5, self.vectors, min(len(z), _BLOCK)), dtype=np.float32)  # working memory of one thread
 
     def _rate(self) -> float:
         return float(np.average(self._missing, weights=self._weight))
@@ -269,27 +270,18 @@ class MissingnessObjective:
         mechanism, n = self.mechanism if active else None, len(self._z)
         kernel, labels = (_two_classes, self._sides) if self.vectors == 1 else (_many_classes, self._z)
 
-        def start() -> Callable[[slice], None]:
-            space = np.empty((7, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
+        def start(space: NDArray[Any] | None = None) -> Callable[[slice], None]:
+            if space is None:
+                space = np.empty((5, self.vectors, min(n, _BLOCK)), dtype=gradient.dtype)
 
             def fill(rows: slice) -> None:
+                g, h, work = gradient[:, rows], curvature[:, rows], space[:, :, : rows.stop - rows.start]
                 covariates = None if self._covariates is None else self._covariates[:, rows]
-                g, h, *rest = space[:, :, : rows.stop - rows.start]
-                kernel(
-                    scores[:, rows],
-                    labels[rows],
-                    self._missing[rows],
-                    mechanism,
-                    self.mechanism_weight,
-                    covariates,
-                    g,
-                    h,
-                    *rest,
-                )
+                weight = self.mechanism_weight
+                kernel(scores[:, rows], labels[rows], self._missing[rows], mechanism, weight, covariates, g, h, *work)
                 if self._weight is not None:
                     g *= self._weight[rows]
                     h *= self._weight[rows]
-                gradient[:, rows], curvature[:, rows] = g, h
 
             return fill
 
@@ -297,7 +289,7 @@ class MissingnessObjective:
         if self._workers > 1:
             ordered(start, blocks, self._workers)
             return
-        fill = start()
+        fill = start(self._space if gradient.dtype == self._space.dtype else None)
         with np.errstate(all="ignore"):
             for rows in blocks:
                 fill(rows)
@@ -491,15 +483,20 @@ def bounded(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) 
 def _scored(mechanism: Mechanism, drivers: Array, labelled: int, weight: Array) -> Mechanism:
     """One step of Fisher scoring in alpha, its slope within bounds."""
     by_eta, information = _by_eta(mechanism, drivers, np.arange(len(weight)) >= labelled)
-    columns = np.vstack([np.ones_like(by_eta), drivers])
-    matrix = (columns * (weight * information)) @ columns.T
-    matrix[np.diag_indices_from(matrix)] += 1e-10 * np.trace(matrix) + 1e-300
-    score, alpha = columns @ (weight * by_eta), np.array(mechanism.alpha)
-    step = np.clip(np.linalg.solve(matrix, score), -2.0, 2.0)
-    slope = float(np.clip(alpha[1] + step[1], *_bounds(mechanism)))
+    columns = np.empty((1 + len(drivers), len(weight)))
+    columns[0], columns[1:] = 1.0, drivers
+    information *= weight
+    by_eta *= weight
+    matrix, score, alpha = (columns * information) @ columns.T, columns @ by_eta, np.array(mechanism.alpha)
+    matrix.flat[:: len(score) + 1] *= 1.0 + 1e-10
+    matrix.flat[:: len(score) + 1] += 1e-300
+    step = np.linalg.solve(matrix, score)
+    step = np.minimum(np.maximum(step, -2.0), 2.0)
+    lowest, highest = _bounds(mechanism)
+    slope = min(max(alpha[1] + step[1], lowest), highest)
     if slope != alpha[1] + step[1]:  # the best step of the intercept for this slope
         step[1] = slope - alpha[1]
-        step[0] = np.clip((score[0] - matrix[0, 1:] @ step[1:]) / matrix[0, 0], -2.0, 2.0)
+        step[0] = min(max((score[0] - matrix[0, 1:] @ step[1:]) / matrix[0, 0], -2.0), 2.0)
     return mechanism.moved(alpha + step)
 
 
