@@ -212,7 +212,7 @@ def test_weight_zero_is_lightgbm_on_the_labelled_rows(classes, two, three):
     data = two if classes == 2 else three
     fit = MARBoostingClassifier(mechanism_weight=0.0, n_estimators=40, **PLAIN).fit(data.X, data.y)
     X, y = data.X[~data.missing], data.y[~data.missing]
-    params = {"learning_rate": 0.1, "num_leaves": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "min_data_in_bin": 1}
+    params = {"learning_rate": 0.2, "num_leaves": 4, "min_data_in_leaf": 5, "lambda_l2": 1.0, "min_data_in_bin": 1}
     same = {
         "verbosity": -1,
         "num_threads": 1,
@@ -252,7 +252,7 @@ def test_a_mechanism_that_explains_nothing_changes_next_to_nothing():
 
 def test_choice_of_rounds_and_weight_leaves_its_evidence():
     X, y, _ = CURVED
-    fit = MARBoostingClassifier(max_estimators=60, learning_rate=0.3, random_state=1).fit(X, y)
+    fit = MARBoostingClassifier(max_estimators=60, random_state=1).fit(X, y)
     assert fit.mechanism_weight_ in (0.0, 0.03, 0.1, 0.3)
     assert 5 <= fit.n_estimators_ <= 75
     np.testing.assert_allclose(fit.held_out_proba_.sum(axis=1), 1.0, rtol=1e-12)

@@ -73,7 +73,7 @@ class MARBoostingClassifier(MARClassifier):
         Number of rounds. "auto" chooses it on held-out rows.
     max_estimators : int, default=500
         The most rounds that "auto" tries.
-    learning_rate : float, default=0.1
+    learning_rate : float, default=0.2
         Factor of each tree's contribution.
     num_leaves : int, default=4
         Most leaves of a tree.
@@ -177,7 +177,7 @@ class MARBoostingClassifier(MARClassifier):
         classes: ArrayLike | None = None,
         n_estimators: int | str = "auto",
         max_estimators: int = 500,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.2,
         num_leaves: int = 4,
         max_depth: int = -1,
         min_child_samples: int = 5,

@@ -110,7 +110,7 @@ def default_candidates(
 
 def default_rivals() -> dict[str, BaseEstimator]:
     """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
-    boosting = MARBoostingClassifier(**_PLAIN, link=None)
+    boosting = MARBoostingClassifier(**_PLAIN, learning_rate=0.1, link=None)
     return {
         "logistic regression": GridSearchCV(
             LogisticRegression(max_iter=500), {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}, cv=3, scoring="neg_log_loss"
