@@ -203,6 +203,9 @@ def report(records):
                 methods = [recipe if recipe in OURS else f"{base}: {recipe}" for base in BASES]
                 changes = [values(method) - v for method, v in zip(methods, references, strict=True)]
                 rows.append([f"{recipe} itself" if recipe in OURS else recipe, *(change(c, sign) for c in changes)])
+            students = [values(f"{base}: soft labels, MARClassifierCV") for base in BASES]
+            changes = [change(student - values("MARClassifierCV"), sign) for student in students]
+            rows.append(["soft labels less teacher, MARClassifierCV", *changes])
             lines += real.table([f"{metric.replace('_', '-')}, difference to", *BASES], rows)
     return lines
 
