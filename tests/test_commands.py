@@ -392,7 +392,8 @@ def test_a_fit_that_did_not_converge_has_exit_code_3(frame, tmp_path, monkeypatc
         return {name: model.set_params(max_iter=1) for name, model in candidates_of(*arguments).items()}
 
     monkeypatch.setattr("marmix.journey.fit.candidates_of", short)
-    done = program(*["fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"], cwd=tmp_path)
+    arguments = ["--label", "kind", "--id", "name", "--model", "logistic", "--out", "out"]
+    done = program("fit", "trees.csv", *arguments, cwd=tmp_path)
     assert done.returncode == 3
     assert "did not converge" in done.stderr
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["model"]["converged"] is False

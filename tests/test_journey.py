@@ -122,15 +122,16 @@ def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_ro
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
-    def names(*size, **options):
-        return {name.rsplit(", ", 1)[0] for name in default_candidates(2, *size, brief=True, **options)}
+    def kinds(*size, **options):
+        return {name.split(", ")[0] for name in default_candidates(2, *size, **options)}
 
-    linear, quadratic, tied, full = "logistic, C=1", "quadratic logistic, C=1", "mixture, tied", "mixture, full"
-    assert names(1000, 2) == {linear, quadratic, tied, full}
-    assert names(1000, 2, categories=True) == {linear}
-    assert names(500, 60) == {linear, tied}
-    assert names(40, 60) == {linear}
-    assert names(40, 60, kind="mixture") == {tied}
+    trees, smooth = {"boosting", "plain boosting"}, {"logistic", "kernel"}
+    assert kinds(1000, 2) == {"quadratic logistic", "mixture", "mixture of 2"} | smooth | trees
+    assert kinds(1000, 2, categories=True) == smooth | trees
+    assert kinds(500, 60) == {"mixture", "mixture of 2"} | smooth | trees
+    assert not any("full" in name for name in default_candidates(2, 500, 60))
+    assert kinds(40, 60) == smooth | trees
+    assert kinds(40, 60, kind="mixture") == {"mixture", "mixture of 2"}
 
 
 def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
