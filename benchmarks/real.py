@@ -331,11 +331,18 @@ def plan(size, first):
     if size == "small":
         data = ("pima", "vehicle", "wdbc", "heart", "sonar", "magic")
         return [*product(data, AIMED, (AIMED_RATE,), seeds[:2]), *product(data, CONTROLS, (AIMED_RATE,), seeds[:1])]
-    return [
-        *product(DATA, AIMED, (AIMED_RATE,), seeds),
-        *product(DATA, (*CONTROLS, "one-sided"), (AIMED_RATE,), seeds[:2]),
+    others, splits = (*CONTROLS, "one-sided"), [(seed,) for seed in seeds]
+    return [  # split by split, so that a run that is stopped has all data sets
+        *product(DATA, AIMED, (AIMED_RATE,), splits[0]),
+        *product(DATA, CONTROLS, (AIMED_RATE,), splits[0]),
+        *product(DATA, AIMED, (AIMED_RATE,), splits[1]),
+        *product(DATA, AIMED, (AIMED_RATE,), splits[2]),
+        *product(DATA, CONTROLS, (AIMED_RATE,), splits[1]),
+        *product(DATA, AIMED, (AIMED_RATE,), splits[3]),
+        *product(DATA, AIMED, (AIMED_RATE,), splits[4]),
+        *product(DATA, ("one-sided",), (AIMED_RATE,), seeds[:2]),
         *product(DATA, AIMED, (0.5, 0.9), seeds[:2]),
-        *product(DATA, (*CONTROLS, "one-sided"), (0.5, 0.9), seeds[:1]),
+        *product(DATA, others, (0.5, 0.9), seeds[:1]),
     ]
 
 

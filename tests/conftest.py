@@ -20,9 +20,12 @@ import numpy as np
 import pytest
 import threadpoolctl
 from hypothesis import HealthCheck, settings
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 from marmix import BoundaryWarning
 from marmix.cli import main
+from marmix.estimators.candidates import default_candidates
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
 # Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.
@@ -90,8 +93,28 @@ def seeds(long):
     return by_time if long else range
 
 
+@pytest.fixture(scope="session", autouse=True)
+def few_candidates(long):
+    """`marmix fit` compares one candidate of each model, with rivals of a few trees; with --long, the whole grid."""
+    if long:
+        yield
+        return
+
+    def few(*args, **kwargs):
+        ends = ["C=1, ignored", "C=1, mechanism", "tied, ignored", "tied, mechanism", "full, mechanism"]
+        ends += {"boosting": ["weight 0.03"], "kernel": ["kernel, ignored"]}.get(kwargs["kind"], [])
+        grid = default_candidates(*args, **kwargs).items()
+        return {name: model for name, model in grid if name.endswith(tuple(ends)) and " of " not in name}
+
+    rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("marmix.journey.fit.default_candidates", few)
+        patch.setattr("marmix.estimators.choice.default_rivals", lambda: rivals)
+        yield
+
+
 @pytest.fixture(scope="session")
-def demonstration(tmp_path_factory):
+def demonstration(tmp_path_factory, few_candidates):
     """The folder that ``marmix demo`` wrote, its figures drawn, and what it printed as JSON."""
     folder, printed = tmp_path_factory.mktemp("demonstration") / "out", io.StringIO()
     with redirect_stdout(printed), warnings.catch_warnings():

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
-from marmix.estimators.candidates import default_candidates, fit_one
+from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import Gain
 from marmix.estimators.held_out import whole_row_folds
 
@@ -252,13 +252,15 @@ def test_held_out_probabilities_give_the_score_of_the_choice():
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
 
 
-def test_rivals_stand_in_the_table_and_have_no_part_in_the_average():
+def test_rivals_stand_in_the_table_and_have_no_part_in_the_average(monkeypatch):
+    monkeypatch.setattr("marmix.estimators.choice.default_rivals", default_rivals)
     X, _, y = partly_labelled(n=200)
     with_rivals = MARClassifierCV(estimators=SMALL, cv=3, rivals=True).fit(X, y)
     alone = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
     assert with_rivals.weights_ == alone.weights_
     results = with_rivals.results_
     assert results["rival"].tolist() == [False] * 3 + [True] * 3
+    assert set(results["candidate"][3:]) == {"logistic regression", "random forest", "gradient boosting"}
     assert not results["weight"][results["rival"]].any()
     assert not results["mechanism"][results["rival"]].any()
     assert np.isfinite(results["log_loss"]).all()

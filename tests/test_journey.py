@@ -69,7 +69,8 @@ def test_parameters_are_of_a_model_that_ignores_the_missingness_only_where_that_
         name = choosing.statistical(cv)
         assert name.endswith(use)
         assert "mixture of" not in name
-        others = [key for key in losses if key.endswith(use) and "mixture of" not in key]
+        parametric = [key for key in losses if "logistic, " in key or "mixture, " in key]
+        others = [key for key in parametric if key.endswith(use)]
         assert losses[name] == min(losses[key] for key in others)
 
 
@@ -119,6 +120,14 @@ def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_ro
     assert again[-1].settings_ == (0.25, None)
     np.testing.assert_array_equal(again[-1].X_, scaler.transform(X))
     assert again[0] is scaler
+
+
+def test_a_fit_with_the_whole_grid_averages_many_kinds_of_models(fit, monkeypatch):
+    monkeypatch.setattr("marmix.journey.fit.default_candidates", default_candidates)
+    frame, _ = rows(200)
+    _, summary, _ = fit(frame)
+    names = " ".join(candidate["candidate"] for candidate in summary["model"]["candidates"])
+    assert sum(kind in names for kind in ("logistic", "mixture", "kernel", "trees")) >= 3
 
 
 def test_candidates_are_those_that_the_rows_can_feed():
