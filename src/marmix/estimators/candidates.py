@@ -56,8 +56,8 @@ def default_candidates(
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
-    A candidate with more parameters than the rows can carry is not in it: squares and products, covariance matrices and several
-    Gaussians per class are included if there are enough rows. Boosting is included if LightGBM is installed.
+    A candidate with more parameters than the rows can carry is not in it: squares and products, and covariance matrices,
+    are included if there are enough rows. Boosting is included if LightGBM is installed.
 
     Parameters
     ----------
@@ -92,10 +92,6 @@ def default_candidates(
             grid["mixture, full, mechanism"] = MARGaussianMixture(covariance_type="full", **mechanism)
         pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
         grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
-        if n_rows >= 2000 and n_features <= min(_MOST_FULL, n_rows // (4 * _ROWS * n_classes)):
-            several: dict[str, Any] = {"covariance_type": "full", "n_components": 4, "random_state": 0}
-            grid["mixture of 4, full, ignored"] = MARGaussianMixture(**several, **ignoring)
-            grid["mixture of 4, full, mechanism"] = MARGaussianMixture(**several, **mechanism)
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
@@ -115,7 +111,7 @@ def default_rivals() -> dict[str, BaseEstimator]:
         "logistic regression": GridSearchCV(
             LogisticRegression(max_iter=500), {"C": [0.01, 0.1, 1.0, 10.0, 100.0]}, cv=3, scoring="neg_log_loss"
         ),
-        "random forest": RandomForestClassifier(300, min_samples_leaf=2, random_state=0),
+        "random forest": RandomForestClassifier(min_samples_leaf=2, random_state=0),
         "gradient boosting": boosting if boosting_installed() else HistGradientBoostingClassifier(random_state=0),
     }
 
