@@ -39,6 +39,7 @@ def there(request):
     torch = pytest.importorskip("torch")
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
+    torch.set_num_threads(1)  # arrays are small: threads would only wait for each other
     return lambda array: torch.asarray(array, device="cuda" if request.param == "cuda" else "cpu")
 
 

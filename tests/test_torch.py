@@ -13,6 +13,8 @@ from marmix.mechanism.measures import MEASURES
 torch = pytest.importorskip("torch", reason="marmix.torch needs PyTorch")
 from marmix.torch import MissingnessLoss  # noqa: E402
 
+torch.set_num_threads(1)  # batches are small: threads would only wait for each other
+
 CASES = [(name, classes) for name, measure in MEASURES.items() for classes in (2, 3) if measure.admits(classes)]
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 
