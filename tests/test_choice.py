@@ -295,6 +295,20 @@ def test_candidates_that_hold_rows_out_themselves_are_held_out_by_the_same_folds
         np.testing.assert_allclose(clf.held_out_proba_[test], refit.predict_proba(X[test]), atol=0.1)
 
 
+def test_steps_that_may_see_labels_are_held_out_with_the_candidate():
+    X, _, y = partly_labelled(n=120)
+    seen = []
+
+    class Watching(StandardScaler):
+        def fit(self, X, y=None, sample_weight=None):
+            seen.append(len(X))
+            return super().fit(X, y, sample_weight)
+
+    kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=20, cv=2)
+    MARClassifierCV(estimators={"kernel": make_pipeline(Watching(), kernel)}, cv=3).fit(X, y)
+    assert sorted(seen) == [80, 80, 80, 120]
+
+
 def test_missingness_that_a_feature_explains_is_noted():
     rng = np.random.default_rng(0)
     X, y, _ = partly_labelled(n=600)

@@ -159,7 +159,6 @@ class MARBoostingClassifier(MARClassifier):
 
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
-    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
     held_out_proba_: Any = NotKept(
         "model_",
         "it is not saved with the model, and not computed if n_estimators and mechanism_weight are given and cv is a number.",

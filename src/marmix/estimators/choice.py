@@ -246,11 +246,11 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals
         folds = self._folds(X, z)
-        settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline[-1])}
+        settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline)}
         for name in settings:
             grid[name][-1].set_params(cv=folds)
         jobs = [(name, -1) for name in grid]  # fold -1: all rows
-        jobs += [(name, fold) for name in grid if not cross_validates(grid[name][-1]) for fold in range(len(folds))]
+        jobs += [(name, fold) for name in grid if not cross_validates(grid[name]) for fold in range(len(folds))]
         outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
             delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
         )
@@ -379,7 +379,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
         if mechanism is not None and models.any() and evidence.gain(tau[tested]) < _LEAST_GAIN:
             self.note_records_.append(Note("no-support"))
-        self.missing_proba_ = self._missing_rate(X, z, counts)
+        everywhere = mechanism is not None and not untested.any()
+        self.missing_proba_ = np.empty(len(z)) if everywhere else self._missing_rate(X, z, counts)
         if mechanism is not None:
             missing = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
             self.missing_proba_[tested] = np.minimum(missing, Q_MAX)

@@ -102,8 +102,7 @@ def compare(
     method: str = "average",
 ) -> Compared:
     """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows."""
-    options: dict[str, Any] = {"rivals": True} if "rivals" in MARClassifierCV().get_params() else {}
-    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, **options)
+    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, rivals=True)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
