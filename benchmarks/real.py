@@ -38,7 +38,7 @@ over splits.
 
 **Runs.** Every result is appended to `--out` as soon as it is there; what is there is not computed again, except failures and
 the methods of `--again`. The table uses seeds 0 to 4; anything that is tuned on these data is tuned with `--seed-from 1000`.
-Small takes 10 minutes on two cores, full two hours.
+Small is meant to take 10 minutes on two cores, full two hours.
 """
 
 import argparse
