@@ -378,3 +378,16 @@ def test_a_refused_refit_leaves_the_choice_as_it_was(two):
         with pytest.raises(ValueError, match=reason):
             clf.fit(X, y)
     assert vars(clf) == before
+
+
+def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_most_others():
+    X, truth, y = partly_labelled(400)
+    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    sets = clf.imputed_sets(X, y, coverage=0.9)
+    lost = y == -1
+    np.testing.assert_array_equal(sets[~lost], y[~lost, None] == [0, 1])
+    assert sets[lost, truth[lost]].mean() > 0.85
+    assert sets[lost].sum() < 2 * lost.sum()
+    assert (sets <= clf.imputed_sets(X, y, coverage=0.99)).all()
+    with pytest.raises(ValueError, match="not the rows of the fit"):
+        clf.imputed_sets(X[:-1], y[:-1])

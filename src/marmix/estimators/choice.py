@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from marmix import evaluation
 from marmix.arrays import Array, to_host_or_refuse
+from marmix.conformal import conformal_sets
 from marmix.estimators.base import NotKept, score_labelled
 from marmix.estimators.candidates import (
     Outcome,
@@ -32,7 +33,8 @@ from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import whole_row_folds
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
-from marmix.labels import encode_labels
+from marmix.flexible import flexible_missing_proba
+from marmix.labels import encode_labels, number_labels
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
@@ -480,6 +482,40 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
                 "no candidate of positive weight models the missingness: add one with a link to estimators."
             )
         return self._average("missing_proba", self._checked(X))
+
+    def imputed_sets(self, X: Any, y: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
+
+        Conformal sets (`marmix.conformal`) from the held-out probabilities, calibrated on the labelled rows and weighted by
+        ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest (`marmix.flexible`), so the coverage
+        does not depend on the mechanism being right, only on labels being missing at random given the features.
+
+        Parameters
+        ----------
+        X, y
+            The rows of the fit.
+        coverage : float, default=0.9
+            Share of the unlabelled rows whose set holds the true class.
+
+        Returns
+        -------
+        array of bool, shape (n, K)
+            Whether each class of `classes_` is in the set; a labelled row's set is its label.
+        """
+        X = self._checked(X)
+        z = np.asarray(to_host_or_refuse("imputed_sets", number_labels(open_array(y, "y"), self.classes_))[0])
+        proba = self.held_out_proba_
+        if proba is None:
+            raise ValueError("a class has a single labelled row, so no row was held out: sets need at least two.")
+        if not len(X) == len(z) == len(proba):
+            raise ValueError(f"X and y are not the rows of the fit, of which there were {len(proba)}: pass those.")
+        sets = z[:, None] == np.arange(len(self.classes_))
+        missing = z < 0
+        if missing.any():
+            q, _ = flexible_missing_proba(X, missing)
+            names = np.arange(len(self.classes_))
+            sets[missing] = conformal_sets(z, proba, q, proba[missing], q[missing], classes=names, coverage=coverage)
+        return sets
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows; `score_` also accounts for the unlabelled ones."""

@@ -1,0 +1,106 @@
+"""Conformal sets: a set of classes for each row, which holds the true class with a stated probability.
+
+Labelled rows are easier than unlabelled ones, so their errors do not carry over as they are. With held-out probabilities p of
+labelled rows i, and ``w(x) = q(x) / (1 - q(x))``, which is proportional to the ratio of the densities of unlabelled and labelled
+rows, the set of an unlabelled row is
+
+    C(x) = {k : 1 - p_k(x) <= t(x)},   t(x) the `coverage` quantile of  sum_i w(x_i) delta_{1 - p_{y_i}(x_i)} + w(x) delta_inf
+
+(Tibshirani, Foygel Barber, Candes and Ramdas, 2019: conformal prediction under covariate shift). If q is right, a share
+`coverage` of the sets holds the true class, however wrong the probabilities are. A row unlike all labelled ones gets all classes.
+For a row drawn from the whole population, labelled or not, the weights are ``1 / (1 - q)``.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.arrays import Array
+from marmix.labels import known_labels, number_labels
+from marmix.pseudo_labels import checked_posterior
+
+__all__ = ["conformal_sets"]
+
+
+def conformal_sets(
+    y: Any,
+    proba: ArrayLike,
+    missing_proba: ArrayLike,
+    new_proba: ArrayLike,
+    new_missing_proba: ArrayLike,
+    *,
+    classes: ArrayLike,
+    coverage: float = 0.9,
+    population: bool = False,
+) -> NDArray[np.bool_]:
+    """Sets of classes for new rows, calibrated on labelled rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels; -1, NaN, None or pandas.NA if missing. Unlabelled rows are not used.
+    proba : array-like of shape (n, K)
+        Probabilities of the classes, from fits that did not see the row.
+    missing_proba : array-like of shape (n,)
+        Probability that the label of each row is missing.
+    new_proba, new_missing_proba : array-like of shapes (m, K) and (m,)
+        The same of the rows to be given sets.
+    classes : array-like of shape (K,)
+        The classes of the columns.
+    coverage : float, default=0.9
+        Probability that a set holds the true class.
+    population : bool, default=False
+        Whether the new rows are drawn from the whole population rather than from the unlabelled rows.
+
+    Returns
+    -------
+    array of bool, shape (m, K)
+        Whether a class is in the set; the most probable class always is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix.conformal import conformal_sets
+    >>> y = np.array([0, 1] * 10)
+    >>> proba = np.where(y[:, None] == [0, 1], 0.8, 0.2)
+    >>> proba[:4] = 0.5
+    >>> q = np.full(20, 0.3)
+    >>> conformal_sets(y, proba, q, [[0.95, 0.05], [0.6, 0.4]], [0.3, 0.3], classes=[0, 1])
+    array([[ True, False],
+           [ True, False]])
+    >>> conformal_sets(y, proba, q, [[0.95, 0.05], [0.6, 0.4]], [0.3, 0.9], classes=[0, 1])
+    array([[ True, False],
+           [ True,  True]])
+    """
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
+    names = np.asarray(classes)
+    labelled, _ = known_labels(y, names)
+    if not labelled.any():
+        raise ValueError("every label in y is missing: sets are calibrated on labelled rows.")
+    p = checked_posterior(proba, (len(labelled), len(names)))[labelled]
+    new = np.asarray(new_proba, dtype=float)
+    new = checked_posterior(new, (len(new), len(names)))
+    weight = _weights(missing_proba, len(labelled), population)[labelled]
+    new_weight = _weights(new_missing_proba, len(new), population)
+    z = number_labels(np.asarray(y)[labelled], names)
+    threshold = _thresholds(1.0 - p[np.arange(len(p)), z], weight, new_weight, coverage)
+    sets = 1.0 - new <= threshold[:, None]
+    sets[np.arange(len(new)), new.argmax(axis=1)] = True
+    return sets
+
+
+def _weights(missing_proba: ArrayLike, n: int, population: bool) -> Array:
+    q = np.asarray(missing_proba, dtype=float)
+    if q.shape != (n,) or not ((q >= 0.0) & (q < 1.0)).all():
+        raise ValueError(f"missing_proba must have shape {(n,)} and lie in [0, 1).")
+    return (1.0 if population else q) / (1.0 - q)
+
+
+def _thresholds(scores: Array, weight: Array, new_weight: Array, coverage: float) -> Array:
+    """The weighted quantile for each new row, whose own weight is at infinity."""
+    order = np.argsort(scores, kind="stable")
+    below = np.cumsum(weight[order])
+    place = np.searchsorted(below, coverage * (below[-1] + new_weight) * (1.0 - 1e-12))
+    return np.append(scores[order], np.inf)[place]
