@@ -267,6 +267,7 @@ def test_rivals_stand_in_the_table_and_have_no_part_in_the_average(monkeypatch):
     assert with_rivals.rival_comparison_.with_it == pytest.approx(with_rivals.score_.value)
     assert with_rivals.rival_comparison_.without == pytest.approx(results["log_loss"][3:].min())
     assert alone.rival_comparison_ is None
+    assert alone.independent_score_ is None
     with pytest.raises(ValueError, match="rename"):
         MARClassifierCV(estimators={"random forest": SMALL["on"]}, rivals=True).fit(X, y)
 
@@ -391,3 +392,17 @@ def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_mos
     assert (sets <= clf.imputed_sets(X, y, coverage=0.99)).all()
     with pytest.raises(ValueError, match="not the rows of the fit"):
         clf.imputed_sets(X[:-1], y[:-1])
+
+
+def test_the_independent_score_leans_on_forests_and_rivals_alone(monkeypatch):
+    monkeypatch.setattr("marmix.estimators.choice.default_rivals", default_rivals)
+    X, truth, y = partly_labelled(n=300)
+    clf = MARClassifierCV(estimators={"on": SMALL["on"], "off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)
+    only = MARClassifierCV(estimators={"off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)
+    columns = [
+        dict(zip(fit.results_["candidate"], fit.results_["independent_log_loss"], strict=True)) for fit in (clf, only)
+    ]
+    assert {name: columns[0][name] for name in columns[1]} == columns[1]  # what other candidates say changes nothing
+    score = clf.independent_score_
+    actual = -np.log(clf.held_out_proba_[np.arange(300), truth]).mean()
+    assert abs(score.value - actual) < 2.0 * score.stderr < 0.5

@@ -224,6 +224,8 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
     estimator.results_ = _results(fitted, weights)
     if fitted.has("rival_comparison_"):
         estimator.rival_comparison_ = _numbers(fitted, "rival_comparison_", Gain)
+    if fitted.has("independent_score_"):
+        estimator.independent_score_ = _numbers(fitted, "independent_score_", Score)
     fitted.finish()
 
 

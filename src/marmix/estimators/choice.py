@@ -145,6 +145,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         `stderr`. For method="pick", the best candidate of each kind. None if all candidates, or none, model it.
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
+    independent_score_ : Score or None
+        The log-loss of the average as in `score_`, but with q from a random forest (`marmix.flexible`) and the mean of the rivals
+        as posterior, so that the average is not its own judge; "independent_log_loss" in `results_` is that of each candidate
+        and rival. Needs ``rivals=True``.
     verdict_ : str
         The comparison as a sentence: does modelling the missingness help?
     held_out_proba_ : array of shape (n, K) or None
@@ -178,6 +182,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     """
 
     score_: evaluation.Score | None
+    independent_score_: evaluation.Score | None
     note_records_: list[Note]
     comparison_: Gain | None
     rival_comparison_: Gain | None
@@ -358,7 +363,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             weights = np.full(len(names), 1.0 / len(names))
             self.missing_proba_ = self._missing_rate(X, z, counts)
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
-            self.rival_comparison_ = None
+            self.rival_comparison_ = self.independent_score_ = None
             self.verdict_ = self.notes_[-1]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.results_["weight"] = np.concatenate([weights, np.zeros(len(rivals))])
@@ -402,8 +407,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
         pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, held)
         self.score_ = self._log_loss(z, pool, q, tau)
-        self.rival_comparison_ = None
+        self.rival_comparison_ = self.independent_score_ = None
         if not candidates.all():
+            self._judge(X, z, probas, probas[~candidates].mean(axis=0), pool)
             best = np.where(candidates, np.inf, self.results_["log_loss"]).argmin()
             ours, theirs = (-(r * np.log(np.maximum(p, TINY))).sum(axis=1) for p in (pool, probas[best]))
             self.rival_comparison_ = Gain.of(ours, theirs, r.sum(axis=1))
@@ -421,6 +427,14 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.comparison_ = Gain.of(losses_of(with_it), losses_of(without), r.sum(axis=1))
         self.verdict_ = self.comparison_.sentence()
         return weights
+
+    def _judge(self, X: NDArray[Any], z: NDArray[Any], probas: Array, tau: Array, pool: Array) -> None:
+        """Score all candidates and the average with q from a random forest and the posteriors of the rivals."""
+        q = flexible_missing_proba(X, z < 0)[0] if (z < 0).any() else np.zeros(len(z))
+        scores = [self._log_loss(z, p, q, tau) for p in (*probas, pool)]
+        self.independent_score_ = scores.pop()
+        self.results_["independent_log_loss"] = np.array([score.value for score in scores])
+        self.results_["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """The mean q of each row over the candidates with a mechanism; the overall rate if there is none."""
