@@ -13,6 +13,7 @@ from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
+from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.rows import block_rows
 
@@ -106,14 +107,15 @@ def multiple_imputations(
     Parameters are drawn from their normal approximation with the covariance `cov_type`, in the coordinates of the fit (in
     which weights stay positive and covariances positive definite), then every missing label from its posterior
     probabilities, so that the imputations reflect the uncertainty of the parameters, as Rubin's rules require. Labels are
-    missing at random given the features, so the parameters of the mechanism do not enter. The first imputations of a larger
-    m are those of a smaller one with the same `random_state`.
+    missing at random given the features, so the parameters of the mechanism do not enter, unless it has a label term. The first
+    imputations of a larger m are those of a smaller one with the same `random_state`.
     """
     m = check_count("m", m, 1)
     fitted.require_covariance(cov_type)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
-    size = coordinates.n_theta
+    size = coordinates.size if fitted.model.has_label_term else coordinates.n_theta
+    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     imputed = fitted.z < 0
@@ -124,14 +126,14 @@ def multiple_imputations(
         rng = np.random.default_rng(seed)
         vector = np.zeros(coordinates.size)
         vector[:size] = root @ rng.normal(size=size)
-        proba = _posteriors(fitted, coordinates.at(vector)[0], X)
+        proba = _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
         drawn[imputed] = draw_labels(proba, rng)
         tau += proba / m
     proba = np.eye(len(fitted.classes))[fitted.z]
     proba[imputed] = tau
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
     notes = []
-    if undetermined or coordinates.chart.directions.shape[1] > size:
+    if undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta:
         notes.append(
             "Some parameters are at a limit or not determined by the data: they were held at the fit, so the imputations "
             "vary too little."
@@ -139,15 +141,18 @@ def multiple_imputations(
     return Imputations(fitted.classes[labels], proba, imputed, fitted.kept, notes)
 
 
-def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
-    """Posterior class probabilities (n, K) of rows at the parameters theta."""
+def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:
+    """Class probabilities (n, K) of unlabelled rows at these parameters."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
     with np.errstate(all="ignore"):
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
-            out[rows] = posterior(model.scores(theta, frame.enter(X[rows]))).tau.T
+            p = posterior(model.scores(theta, frame.enter(X[rows])))
+            if mechanism is not None:
+                p = mechanism.unlabelled(p, fitted.covariates.enter(X[rows]))
+            out[rows] = p.tau.T
     return out
 
 
