@@ -7,6 +7,7 @@ from marmix.estimators import (
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
+    MARStudentMixture,
 )
 from marmix.inference import Inference, compare, pool
 from marmix.mechanism import Mechanism
@@ -22,6 +23,7 @@ __all__ = [
     "MARGaussianMixture",
     "MARKernelClassifier",
     "MARLogisticRegression",
+    "MARStudentMixture",
     "Mechanism",
     "__version__",
     "compare",

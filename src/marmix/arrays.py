@@ -52,7 +52,9 @@ def to_host(array: Any) -> NDArray[Any]:
 
 
 def like(values: Any, array: Any) -> Any:
-    """Values as an array of the same type, dtype and device as `array`."""
+    """Values as an array of the same type, dtype and device as `array`; of a tuple, each of its values."""
+    if isinstance(values, tuple):
+        return tuple(like(value, array) for value in values)
     if on_host(array):
         return np.asarray(values, dtype=array.dtype)
     if not on_host(values):

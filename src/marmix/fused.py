@@ -310,7 +310,7 @@ def _products(model: Any) -> str:
     """Products of features in the scores; empty if the kernels do not implement the model."""
     if isinstance(model, LinearScores):
         return "all" if model.degree == 2 else "none"
-    if isinstance(model, GaussianScores) and model.single:
+    if type(model) is GaussianScores and model.single:
         return model.structure.products
     return ""
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from marmix.arrays import Array, namespace, ones_like_columns, total
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
-from marmix.scores.covariance import Moments
+from marmix.scores.covariance import Derivatives, Moments
 
 
 class ScoreModel(Protocol):
@@ -52,26 +52,26 @@ class ScoreModel(Protocol):
     def fill(self, phi: Array) -> None:
         """Compute the other rows of phi from the first 1 + d, which are [1, x]."""
 
-    def prepare(self, theta: Any) -> Array:
-        """The parameters in the form that `block_scores` takes, computed once per pass."""
+    def prepare(self, theta: Any) -> Any:
+        """The parameters, an array or a tuple of arrays, in the form that `block_scores` takes, computed once per pass."""
 
-    def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Any]:
-        """Class scores (K, n) of a block, and each component's share of its class if there are several (for `block_moments`)."""
+    def block_scores(self, prepared: Any, phi: Array) -> tuple[Array, Any]:
+        """Class scores (K, n) of a block, and what `block_moments` needs besides: shares of components in their class."""
 
     def block_moments(self, g: Array, share: Any, phi: Array) -> Array:
         """Moments of G over a block, in the form that `gathered` takes."""
 
-    def gathered(self, moments: Array) -> Array:
-        """Moments (C, p) from the sum of `block_moments` over blocks."""
+    def gathered(self, moments: Array) -> Moments:
+        """Moments from the sum of `block_moments` over blocks."""
 
     def scores(self, theta: Any, x: Array) -> Array:
         """Class scores (K, n) of columns x (d, n) in the axes of the fit."""
 
-    def detailed_features(self, x: Array) -> Array:
-        """Features (p, n) of columns x in which each component's score is linear; the first ones are phi."""
+    def derivatives(self, theta: Any, x: Array) -> Derivatives:
+        """Scores of columns x (d, n) in the axes of the fit, with their derivatives in coefficients W (C, p)."""
 
     def pooled(self, by_component: Array) -> Moments:
-        """Moments (C, p) of `detailed_features`, in the form that a chart's gradient takes."""
+        """A gradient (C, p) in W, in the form that a chart's gradient takes."""
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
         """Moments of the quadratic term that all classes share; None if there is none."""
@@ -131,7 +131,7 @@ class Block(NamedTuple):
 def block_sums(
     block: Block,
     model: ScoreModel,
-    prepared: Array,
+    prepared: Any,
     mechanism: Mechanism | None,
     ignorable: bool = True,
     tempering: float = 1.0,
@@ -140,7 +140,7 @@ def block_sums(
 
     Parameters
     ----------
-    prepared : array
+    prepared : array or tuple of arrays
         Parameters from the score model's `prepare`.
     mechanism : Mechanism or None
         None to omit L_miss.

@@ -55,6 +55,10 @@ SENTENCES = {
     "covariance_type='diag'.",
     "collapsed": "The covariance of class {classes} collapsed to the limit set by reg_covar={floor:g}: too few or duplicate "
     "rows. Use covariance_type='tied' or 'diag', fewer n_components, or a larger reg_covar.",
+    "dof-infinite": "The estimated degrees of freedom of class {classes} are infinite: tails are no heavier than those of a "
+    "Gaussian, and MARGaussianMixture is the simpler model.",
+    "dof-lowest": "The estimated degrees of freedom of class {classes} are at their lower limit, 1 (a Cauchy distribution): look "
+    "for gross outliers, or transform the features.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
     "no-support": "How hard rows are does not tell whose label is missing, beyond what a linear function of the features tells: "
@@ -85,6 +89,13 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
         yield Note("label-limit", {"classes": limited, "limit": LABEL_MAX})
     if loglik_per_row > -1e-3:
         yield Note("separated")
+
+
+def tail_notes(tail: Array, owner: NDArray[Any], least: float, most: float) -> Iterator[Note]:
+    """Notes on degrees of freedom at a limit, given ``1 / nu`` of each component and its range."""
+    for code, at_limit in (("dof-infinite", tail <= 2.0 * least), ("dof-lowest", tail >= 0.999 * most)):
+        if at_limit.any():
+            yield Note(code, {"classes": np.unique(owner[at_limit]).tolist()})
 
 
 def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:

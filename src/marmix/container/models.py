@@ -21,6 +21,7 @@ from marmix.estimators import (
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
+    MARStudentMixture,
 )
 from marmix.estimators.choice import Gain
 from marmix.estimators.validation import check_parameters
@@ -35,17 +36,25 @@ from marmix.rows import Frame, KernelFrame, UserAxes
 from marmix.scores.covariance import STRUCTURES, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import KernelScores, LinearScores
+from marmix.scores.student import DOFS, TAIL_MAX, TAIL_MIN, Students, StudentScores
 from marmix.scores.trees import Trees, TreeScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
 OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
 
 CAN_BE_SAVED = (
-    "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV, and pipelines "
-    "that end in one of them after StandardScaler or marmix.tables.preparation.Preparation"
+    "MARGaussianMixture, MARStudentMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, "
+    "MARClassifierCV, and pipelines that end in one of them after StandardScaler or marmix.tables.preparation.Preparation"
 )
 
-_CLASSIFIERS = (MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV)
+_CLASSIFIERS = (
+    MARGaussianMixture,
+    MARStudentMixture,
+    MARLogisticRegression,
+    MARKernelClassifier,
+    MARBoostingClassifier,
+    MARClassifierCV,
+)
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
 _ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
 
@@ -485,7 +494,7 @@ def _check_predictions(model: FittedModel) -> None:
         raise ContainerError("the parameters in the file give no probabilities: they are damaged or made up.")
 
 
-def _gaussian_state(model: GaussianScores, theta: Gaussians) -> dict[str, Any]:
+def _gaussian_state(model: GaussianScores, theta: Gaussians | Students) -> dict[str, Any]:
     return {
         "_covariance_type": model.structure.name,
         "_model": {"counts": model.counts, "floor": model.floor},
@@ -494,19 +503,47 @@ def _gaussian_state(model: GaussianScores, theta: Gaussians) -> dict[str, Any]:
 
 
 def _gaussian_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
-    kind = fitted.text("_covariance_type", STRUCTURES)
-    fields = fitted.part("_model")
-    counts, floor = fields.wholes("counts", 1, 2**20), fields.number("floor", 0.0)
+    fields, parameters = fitted.part("_model"), fitted.part("_theta")
+    model, theta = _read_mixture(fitted, fields, parameters, K, d)
     fields.finish()
-    parameters = fitted.part("_theta")
+    parameters.finish()
+    return model, theta
+
+
+def _read_mixture(
+    fitted: Fields, fields: Fields, parameters: Fields, K: int, d: int
+) -> tuple[GaussianScores, Gaussians]:
+    """The part of a mixture that Gaussian and Student-t components share."""
+    kind = fitted.text("_covariance_type", STRUCTURES)
+    counts, floor = fields.wholes("counts", 1, 2**20), fields.number("floor", 0.0)
     mu = parameters.floats("mu", -1, d)
     C = len(mu)
     if len(counts) != K or sum(counts) != C:
         raise fitted.refuse("_model", f"about {K} classes and {C} components")
     shape = [{"C": C, "d": d}[side] for side in _FACTORS[kind]]
     theta = Gaussians(parameters.floats("log_pi", C), mu, parameters.floats("chol", *shape))
-    parameters.finish()
     return GaussianScores(structure(kind, d), counts, floor), theta
+
+
+def _student_state(model: StudentScores, theta: Students) -> dict[str, Any]:
+    state = _gaussian_state(model, theta)
+    dof = model.dof if isinstance(model.dof, str) else float(model.dof)
+    return state | {"_model": state["_model"] | {"dof": dof}}
+
+
+def _student_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
+    fields, parameters = fitted.part("_model"), fitted.part("_theta")
+    gaussian, theta = _read_mixture(fitted, fields, parameters, K, d)
+    dof, tail = fields.anything("dof"), parameters.floats("tail", len(theta.mu))
+    if not (isinstance(dof, str) and dof in DOFS) and not (isinstance(dof, float) and dof >= 1.0):
+        raise fields.refuse("dof", "'common', 'by_class' or a number from 1 on")
+    model = StudentScores(gaussian.structure, gaussian.counts, gaussian.floor, dof)
+    shared = all(len(np.unique(tail[model.groups == group])) == 1 for group in np.unique(model.groups))
+    if not shared or not ((tail >= TAIL_MIN) & (tail <= TAIL_MAX)).all():
+        raise parameters.refuse("tail", f"numbers from {TAIL_MIN:g} to {TAIL_MAX:g}, the same where dof is shared")
+    fields.finish()
+    parameters.finish()
+    return model, model.with_tail(theta, tail)
 
 
 def _linear_state(model: LinearScores, theta: Any) -> dict[str, Any]:
@@ -624,11 +661,13 @@ SCORES = {
     "MARBoostingClassifier": ScoreFormat(TreeScores, _tree_state, _tree_model),
     "MARKernelClassifier": ScoreFormat(KernelScores, _kernel_state, _kernel_model),
     "MARGaussianMixture": ScoreFormat(GaussianScores, _gaussian_state, _gaussian_model),
+    "MARStudentMixture": ScoreFormat(StudentScores, _student_state, _student_model),
     "MARLogisticRegression": ScoreFormat(LinearScores, _linear_state, _linear_model),
 }
 KINDS: dict[str, tuple[Any, Callable[[Any, Fields], None]]] = {
     "MARBoostingClassifier": (MARBoostingClassifier, _restore_model),
     "MARGaussianMixture": (MARGaussianMixture, _restore_model),
+    "MARStudentMixture": (MARStudentMixture, _restore_model),
     "MARKernelClassifier": (MARKernelClassifier, _restore_model),
     "MARLogisticRegression": (MARLogisticRegression, _restore_model),
     "MARClassifierCV": (MARClassifierCV, _restore_cv),

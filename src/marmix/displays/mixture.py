@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.stats import chi2, f
 from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
@@ -103,7 +103,7 @@ class MixtureDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted MARGaussianMixture or MARLogisticRegression
+        estimator : fitted MARGaussianMixture, MARStudentMixture or MARLogisticRegression
             Or a pipeline that ends in one; the coordinates are then those of the transformed rows.
         X, y
             Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
@@ -280,11 +280,17 @@ def _crossings(x: Array, scores: Array, scores_at: Scores) -> list[Array]:
 
 
 def _ellipses(components: Components, classes: NDArray[Any]) -> list[Ellipse]:
-    """Ellipses on which ``(x - mean)' covariance^-1 (x - mean)`` is the chi-square quantile."""
+    """Ellipses on which ``(x - mean)' covariance^-1 (x - mean)`` is the quantile of its distribution.
+
+    That is chi-square, or twice an F distribution if the component is a t distribution.
+    """
     turn = np.linspace(0.0, 2.0 * np.pi, 181)
-    circle = np.sqrt(chi2.ppf(LEVEL, 2)) * np.array([np.cos(turn), np.sin(turn)])
+    circle = np.array([np.cos(turn), np.sin(turn)])
+    squared = np.where(np.isinf(components.dof), chi2.ppf(LEVEL, 2), 2.0 * f.ppf(LEVEL, 2, components.dof))
     names = classes.tolist()
     return [
-        Ellipse(names[k], mean + (np.linalg.cholesky(covariance) @ circle).T)
-        for k, mean, covariance in zip(components.owner, components.means, components.covariances, strict=True)
+        Ellipse(names[k], mean + np.sqrt(square) * (np.linalg.cholesky(covariance) @ circle).T)
+        for k, mean, covariance, square in zip(
+            components.owner, components.means, components.covariances, squared, strict=True
+        )
     ]

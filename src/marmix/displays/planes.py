@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 from marmix.arrays import Array
 from marmix.displays.drawing import figure_text
@@ -24,12 +24,13 @@ NOTHING = 1e-9  # relative to the largest eigenvalue: below it, a direction does
 
 
 class Components(NamedTuple):
-    """Gaussian components: weights (C,), means (C, m), covariances (C, m, m) and class numbers (C,)."""
+    """Gaussian or Student-t components: weights (C,), means (C, m), covariances or scale matrices (C, m, m), classes (C,)."""
 
     weights: Array
     means: Array
     covariances: Array
     owner: NDArray[np.integer]
+    dof: Array  # (C,), infinite for Gaussians
 
     @classmethod
     def of(cls, model: FittedModel) -> "Components":
@@ -37,7 +38,8 @@ class Components(NamedTuple):
         scores: Any = model.score_model
         roots = scores.roots(model.theta, model.frame)
         covariances = roots @ np.swapaxes(roots, 1, 2)
-        return cls(model.values["weights"], model.values["means"], covariances, scores.owner)
+        dof = model.values.get("dof", np.full(scores.n_classes, np.inf))[scores.owner]
+        return cls(model.values["weights"], model.values["means"], covariances, scores.owner, dof)
 
     def projected(self, plane: "Plane") -> "Components":
         """The components in the coordinates of a plane."""
@@ -47,11 +49,16 @@ class Components(NamedTuple):
     def scores(self, points: Array) -> Array:
         """Log of prior times density of each class, (K, n)."""
         scores = np.empty((len(self.weights), len(points)))
-        for c, (weight, mean, covariance) in enumerate(zip(self.weights, self.means, self.covariances, strict=True)):
+        for c, (mean, covariance, dof) in enumerate(zip(self.means, self.covariances, self.dof, strict=True)):
             factor = np.linalg.cholesky(covariance)
             z = np.linalg.solve(factor, (points - mean).T)
-            constant = np.log(weight) - np.log(np.diag(factor)).sum() - 0.5 * len(mean) * np.log(2.0 * np.pi)
-            scores[c] = constant - 0.5 * np.sum(z * z, axis=0)
+            squared = np.sum(z * z, axis=0)
+            constant = np.log(self.weights[c]) - np.log(np.diag(factor)).sum() - 0.5 * len(mean) * np.log(2.0 * np.pi)
+            if np.isinf(dof):
+                scores[c] = constant - 0.5 * squared
+            else:
+                constant += gammaln(0.5 * (dof + len(mean))) - gammaln(0.5 * dof) - 0.5 * len(mean) * np.log(0.5 * dof)
+                scores[c] = constant - 0.5 * (dof + len(mean)) * np.log1p(squared / dof)
         return np.array([logsumexp(scores[self.owner == k], axis=0) for k in range(self.owner.max() + 1)])
 
     def by_class(self) -> tuple[Array, Array, Array]:

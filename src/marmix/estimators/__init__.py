@@ -5,6 +5,7 @@ from marmix.estimators.choice import MARClassifierCV
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
+from marmix.estimators.student import MARStudentMixture
 
 __all__ = [
     "MARBoostingClassifier",
@@ -12,4 +13,5 @@ __all__ = [
     "MARGaussianMixture",
     "MARKernelClassifier",
     "MARLogisticRegression",
+    "MARStudentMixture",
 ]

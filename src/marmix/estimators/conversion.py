@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.model import FittedModel
 from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import KernelScores, LinearScores
+from marmix.scores.student import StudentScores
 
 
 def to_sklearn(model: Any) -> Any:
@@ -41,7 +42,7 @@ def to_sklearn(model: Any) -> Any:
     Raises
     ------
     ValueError
-        If scikit-learn has no such classifier: several Gaussians per class, averages of candidates.
+        If scikit-learn has no such classifier: several Gaussians per class, Student-t classes, averages of candidates.
 
     Notes
     -----
@@ -79,6 +80,10 @@ def _described(converted: Any, model: Any, classes: bool = True) -> Any:
 
 
 def _mixture(model: FittedModel, scores: GaussianScores) -> Any:
+    if isinstance(scores, StudentScores):
+        raise ValueError(
+            "scikit-learn has no classifier with Student-t classes: fit MARGaussianMixture, or save the model with marmix.save."
+        )
     if not scores.single:
         raise ValueError(
             "scikit-learn has no classifier with several Gaussians per class: fit with n_components=1, or save the model with "

@@ -11,7 +11,7 @@ from marmix.estimators.base import FromModel, MARClassifier, Training
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
-from marmix.notes import covariance_notes
+from marmix.notes import Note, covariance_notes
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
 
@@ -223,7 +223,7 @@ class MARGaussianMixture(MARClassifier):
         starts.check_columns(training.mean, training.covariance, training.names)
         dense = self.covariance_type in ("full", "tied")
         dependent = starts.dependent_columns(training.covariance) if dense else []
-        model = GaussianScores(structure(self.covariance_type, len(training.mean)), counts, self.reg_covar)
+        model = self._score_model(len(training.mean), counts)
         labelled = training.rows.moments.labelled
         weight = self._weight(training)
         frame = starts.frame_of(model, training.mean, training.covariance, labelled, bool(dependent))
@@ -241,10 +241,20 @@ class MARGaussianMixture(MARClassifier):
             say_more=print if self.verbose > 1 else silent,
             empty=starts.empty_axes(frame, training.covariance) if dependent else None,
         )
-        fit = fit_mixture(objective, labelled, self._mechanism(training), search)
+        fit = self._search(objective, labelled, self._mechanism(training), search)
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
-        self._finish(fit, objective, training, notes)
+        self._finish(fit, objective, training, notes + self._tail_notes(model, fit.theta))
         return self
+
+    _search = staticmethod(fit_mixture)
+
+    def _score_model(self, d: int, counts: list[int]) -> GaussianScores:
+        """The score model to fit, for d features and these numbers of components."""
+        return GaussianScores(structure(self.covariance_type, d), counts, self.reg_covar)
+
+    def _tail_notes(self, model: Any, theta: Any) -> list[Note]:
+        """Notes on the tails of the components: none for Gaussians."""
+        return []
 
     def _previous_fit(self, training: Training, counts: list[int]) -> dict[str, Any]:
         """Starting values from the previous fit, if there is one."""
@@ -257,4 +267,5 @@ class MARGaussianMixture(MARClassifier):
             raise ValueError(
                 "warm_start=True: classes, n_components, covariance_type and features must be those of the previous fit."
             )
-        return {name: model.values[name] for name in ("weights", "means", "covariances")} | self._previous_mechanism()
+        names = [name for name in ("weights", "means", scores.scales, "dof") if name in model.values]
+        return {name: model.values[name] for name in names} | self._previous_mechanism()

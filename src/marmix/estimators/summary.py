@@ -180,6 +180,8 @@ def _means_of(model: FittedModel, scores: GaussianScores) -> Columns:
         ("prior", [f"{weight:.3f}" for weight in weights]),
         ("labels", [_count(labels[k]) if place == 1 else None for k, place in zip(owners, places, strict=True)]),
     ]
+    if "dof" in model.values:
+        values.append(("dof", model.values["dof"][owners].tolist()))
     return names, values + [(f"mean {features[i]}", means[:, i].tolist()) for i in shown], notes
 
 

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from marmix.fitting import SOLVERS
 from marmix.mechanism import Mechanism
 from marmix.scores.covariance import STRUCTURES
+from marmix.scores.student import DOFS
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 STARTS = ("labelled", "kmeans")
-START_VALUES = ("weights", "means", "covariances", "alpha", "delta", "shape", "share")
+_MECHANISM_VALUES = ("alpha", "delta", "shape", "share")
+_START_VALUES = ("weights", "means", "covariances", *_MECHANISM_VALUES)
+_STUDENT_START_VALUES = ("weights", "means", "scales", "dof", *_MECHANISM_VALUES)
 
 
 def check_parameters(params: Mapping[str, Any]) -> None:
@@ -28,11 +31,21 @@ def check_parameters(params: Mapping[str, Any]) -> None:
             lambda v: 0 < v < 1,
             "a number between 0 and 1, a fraction of the pooled variance",
         )
+        names: tuple[str, ...] = _START_VALUES
+        if "dof" in params:
+            names = _STUDENT_START_VALUES
+            if not isinstance(params["dof"], str) or params["dof"] not in DOFS:
+                wanted = "'common', 'by_class' or a number from 1 on"
+                _number(params, "dof", Real, lambda v: v >= 1, wanted)
+            if params["solver"] == "ecm":
+                raise ValueError(
+                    "solver='ecm' is for Gaussian mixtures: use solver='lbfgs', which estimates dof as well."
+                )
         init = params["init"]
         if not isinstance(init, Mapping):
             _one_of(params, "init", STARTS, " or a dict of starting values")
-        elif unknown := [key for key in init if key not in START_VALUES]:
-            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(START_VALUES)}.")
+        elif unknown := [key for key in init if key not in names]:
+            raise ValueError(f"init has the key {unknown[0]!r}; starting values are {', '.join(names)}.")
     elif "gamma" in params:
         _number(params, "C", Real, lambda v: v > 0, "'auto' or a positive number", "auto")
         _number(params, "gamma", Real, lambda v: 0 < v < float("inf"), "'auto' or a positive number", "auto")

@@ -77,7 +77,7 @@ class Objective:
         function, width = (block_sums, self.model.values_per_row()) if kernel is None else (kernel, 1)
         args = self._shared_model, prepared, mechanism, ignorable, self.tempering
         sums: Sums = self.engine.total(function, *args, width=width)
-        moments = Moments(self.model.gathered(sums.moments.by_component))
+        moments = self.model.gathered(sums.moments.by_component)
         value = float(sums.ignorable)
         if self.second is not None:
             second = self.second if ignorable else np.zeros_like(self.second)

@@ -171,7 +171,7 @@ class _Charts:
         self.objective = objective
         self.classes = objective.model.chart(point.theta)
         self.mechanism = None if point.mechanism is None else mechanism_chart(objective, point.theta, point.mechanism)
-        bounds: list[tuple[float | None, float | None]] = [(None, limit) for limit in self.classes.upper]
+        bounds: list[tuple[float | None, float | None]] = list(zip(self.classes.lower, self.classes.upper, strict=True))
         bounds += [] if self.mechanism is None else self.mechanism.bounds
         self.low = np.array([-np.inf if a is None else a for a, _ in bounds])
         self.high = np.array([np.inf if b is None else b for _, b in bounds])

@@ -1,6 +1,7 @@
 """The best maximum over several starts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from marmix.mechanism import Mechanism
 from marmix.moments import GroupMoments
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
+from marmix.scores.student import TAIL_MIN, Students, StudentScores
 from marmix.workers import one_thread
 
 # Rows used to scale the coordinates of a logistic fit.
@@ -21,6 +23,8 @@ _CALIBRATION_ROWS = 4096
 _NEWTON_SIZE = 500
 # Tolerance of L-BFGS before Newton steps.
 _NEAR_TOL = 1e-10
+# Starting values of 1 / nu of a Student mixture: the Gaussian limit, and heavy tails.
+_TAILS = (TAIL_MIN, 0.25)
 
 
 def silent(line: str) -> None:
@@ -65,6 +69,31 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
             yield (theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)), values
 
     return _best_fit(objective, all_starts(), mechanism, search)
+
+
+def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search) -> Fit:
+    """The best maximum from the Gaussian fit, in the limit of many degrees of freedom and with heavy tails.
+
+    Unless the degrees of freedom are given, no maximum is below that of the Gaussian mixture.
+    """
+    model: StudentScores = objective.model  # type: ignore[assignment]
+    gaussian = replace(objective, model=model.gaussian())
+    fit = fit_mixture(gaussian, labelled, mechanism, search)
+    tails: Sequence[Any] = _TAILS if model.n_tails else [1.0 / float(model.dof)]
+    starts_of_mechanism = {}
+    if fit.mechanism is not None:
+        starts_of_mechanism = {name: getattr(fit.mechanism, name) for name in ("alpha", "shape", "share")}
+    all_starts: list[tuple[Students, dict[str, Any]]] = [
+        (model.with_tail(fit.theta, tail), starts_of_mechanism) for tail in tails
+    ]
+    if "dof" in search.values and model.n_tails:
+        tail = 1.0 / starts.dof_start(search.values, model.n_classes)[model.owner]
+        if model.dof == "common":
+            tail = tail.mean()
+        theta = _mixture_start(gaussian, labelled, search, perturbed=False)
+        theta = theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)
+        all_starts.append((model.with_tail(theta, tail), search.values))
+    return _best_fit(objective, all_starts, mechanism, search._replace(n_init=len(all_starts)))
 
 
 def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Search) -> Fit:
@@ -201,7 +230,7 @@ def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search,
     else:
         single = GaussianScores(model.structure, [1] * len(model.counts), model.floor)
         theta = starts.labelled_start(single, engine.frame, labelled, rng if perturbed else None)
-        if not model.single and {"weights", "means", "covariances"} <= set(search.values):
+        if not model.single and {"weights", "means", model.scales} <= set(search.values):
             chol = theta.chol[model.owner] if model.structure.by_component else theta.chol
             theta = Gaussians(theta.log_pi[model.owner], theta.mu[model.owner], chol)
         elif not model.single:

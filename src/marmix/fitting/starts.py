@@ -182,7 +182,10 @@ def _gaussians(model: GaussianScores, log_pi: Array, mu: Array, covariances: Arr
 
 
 def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dict[str, Any]) -> Gaussians:
-    """The user's weights, means and covariances, in the shapes of the fitted attributes; `base` for those not given."""
+    """The user's weights, means and covariances (or scale matrices), in the shapes of the fitted attributes.
+
+    Those not given are taken from `base`.
+    """
     log_pi, mu, chol = base
     components, d = mu.shape
     if "weights" in values:
@@ -192,13 +195,21 @@ def user_start(model: GaussianScores, frame: Frame, base: Gaussians, values: dic
         log_pi = np.log(weights / weights.sum())
     if "means" in values:
         mu = (_shaped(values, "means", (components, d)) - frame.centre) @ frame.whitener.T
-    if "covariances" in values:
+    if model.scales in values:
         shape = model.structure.covariances(chol, frame.unwhitener).shape
-        given = _shaped(values, "covariances", shape)
+        given = _shaped(values, model.scales, shape)
         if not model.structure.positive(given):
-            raise ValueError("init['covariances'] are not positive definite.")
+            raise ValueError(f"init[{model.scales!r}] are not positive definite.")
         chol = model.structure.factor(model.structure.rebase(given, frame.whitener), model.floor)
     return Gaussians(log_pi, mu, chol)
+
+
+def dof_start(values: dict[str, Any], classes: int) -> Array:
+    """The user's degrees of freedom of each class, which may be infinite."""
+    dof = np.asarray(values["dof"], dtype=float)
+    if dof.shape not in ((), (classes,)) or not (dof >= 1.0).all():
+        raise ValueError(f"init['dof'] must be numbers from 1 on, one or {classes} of them; got {values['dof']!r}.")
+    return np.broadcast_to(dof, (classes,))
 
 
 def _between(values: dict[str, Any], name: str, upper: float) -> float:

@@ -24,7 +24,6 @@ from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import Table, listed
 from marmix.mechanism.charts import SHAPE_MAX
-from marmix.scores.gaussian import Gaussians
 from marmix.workers import one_thread
 
 Statistic = Callable[[Any], Any]
@@ -291,9 +290,9 @@ def align(reference: Any, estimator: Any) -> None:
         apart = 0.5 * ((A**2).sum(axis=(2, 3)) - A.shape[-1] + (shift**2).sum(axis=2)) - np.linalg.slogdet(A)[1]
         w, v = first.values["weights"][members][:, None], np.maximum(second.values["weights"][members], 1e-300)
         order[members] = members[linear_sum_assignment(v * (np.log(v / w) + apart))[1]]
-    log_pi, mu, chol = second.theta
-    theta = Gaussians(log_pi[order], mu[order], chol[order] if scores.structure.by_component else chol)
-    estimator.model_ = replace(second, theta=theta)
+    theta = second.theta  # components of a class have the same degrees of freedom, if they have any
+    chol = theta.chol[order] if scores.structure.by_component else theta.chol
+    estimator.model_ = replace(second, theta=theta._replace(log_pi=theta.log_pi[order], mu=theta.mu[order], chol=chol))
 
 
 def _failure_notes(failures: dict[str, int], n: int) -> list[str]:

@@ -24,7 +24,8 @@ class Coordinates:
     """Coordinates of the score model followed by those of the mechanism; zero is the fit.
 
     Directions that change nothing (a common factor of the weights, a vector added to all coefficients) are left out.
-    Parameters at a limit are held: a shape of 0 or infinity, a share of 0, a variance at its floor; `held` names them.
+    Parameters at a limit are held: a shape of 0 or infinity, a share of 0, a variance at its floor, infinite degrees of
+    freedom; `held` names them.
     `hold_shape` holds the shape at its estimate.
     """
 
@@ -38,9 +39,16 @@ class Coordinates:
         self.held: list[str] = []
         self.shape_held = False
         directions = self.chart.directions
-        limited = self.chart.limited(self.chart.upper < 1e-6)
+        lower, at_top = self.chart.lower, self.chart.upper < 1e-6
+        at_bottom, tails = lower > -_STEP, np.isfinite(lower)  # only tails of t distributions have lower limits
+        limited = self.chart.limited(at_top | at_bottom)
         if limited.any():
-            self.held.append("a variance at the limit set by reg_covar")
+            limits = {
+                "a variance at the limit set by reg_covar": limited & ~tails,
+                "infinite degrees of freedom": at_bottom,
+                "degrees of freedom at 1": at_top & tails,
+            }
+            self.held += [words for words, where in limits.items() if where.any()]
             directions = directions[:, ~np.any(directions[limited] != 0.0, axis=0)]
         free = ~self._limited_mechanism(hold_shape)
         self.basis: Array = block_diag(directions, np.eye(len(free))[:, free])

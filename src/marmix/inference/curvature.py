@@ -15,7 +15,8 @@ probabilities of its label and ``a_k`` the gradient of ``log tau_k q_k``, gives
     curvature       sum_k r_k (a_k a_k' + d2 log(tau_k q_k) / d(s, kappa)2) - g g'
 
 The score of component c is linear in features, ``s_c = W_c . phi(x)``, so derivatives in ``(W, kappa)`` are moments of ``phi``
-and ``phi phi'``. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
+and ``phi phi'``; those of a score that is not linear in W, a Student-t density, are moments of its slopes in W, to which its second
+derivatives are added. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
 """
 
 from collections.abc import Iterator
@@ -48,12 +49,17 @@ class Curvature(NamedTuple):
 class RowBlock(NamedTuple):
     """Consecutive rows with their posteriors."""
 
-    phi: Array  # (p, n)
+    phi: Array  # (p, n), or (C, p, n): slopes of the components' scores in their coefficients
     posterior: Posterior
     share: Array  # (C, n), of a component in its class
     cuts: list[int]
     weight: Array
     covariates: Array | None
+    bend: Any = None  # second derivatives of the components' scores, as in `Derivatives`; None if they are linear
+
+    def slopes(self, component: int) -> Array:
+        """Slopes (p, n) of a component's score in its coefficients."""
+        return self.phi if self.phi.ndim == 2 else self.phi[component]
 
     @property
     def labelled(self) -> int:
@@ -77,18 +83,17 @@ def size_of_mechanism(mechanism: Mechanism | None) -> int:
 def rows_of(objective: Objective, theta: Any) -> Iterator[RowBlock]:
     """The rows of an objective in blocks."""
     model = objective.model
-    prepared = model.prepare(theta)
     for block in objective.engine.blocks(2 * model.n_features() + len(model.owner) ** 2):
-        phi = model.detailed_features(block.x)
-        scores, share = model.block_scores(prepared, phi[: model.n_features()])
+        scores, share, slopes, bend = model.derivatives(theta, block.x)
         n = block.x.shape[1]
         yield RowBlock(
-            phi,
+            slopes,
             posterior(scores),
             np.ones((len(model.owner), n)) if share is None else share,
             block.cuts,
             np.ones(n) if block.weight is None else block.weight,
             block.covariates,
+            bend,
         )
 
 
@@ -249,19 +254,22 @@ def by_coefficients(rows: RowBlock, model: ScoreModel, gradient: Array) -> Array
 def summed(rows: RowBlock, model: ScoreModel, gradient: Array, hessian: Array, complete: bool = True) -> Array:
     """Sums over rows of matrices (K + R, K + R, n), as matrices in (W, kappa).
 
-    With `complete` they are second derivatives, to which the score of a class of several components adds its own
-    curvature; otherwise outer products.
+    With `complete` they are second derivatives, to which the score of a class of several components and scores that are not
+    linear in W add their own curvature; otherwise outer products.
     """
-    phi, share, weight, owner = rows.phi, rows.share, rows.weight, model.owner
-    p, components, classes = len(phi), len(owner), len(rows.posterior.tau)
+    share, weight, owner = rows.share, rows.weight, model.owner
+    p, components, classes = rows.phi.shape[-2], len(owner), len(rows.posterior.tau)
     total = np.zeros((components * p + len(hessian) - classes,) * 2)
     several = len(np.unique(owner)) < components
     for a in range(components):
+        phi = rows.slopes(a)
         for b in range(a, components):
             bend = hessian[owner[a], owner[b]] * share[a] * share[b]
             if complete and several and owner[a] == owner[b]:
                 bend = bend + gradient[owner[a]] * share[a] * ((a == b) - share[b])
-            block = (phi * (weight * bend)) @ phi.T
+            block = (phi * (weight * bend)) @ rows.slopes(b).T
+            if complete and rows.bend is not None and a == b:
+                block += rows.bend(a, weight * gradient[owner[a]] * share[a])
             total[a * p : (a + 1) * p, b * p : (b + 1) * p] = block
             total[b * p : (b + 1) * p, a * p : (a + 1) * p] = block.T
         across = weight * share[a]
@@ -277,7 +285,9 @@ def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> 
     with np.errstate(all="ignore"):
         for rows in rows_of(objective, theta):
             gradient, hessian = row_terms(rows, model, mechanism, objective.tempering)
-            by_component = (gradient[model.owner] * rows.share * rows.weight) @ rows.phi.T
+            weights = gradient[model.owner] * rows.share * rows.weight
+            linear = rows.phi.ndim == 2
+            by_component = weights @ rows.phi.T if linear else np.einsum("cn,cpn->cp", weights, rows.phi)
             total = np.concatenate([by_component.ravel(), gradient[model.n_classes :] @ rows.weight])
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
             parts.append((total, summed(rows, model, gradient, hessian), outer))

@@ -91,16 +91,16 @@ def _score_rows(fitted: Fitted, X: NDArray[Any], unlabelled: bool = False) -> It
     derivatives in all coordinates.
     """
     model, size = fitted.objective.model, fitted.coordinates.n_theta
-    prepared, classes = model.prepare(fitted.theta), len(fitted.classes)
+    classes = len(fitted.classes)
     step = block_rows(classes * size)
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
-        phi = model.detailed_features(fitted.objective.engine.frame.enter(X[part]))
-        scores, share = model.block_scores(prepared, phi[: model.n_features()])
-        slopes = np.zeros((classes, size, phi.shape[1]))
-        p = len(phi)
+        scores, share, phi, _ = model.derivatives(fitted.theta, fitted.objective.engine.frame.enter(X[part]))
+        p, n = phi.shape[-2:]
+        slopes = np.zeros((classes, size, n))
         for c, k in enumerate(model.owner):
-            slope = fitted.information.pull[:size, c * p : (c + 1) * p] @ phi
+            by_component = phi if phi.ndim == 2 else phi[c]
+            slope = fitted.information.pull[:size, c * p : (c + 1) * p] @ by_component
             slopes[k] += slope if share is None else share[c] * slope
         if unlabelled:
             mechanism, n = fitted.require_mechanism("a label term"), phi.shape[1]
@@ -257,7 +257,9 @@ def bayes_error(fitted: Fitted, alpha: float) -> Interval:
         leads = tau == tau.max(axis=0)
         losses.append(1.0 - tau.max(axis=0))
         by_scores = -tau * leads + tau * np.sum(tau * leads, axis=0)  # d(1 - tau_t) / ds_k = -tau_t (1{k=t} - tau_k)
-        by_scores = np.vstack([by_scores, np.zeros((len(gradient) - len(model.owner) * len(rows.phi), tau.shape[1]))])
+        by_scores = np.vstack(
+            [by_scores, np.zeros((len(gradient) - len(model.owner) * rows.phi.shape[-2], tau.shape[1]))]
+        )
         gradient += by_coefficients(rows, model, by_scores) @ rows.weight / total
     mean = float(sum(float(h @ rows.weight) for h, rows in zip(losses, blocks, strict=True)) / total)
     pull = information.pull.copy()

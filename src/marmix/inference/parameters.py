@@ -10,8 +10,9 @@ from marmix.arrays import Array
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
 from marmix.rows import Covariates
-from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.gaussian import GaussianScores
 from marmix.scores.linear import KernelScores, LinearScores
+from marmix.scores.student import StudentScores
 
 # Kinds of parameters whose being zero is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha", "delta")
@@ -22,7 +23,14 @@ Scale = tuple[Callable[[float], float], Callable[[float], float], Callable[[floa
 PLAIN: Scale = (float, float, lambda value: 1.0)
 _LOG: Scale = (np.log, np.exp, lambda value: 1.0 / value)
 _LOG_ODDS: Scale = (logit, expit, lambda value: 1.0 / (value * (1.0 - value)))
-SCALES: dict[str, Scale] = {"weight": _LOG_ODDS, "share": _LOG_ODDS, "variance": _LOG, "shape": _LOG}
+_UNIT: Scale = (float, lambda value: min(max(value, 0.0), 1.0), lambda value: 1.0)
+SCALES: dict[str, Scale] = {
+    "weight": _LOG_ODDS,
+    "share": _LOG_ODDS,
+    "variance": _LOG,
+    "shape": _LOG,
+    "1/dof": _UNIT,
+}
 
 
 class Parameters(NamedTuple):
@@ -54,7 +62,7 @@ def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: C
 
 
 def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: Parameters) -> Parameters:
-    """Weights, means, distinct entries of the covariances, then the mechanism's parameters."""
+    """Weights, means, distinct entries of the covariances or scale matrices, 1/dof, then the mechanism's parameters."""
     features = model.column_names
     owners = [str(model.classes[k]) for k in scores.owner]
     if not scores.single:
@@ -63,18 +71,23 @@ def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: P
     names = [f"weight[{owner}]" for owner in owners]
     names += [f"mean[{owner}, {feature}]" for owner in owners for feature in features]
     kinds = ["weight"] * len(owners) + ["mean"] * (len(names) - len(owners))
-    entries = scores.structure.entries(features)
+    entries, student = scores.structure.entries(features), isinstance(scores, StudentScores)
     for owner in owners if scores.structure.by_component else [""]:
         for first, second in entries:
             entry = ", ".join(name for name in (owner, first, second) if name)
-            names.append(f"{'cov' if second else 'var'}[{entry}]")
+            word = "scale" if student else "cov" if second else "var"
+            names.append(f"{word}[{entry}]")
             kinds.append("covariance" if second else "variance")
+    tails = scores.n_tails if isinstance(scores, StudentScores) else 0  # degrees of freedom that are estimated
+    names += ["1/dof"] if tails == 1 else [f"1/dof[{name}]" for name in model.classes[:tails]]
+    kinds += ["1/dof"] * tails
 
-    def values(theta: Gaussians, fitted: Mechanism | None) -> Array:
+    def values(theta: Any, fitted: Mechanism | None) -> Array:
         user = scores.user_values(theta, model.frame)
-        covariances = scores.structure.distinct(user["covariances"])
+        covariances = scores.structure.distinct(user[scores.scales])
+        dof = 1.0 / user["dof"][:tails] if tails else np.empty(0)
         return np.concatenate(
-            [user["weights"], user["means"].ravel(), covariances.ravel(), mechanism.values(theta, fitted)]
+            [user["weights"], user["means"].ravel(), covariances.ravel(), dof, mechanism.values(theta, fitted)]
         )
 
     return Parameters(names + mechanism.names, kinds + mechanism.kinds, values)

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.model import FittedModel
+from marmix.scores.student import StudentScores
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:
@@ -41,7 +42,7 @@ def simulate(
     """
     rows = np.asarray(X, dtype=float)
     if estimator.model_.score_model.joint:
-        rows, z = _gaussian_rows(estimator.model_, len(rows), rng)
+        rows, z = _mixture_rows(estimator.model_, len(rows), rng)
     else:
         z = draw_labels(estimator.predict_proba(rows), rng)
     if missing is None:
@@ -51,12 +52,15 @@ def simulate(
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
 
 
-def _gaussian_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
+def _mixture_rows(model: FittedModel, n: int, rng: np.random.Generator) -> tuple[Array, NDArray[np.integer[Any]]]:
     """Features of n rows of a mixture, and their classes."""
     theta, scores, frame = model.theta, model.score_model, model.frame
     components, d = theta.mu.shape
     component = rng.choice(components, size=n, p=np.exp(theta.log_pi))
     x = rng.normal(size=(n, d))
+    if isinstance(scores, StudentScores):
+        dof = 1.0 / theta.tail[component]
+        x /= np.sqrt(rng.chisquare(dof) / dof)[:, None]
     for c, spread in enumerate(scores.structure.spread(theta.chol, components)):  # type: ignore[attr-defined]
         members = component == c
         x[members] = theta.mu[c] + x[members] @ spread.T

@@ -37,6 +37,17 @@ class Moments(NamedTuple):
         return Moments(self.by_component + other.by_component, second)
 
 
+class Derivatives(NamedTuple):
+    """Scores of rows, and their derivatives in the coefficients W (C, p) in which moments are summed."""
+
+    scores: Array  # (K, n)
+    share: Array | None  # (C, n), of a component in its class; None if each class has one
+    slopes: Array  # (p, n) of the components' scores; (C, p, n) if they differ between the components
+    bend: Callable[[int, Array], Array] | None = (
+        None  # (component, weights): weighted sum of second derivatives, (p, p)
+    )
+
+
 def expanded(x: Array, n_features: int, fill: Callable[[Array], None]) -> Array:
     """Features phi (p, n) of columns x (d, n): [1, x] and the rows that `fill` computes from them."""
     phi = ones_like_columns(x, n_features)
@@ -109,9 +120,13 @@ class Structure(ABC):
         """Sums of ``G phi`` over a block, in the form that `gathered` takes."""
         return along_rows(g, phi)
 
-    def gathered(self, moments: Array) -> Array:
-        """Moments (C, p) from the sum of `moments` over blocks."""
-        return moments
+    def gathered(self, moments: Array) -> Moments:
+        """Moments from the sum of `moments` over blocks."""
+        return Moments(moments)
+
+    def unshared(self) -> "Structure":
+        """The same covariances, with the whole quadratic term in the scores of each component."""
+        return self
 
     def shared_term(self, chol: Array, second: Array) -> float:
         """Sum over rows of the shared quadratic term."""
@@ -375,9 +390,10 @@ class WideFull(Full):
         g12 = xp.reshape(along_rows(weighted, phi), (components, d * (1 + d)))
         return xp.concat([xp.reshape(total(g, axis=1), (components, 1)), g12], axis=1)
 
-    def gathered(self, moments: Array) -> Array:
+    def gathered(self, moments: Array) -> Moments:
         g12 = moments[:, 1:].reshape(len(moments), self.d, 1 + self.d)
-        return np.concatenate([moments[:, :1], g12[:, :, 0], g12[:, :, 1:][:, self._rows, self._cols]], axis=1)
+        products = g12[:, :, 1:][:, self._rows, self._cols]
+        return Moments(np.concatenate([moments[:, :1], g12[:, :, 0], products], axis=1))
 
 
 class Tied(Full):
@@ -438,6 +454,40 @@ class Tied(Full):
 
     def project(self, covariances: Array, weights: Array) -> Array:
         return np.einsum("c,cij->ij", weights / weights.sum(), covariances)
+
+    def unshared(self) -> "Tied":
+        return WhitenedTied(self.d)
+
+
+class WhitenedTied(Tied):
+    """`Tied` for scores in which the quadratic term does not cancel: rows are whitened once for all components."""
+
+    shared_quadratic = False
+    products = ""
+
+    def values_per_row(self, components: int) -> int:
+        return components + 2 * self.d
+
+    def prepare(self, log_pi: Array, mu: Array, chol: Array) -> Array:
+        """The coefficients of the components above ``[0, L']``."""
+        whitening = np.concatenate([np.zeros((self.d, 1)), chol.T], axis=1)
+        return np.concatenate([self.coefficients(log_pi, mu, chol), whitening])
+
+    def scores(self, prepared: Array, phi: Array) -> Array:
+        products, components = prepared @ phi, prepared.shape[0] - self.d
+        white = products[components:, :]
+        white *= white
+        scores = products[:components, :]
+        scores -= 0.5 * namespace(phi).sum(white, axis=0)
+        return scores
+
+    def moments(self, g: Array, phi: Array) -> Array:
+        """``sum_j G_j [1, x_j]'`` of each component above ``sum_j (sum_c G_jc) x_j [1, x_j]'``."""
+        xp = namespace(phi)
+        return along_rows(xp.concat([g, xp.sum(g, axis=0) * phi[1:, :]]), phi)
+
+    def gathered(self, moments: Array) -> Moments:
+        return Moments(moments[: -self.d], moments[-self.d :, 1:])
 
 
 class Diag(Structure):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from marmix.arrays import Array, along_rows, like, namespace
-from marmix.scores.covariance import Moments, Structure
+from marmix.scores.covariance import Derivatives, Moments, Structure
 
 
 class Gaussians(NamedTuple):
@@ -36,6 +36,7 @@ class GaussianScores:
     """
 
     joint = True
+    scales = "covariances"  # name of the matrices among the user's values
 
     def __init__(self, structure: Structure, counts: list[int], floor: float):
         self.structure = structure
@@ -81,25 +82,32 @@ class GaussianScores:
         return self.structure.prepare(*theta)
 
     def block_scores(self, prepared: Array, phi: Array) -> tuple[Array, Array | None]:
-        scores = self.structure.scores(prepared, phi)
+        return self.by_class(self.structure.scores(prepared, phi))
+
+    def by_class(self, scores: Array) -> tuple[Array, Array | None]:
+        """Scores of the classes from those of the components, and the components' shares if a class has several."""
         if self.single:
             return scores, None
         xp = namespace(scores)
-        by_class, share = [], []
+        classes, share = [], []
         for members in self._slices:
             top = xp.max(scores[members, :], axis=0)
             part = xp.exp(scores[members, :] - top)
             total = xp.sum(part, axis=0)
             share.append(part / total)
-            by_class.append(top + xp.log(total))
-        return xp.stack(by_class), xp.concat(share)
+            classes.append(top + xp.log(total))
+        return xp.stack(classes), xp.concat(share)
+
+    def by_component(self, g: Array, share: Array | None) -> Array:
+        """G (C, n) of the components from that of the classes."""
+        if share is None:
+            return g
+        return namespace(g).concat([g[k : k + 1, :] * share[members, :] for k, members in enumerate(self._slices)])
 
     def block_moments(self, g: Array, share: Array | None, phi: Array) -> Array:
-        if share is not None:
-            g = namespace(g).concat([g[k : k + 1, :] * share[members, :] for k, members in enumerate(self._slices)])
-        return self.structure.moments(g, phi)
+        return self.structure.moments(self.by_component(g, share), phi)
 
-    def gathered(self, moments: Array) -> Array:
+    def gathered(self, moments: Array) -> Moments:
         return self.structure.gathered(moments)
 
     def second_moment(self, x: Array, weight: Array | None) -> Array | None:
@@ -116,6 +124,10 @@ class GaussianScores:
 
     def detailed_features(self, x: Array) -> Array:
         return self.structure.detailed().features(x)
+
+    def derivatives(self, theta: Any, x: Array) -> Derivatives:
+        phi = self.detailed_features(x)
+        return Derivatives(*self.block_scores(self.prepare(theta), phi[: self.n_features()]), phi)
 
     def pooled(self, by_component: Array) -> Moments:
         return self.structure.pooled(by_component)
@@ -157,8 +169,8 @@ class GaussianChart:
         spread = model.structure.spread(reference.chol, self._components)
         self._spread = spread / self._root[:, None, None]
         self._step_shape = model.structure.step_shape(self._components)
-        self._cuts = np.cumsum([self._components, self._components * self._d])
-        self.size = int(self._cuts[1] + np.prod(self._step_shape))
+        self._cuts = np.cumsum([self._components, self._components * self._d, np.prod(self._step_shape)])
+        self.size = int(self._cuts[2])
 
     @property
     def directions(self) -> Array:
@@ -168,21 +180,26 @@ class GaussianChart:
 
     @property
     def upper(self) -> Array:
-        """Upper bounds of the coordinates; there are no lower bounds."""
+        """Upper bounds of the coordinates."""
         upper = np.full(self.size, np.inf)
         limits = self.model.structure.step_limits(self.reference.chol, self._pi, self.model.floor)
-        upper[self._cuts[1] :] = limits.ravel()
+        upper[self._cuts[1] : self._cuts[2]] = limits.ravel()
         return upper
+
+    @property
+    def lower(self) -> Array:
+        """Lower bounds of the coordinates: none."""
+        return np.full(self.size, -np.inf)
 
     def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Coordinates at a limit, and those that have no meaning because of them."""
-        out, b = at_limit.copy(), self._cuts[1]
-        out[b:] = self.model.structure.limited_steps(at_limit[b:].reshape(self._step_shape)).ravel()
+        out, steps = at_limit.copy(), slice(self._cuts[1], self._cuts[2])
+        out[steps] = self.model.structure.limited_steps(at_limit[steps].reshape(self._step_shape)).ravel()
         return out
 
     def _parts(self, vector: Array) -> tuple[Array, Array, Array]:
-        a, b = self._cuts
-        return vector[:a], vector[a:b].reshape(self._components, self._d), vector[b:].reshape(self._step_shape)
+        a, b, c = self._cuts
+        return vector[:a], vector[a:b].reshape(self._components, self._d), vector[b:c].reshape(self._step_shape)
 
     def theta(self, vector: Array) -> Gaussians:
         """The parameters at these coordinates."""

@@ -13,7 +13,7 @@ from scipy.linalg import solve_triangular
 
 from marmix.arrays import Array, along_rows, like, namespace
 from marmix.mechanism.measures import posterior
-from marmix.scores.covariance import Moments, expanded, fill_products
+from marmix.scores.covariance import Derivatives, Moments, expanded, fill_products
 
 # Number of features from which Cholesky replaces eigenvectors, at a tenth of the cost.
 _MANY = 500
@@ -114,8 +114,8 @@ class LinearScores:
     def block_moments(self, g: Array, share: None, phi: Array) -> Array:
         return along_rows(g[-self.vectors :, :], phi)
 
-    def gathered(self, moments: Array) -> Array:
-        return moments
+    def gathered(self, moments: Array) -> Moments:
+        return Moments(moments)
 
     def second_moment(self, x: Array, weight: Array | None) -> None:
         return None
@@ -127,8 +127,9 @@ class LinearScores:
         phi = self.features(x)
         return self.block_scores(like(theta, phi), phi)[0]
 
-    def detailed_features(self, x: Array) -> Array:
-        return self.features(x)
+    def derivatives(self, theta: Array, x: Array) -> Derivatives:
+        phi = self.features(x)
+        return Derivatives(*self.block_scores(theta, phi), phi)
 
     def pooled(self, by_component: Array) -> Moments:
         return Moments(by_component)
@@ -236,6 +237,11 @@ class LinearChart:
     def upper(self) -> Array:
         """Upper bounds of the coordinates: none."""
         return np.full(self.size, np.inf)
+
+    @property
+    def lower(self) -> Array:
+        """Lower bounds of the coordinates: none."""
+        return np.full(self.size, -np.inf)
 
     def limited(self, at_limit: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Coordinates without meaning at a limit: none."""

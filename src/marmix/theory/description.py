@@ -16,6 +16,7 @@ from marmix.model import FittedModel
 from marmix.rows import Covariates, Frame, NumpyEngine
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.student import StudentScores
 
 _NO_FLOOR = float(np.finfo(float).tiny)
 
@@ -162,6 +163,11 @@ def described(model: Any) -> Description:
     if not isinstance(fitted, FittedModel) or not isinstance(fitted.score_model, GaussianScores):
         raise ValueError(
             f"{type(model).__name__} has no model of the features: pass a fitted MARGaussianMixture, or GaussianClasses."
+        )
+    if isinstance(fitted.score_model, StudentScores):
+        raise ValueError(
+            "the theory is for Gaussian classes: pass a fitted MARGaussianMixture, or GaussianClasses with the means and "
+            "covariances of the MARStudentMixture as an approximation."
         )
     return Description(fitted.score_model, fitted.theta, fitted.frame, fitted.columns, fitted.mechanism)
 

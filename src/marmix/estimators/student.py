@@ -1,0 +1,124 @@
+"""`MARStudentMixture`: class densities are Student-t mixtures, whose tails may be heavy."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from marmix.estimators.base import FromModel
+from marmix.estimators.mixture import MARGaussianMixture
+from marmix.fitting.restarts import fit_student
+from marmix.notes import Note, tail_notes
+from marmix.scores.covariance import structure
+from marmix.scores.student import TAIL_MAX, TAIL_MIN, StudentScores
+
+
+class MARStudentMixture(MARGaussianMixture):
+    """Student-t mixture classifier for partially labelled data whose labels are missing for a reason.
+
+    `MARGaussianMixture` with heavier tails: class k has the density ``t_d(x; mu_k, Sigma_k, nu_k)`` (or a mixture of a few), with
+    degrees of freedom nu to estimate. A row far from all classes then counts little in the estimates and has an uncertain
+    label, where Gaussian classes would be sure of it. With infinite degrees of freedom the classes are Gaussian; the fit starts
+    there, so that its log-likelihood is never below that of the Gaussian mixture.
+
+    Parameters
+    ----------
+    dof : "common", "by_class" or float, default="common"
+        Degrees of freedom: estimated, the same for all classes or one value a class (shared by the components of a class), or a
+        given number from 1 (Cauchy) to infinity (Gaussian).
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="tied"
+        Structure of the scale matrices Sigma, as of the covariances of `MARGaussianMixture`.
+    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, classes, n_init, warm_start, \
+            reg_covar, max_iter, tol, random_state, precision, verbose
+        As in `MARGaussianMixture`.
+    solver : {"lbfgs"}, default="lbfgs"
+        "ecm" is for Gaussian mixtures only.
+    init : {"labelled", "kmeans"} or dict, default="labelled"
+        Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`; a dict has "scales" instead of
+        "covariances", and may have "dof".
+
+    Attributes
+    ----------
+    dof_ : array of shape (K,)
+        Degrees of freedom of each class; infinite if its tails are no heavier than those of a Gaussian.
+    scales_ : array
+        Scale matrices Sigma of the components, in the shapes of :class:`sklearn.mixture.GaussianMixture`.
+    covariances_ : array
+        Covariances of the components, ``nu / (nu - 2) Sigma``: infinite if nu is at most 2. One for each component if the scale
+        matrix is tied and dof="by_class".
+    weights_, means_, component_classes_, class_prior_, alpha_, ... :
+        As in `MARGaussianMixture`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARStudentMixture
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=400)
+    >>> X = rng.standard_t(3, size=(400, 2)) + np.where(y == 1, 2.0, -2.0)[:, None]
+    >>> y_partial = np.where(np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400), -1, y)    # hard rows lack labels
+    >>> clf = MARStudentMixture().fit(X, y_partial)
+    >>> bool(clf.dof_[0] < 10)    # heavy tails
+    True
+    >>> bool(np.mean(clf.transduction_ == y) > 0.9)
+    True
+    """
+
+    dof_: Any = FromModel(lambda model: model.values["dof"])
+    scales_: Any = FromModel(lambda model: model.values["scales"])
+
+    def __init__(
+        self,
+        *,
+        dof: str | float = "common",
+        covariance_type: str = "tied",
+        n_components: int | Mapping[Any, int] = 1,
+        link: str | None = "logit",
+        shape: float | None = None,
+        uncertainty: str | Callable[..., object] = "entropy",
+        mcar_share: bool = False,
+        mechanism_weight: float | str = 1.0,
+        mechanism_features: Sequence[Any] | None = None,
+        classes: ArrayLike | None = None,
+        solver: str = "lbfgs",
+        init: str | Mapping[str, Any] = "labelled",
+        n_init: int = 1,
+        warm_start: bool = False,
+        reg_covar: float = 1e-6,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        random_state: Any = None,
+        precision: str = "double",
+        verbose: int = 0,
+    ):
+        super().__init__(
+            covariance_type=covariance_type,
+            n_components=n_components,
+            link=link,
+            shape=shape,
+            uncertainty=uncertainty,
+            mcar_share=mcar_share,
+            mechanism_weight=mechanism_weight,
+            mechanism_features=mechanism_features,
+            classes=classes,
+            solver=solver,
+            init=init,
+            n_init=n_init,
+            warm_start=warm_start,
+            reg_covar=reg_covar,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            precision=precision,
+            verbose=verbose,
+        )
+        self.dof = dof
+
+    _search = staticmethod(fit_student)
+
+    def _score_model(self, d: int, counts: list[int]) -> StudentScores:
+        return StudentScores(structure(self.covariance_type, d), counts, self.reg_covar, self.dof)
+
+    def _tail_notes(self, model: Any, theta: Any) -> list[Note]:
+        """Notes on degrees of freedom at a limit of their range."""
+        return list(tail_notes(theta.tail, model.owner, TAIL_MIN, TAIL_MAX)) if model.n_tails else []
