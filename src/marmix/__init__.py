@@ -9,6 +9,7 @@ from marmix.estimators import (
     MARLogisticRegression,
 )
 from marmix.inference import Inference, compare, pool
+from marmix.labels import votes
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
 
@@ -28,4 +29,5 @@ __all__ = [
     "load",
     "pool",
     "save",
+    "votes",
 ]

@@ -212,8 +212,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
             Features. Rows on a device are copied to the host; rows on a cluster are not supported.
-        y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA if missing.
+        y : array-like of shape (n,) or (n, K)
+            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
+            all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             Weights of the rows in the fits, in the average and in `comparison_`, but not in `results_` and `score_`.
 

@@ -26,6 +26,7 @@ from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.links import hazard, hazard_curvature, odds_against
 from marmix.mechanism.measures import Posterior, measure_curvature, posterior
+from marmix.rows.engine import block_rows, slices
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
 _CERTAIN = 700.0  # a hazard at which the label is certainly missing, whatever the parameters
@@ -192,6 +193,33 @@ def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> 
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
             parts.append((total, summed(rows, model, gradient, hessian), outer))
     return Curvature(*(reduce(add, blocks) for blocks in zip(*parts, strict=True)))
+
+
+def copies_excess(
+    objective: Objective, theta: Any, mechanism: Mechanism | None, X: Array, shares: Array, weight: Array
+) -> Array:
+    """How much the outer products of copies exceed those of their rows, summed, in (W, kappa).
+
+    A row with shares r of votes is K copies of weight r_k. Their scores differ in the label alone, so that
+
+        sum_k r_k g_k g_k' - (sum_k r_k g_k)(sum_k r_k g_k)'
+
+    is ``diag(r) - r r'`` in the scores of the classes. X are rows (n, d) in the user's axes, with shares (K, n) and weights.
+    """
+    model, frame = objective.model, objective.engine.frame
+    prepared = model.prepare(theta)
+    classes, size = len(shares), len(shares) + size_of_mechanism(mechanism)
+    total: Any = 0.0
+    for part in slices(len(X), block_rows(2 * model.n_features() + len(model.owner) ** 2)):
+        phi = model.detailed_features(frame.enter(X[part]))
+        scores, share = model.block_scores(prepared, phi[: model.n_features()])
+        n = phi.shape[1]
+        share = np.ones((len(model.owner), n)) if share is None else share
+        rows = RowBlock(phi, posterior(scores), share, [0] * (classes + 1), weight[part], None)
+        outer = np.zeros((size, size, n))
+        outer[:classes, :classes] = _spread(shares[:, part])
+        total = total + summed(rows, model, np.empty((0, n)), outer, complete=False)
+    return np.asarray(total)
 
 
 def expected_outer(
