@@ -4,18 +4,35 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from marmix import (
     MARBoostingClassifier,
+    MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
     votes,
 )
+from marmix.displays import RocDisplay
 from marmix.estimators.held_out import folds_of_copies, whole_row_folds
+from marmix.evaluation import (
+    PartialLabelKFold,
+    StratifiedPartialLabelKFold,
+    accuracy,
+    brier,
+    log_loss,
+    missingness_check,
+    population_scorer,
+    roc_auc,
+)
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.labels import copies_of, vote_shares
+from marmix.pseudo_labels import pseudo_labels
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
@@ -258,3 +275,105 @@ def test_columns_of_annotators_become_counts_of_classes():
     assert classes.tolist() == [3, 7]
     with pytest.raises(ValueError, match="'owl', which is not among the classes"):
         votes([["cat", "owl"], ["dog", None]], ["cat", "dog"])
+
+
+# Averages of candidates, and scores
+
+
+def candidates():
+    return {
+        "modelled": MARGaussianMixture(),
+        "ignored": MARGaussianMixture(mechanism_weight=0.0),
+        "logistic": MARLogisticRegression(),
+    }
+
+
+def test_the_average_is_that_of_the_copies():
+    folds = [np.arange(k, len(X), 3) for k in range(3)]
+    of_copies = [(np.empty(0, int), np.flatnonzero(np.isin(COPIES.rows, test))) for test in folds]
+    options = {"estimators": candidates() | {"labels": LogisticRegression(), "no weights": KNeighborsClassifier()}}
+    fit = MARClassifierCV(**options, cv=[(np.empty(0, int), test) for test in folds]).fit(X, VOTES)
+    repeated = MARClassifierCV(**options, cv=of_copies).fit(X[COPIES.rows], COPIES.z, COPIES.share)
+    losses = fit.results_["missing_log_loss"], repeated.results_["missing_log_loss"]
+    np.testing.assert_allclose(losses[0][:-1], losses[1][:-1], rtol=1e-4)
+    for name in [*candidates(), "labels"]:
+        of_rows, of_all = fit.estimators_[name].predict_proba(X), repeated.estimators_[name].predict_proba(X)
+        np.testing.assert_allclose(of_rows, of_all, rtol=0, atol=1e-6)
+    assert fit.results_["plain_log_loss"][0] == pytest.approx(
+        np.average(
+            -np.log(_held_out(candidates()["modelled"], folds)[COPIES.rows, COPIES.z])[COPIES.z >= 0],
+            weights=COPIES.share[COPIES.z >= 0],
+        ),
+        rel=1e-6,
+    )
+    tied = VOTES[:, 0] == VOTES[:, 1]
+    expected = np.where(tied, fit.predict(X), VOTES.argmax(axis=1))
+    np.testing.assert_array_equal(fit.transduction_, expected)
+
+
+def _held_out(estimator, folds):
+    proba = np.empty((len(X), 2))
+    for test in folds:
+        train = np.delete(np.arange(len(X)), test)
+        proba[test] = clone(estimator).fit(X[train], VOTES[train]).predict_proba(X[test])
+    return proba
+
+
+def test_one_vote_a_row_gives_the_average_of_the_labels():
+    z = np.where(VOTES.any(axis=1), VOTES.argmax(axis=1), -1)
+    options = {"estimators": candidates(), "cv": 3}
+    by_label = MARClassifierCV(**options).fit(X, z)
+    by_vote = MARClassifierCV(**options).fit(X, z[:, None] == np.arange(2))
+    assert by_vote.weights_ == by_label.weights_
+    assert by_vote.score_ == by_label.score_
+    assert by_vote.comparison_ == by_label.comparison_
+    np.testing.assert_array_equal(by_vote.transduction_, by_label.transduction_)
+
+
+@pytest.mark.parametrize("score", [log_loss, brier, accuracy, roc_auc])
+@pytest.mark.parametrize("robust", [False, True])
+def test_scores_of_votes_are_those_of_weighted_copies(score, robust):
+    fit = MARGaussianMixture().fit(X, VOTES)
+    proba, q = fit.predict_proba(X), fit.missing_proba(X)
+    result = score(VOTES, proba, q, classes=[0, 1], posterior=proba if robust else None)
+    shares = vote_shares(VOTES)[0]
+    r, _, _ = pseudo_labels(shares, q, proba if robust else None)
+    if score is roc_auc:
+        value = roc_auc_score(np.repeat([0, 1], len(X)), np.tile(proba[:, 1], 2), sample_weight=np.abs(r.T.ravel()))
+        if robust:
+            return  # scikit-learn has no negative weights
+    else:
+        losses = {
+            log_loss: -np.log(proba),
+            brier: (1.0 - proba) ** 2,
+            accuracy: (proba == proba.max(axis=1, keepdims=True)).astype(float),
+        }[score]
+        value = (r * losses).sum() / r.sum()
+        influence = ((r * losses).sum(axis=1) - value * r.sum(axis=1)) / r.sum()
+        assert result.stderr == pytest.approx(np.sqrt((influence**2).sum()), rel=1e-10)  # one term a row, not a vote
+    assert result.value == pytest.approx(value, rel=1e-10)
+    assert result.n_labelled == VOTES.any(axis=1).sum()
+    table = pd.DataFrame(VOTES, columns=["a", "b"])[["b", "a"]]
+    assert score(table, proba, q, classes=["a", "b"], posterior=proba if robust else None) == result
+
+
+def test_curves_of_votes_have_the_area_of_their_score():
+    fit = MARGaussianMixture().fit(X, VOTES)
+    proba, q = fit.predict_proba(X), fit.missing_proba(X)
+    display = RocDisplay.from_predictions(VOTES, proba, q, posterior=proba)
+    expected = roc_auc(VOTES, proba, q, classes=[0, 1], posterior=proba)
+    assert display.curves[1].area == pytest.approx(expected.value, abs=1e-12)
+
+
+def test_splitters_checks_and_scorers_take_votes():
+    z = np.where(VOTES.any(axis=1), VOTES.argmax(axis=1), -1)
+    for splitter in (PartialLabelKFold(4), StratifiedPartialLabelKFold(4)):
+        for by_vote, by_label in zip(splitter.split(X, VOTES), splitter.split(X, z), strict=True):
+            np.testing.assert_array_equal(by_vote[1], by_label[1])
+    fit = MARGaussianMixture().fit(X, VOTES)
+    q, u = fit.missing_proba(X), fit.uncertainty(X)
+    assert str(missingness_check(VOTES, q, u)) == str(missingness_check(z, q, u))
+    scores = cross_val_score(
+        MARGaussianMixture(), X, VOTES, cv=PartialLabelKFold(3), scoring=population_scorer("log_loss")
+    )
+    assert np.isfinite(scores).all()
