@@ -131,7 +131,7 @@ def test_generators_are_reproducible_and_advance(mixture):
 def test_weights_count_rows(mixture):
     """As many draws as the weights sum to, in proportion to them: mean w, variance w (1 - w / sum)."""
     weight = np.array([1.0, 2.0, 4.0, 0.5, 0.25])
-    data = SimpleNamespace(X=np.zeros((5, 1)), z=np.zeros(5, dtype=int), weight=weight)
+    data = SimpleNamespace(X=np.zeros((5, 1)), z=np.zeros(5, dtype=int), weight=weight, copied=False)
     rng = np.random.default_rng(0)
     drawn = np.array([module._rows(data, "nonparametric", rng)[2] for _ in range(20_000)])
     np.testing.assert_allclose(drawn.sum(axis=1), weight.sum(), rtol=1e-12)

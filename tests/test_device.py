@@ -233,6 +233,18 @@ def test_nan_marks_missing_labels_and_named_classes_keep_their_order(there):
     np.testing.assert_allclose(fit.means_, mine.means_, rtol=1e-6)
 
 
+def test_votes_are_those_of_the_host(there):
+    X, y = rows_of(2000)
+    counts = (y[:, None] == np.arange(2)) * 2 + (y >= 0)[:, None] * (np.arange(2000) % 2 == 0)[:, None]
+    weight = np.where(np.arange(2000) % 7 == 0, 0.0, 1.0)
+    mine = MARGaussianMixture().fit(X, counts, weight)
+    fit = MARGaussianMixture().fit(there(X), there(counts), there(weight))
+    np.testing.assert_allclose(fit.means_, mine.means_, rtol=1e-6)
+    assert fit.loglik_ == pytest.approx(mine.loglik_, rel=1e-9)
+    np.testing.assert_array_equal(to_host(fit.transduction_), mine.transduction_)
+    np.testing.assert_array_equal(to_host(fit.impute(there(X), counts)), mine.transduction_)
+
+
 def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(there):
     X, y = rows_of(20_000)
     X = X.astype(np.float32)

@@ -10,6 +10,7 @@ from marmix.estimators import (
     MARStudentMixture,
 )
 from marmix.inference import Inference, compare, pool
+from marmix.labels import votes
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
 
@@ -30,4 +31,5 @@ __all__ = [
     "load",
     "pool",
     "save",
+    "votes",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array
-from marmix.labels import known_labels, number_labels
+from marmix.labels import label_shares
 from marmix.pseudo_labels import checked_posterior
 
 __all__ = ["conformal_sets"]
@@ -38,8 +38,8 @@ def conformal_sets(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels; -1, NaN, None or pandas.NA if missing. Unlabelled rows are not used.
+    y : array-like of shape (n,) or (n, K)
+        Labels; -1, NaN, None or pandas.NA if missing. Or votes. Unlabelled rows are not used.
     proba : array-like of shape (n, K)
         Probabilities of the classes, from fits that did not see the row.
     missing_proba : array-like of shape (n,)
@@ -76,16 +76,16 @@ def conformal_sets(
     if not 0.0 < coverage < 1.0:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
     names = np.asarray(classes)
-    labelled, _ = known_labels(y, names)
-    if not labelled.any():
+    shares = label_shares(y, names)
+    rows, z = np.nonzero(shares)
+    if not len(rows):
         raise ValueError("every label in y is missing: sets are calibrated on labelled rows.")
-    p = checked_posterior(proba, (len(labelled), len(names)))[labelled]
+    p = checked_posterior(proba, shares.shape)
     new = np.asarray(new_proba, dtype=float)
     new = checked_posterior(new, (len(new), len(names)))
-    weight = _weights(missing_proba, len(labelled), population)[labelled]
+    weight = _weights(missing_proba, len(shares), population)[rows] * shares[rows, z]
     new_weight = _weights(new_missing_proba, len(new), population)
-    z = number_labels(np.asarray(y)[labelled], names)
-    threshold = _thresholds(1.0 - p[np.arange(len(p)), z], weight, new_weight, coverage)
+    threshold = _thresholds(1.0 - p[rows, z], weight, new_weight, coverage)
     sets = 1.0 - new <= threshold[:, None]
     sets[np.arange(len(new)), new.argmax(axis=1)] = True
     return sets

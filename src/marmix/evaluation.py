@@ -8,7 +8,8 @@ on the whole population can still be estimated, for any classifier, from its pro
                    lbar_j = sum_k tau_jk l(k, p_j) the expected loss under a model's posterior tau_j
 
 The first is consistent if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
-pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``.
+pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``. If y has votes, a column for each
+class, ``1{y_j = k}`` is the share of class k in the votes of row j; a row of zeros or NaN is missing.
 
 Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides' rule): the
 bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, is the number of
@@ -27,7 +28,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.arrays import Array
-from marmix.labels import known_labels
+from marmix.labels import has_votes, known_labels, label_shares, most_voted, vote_shares
 from marmix.pseudo_labels import checked_posterior, pseudo_labels
 
 __all__ = [
@@ -76,7 +77,12 @@ class PartialLabelKFold:
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, to know which rows are labelled: pass y.")
         check_consistent_length(X, y)
-        is_labelled, labels = known_labels(y, np.empty(0))
+        if has_votes(y):
+            labels = most_voted(vote_shares(y, fitted=True)[0])
+            is_labelled = labels >= 0
+            labels = labels[is_labelled]
+        else:
+            is_labelled, labels = known_labels(y, np.empty(0))
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(
@@ -134,8 +140,8 @@ def log_loss(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels, missing where -1, NaN, None or pandas.NA.
+    y : array-like of shape (n,) or (n, K)
+        Labels, missing where -1, NaN, None or pandas.NA; or votes, zero or NaN in all columns where missing.
     proba : array-like of shape (n, K)
         The classifier's probabilities; those of unlabelled rows are used only with `posterior`.
     missing_proba : array-like of shape (n,)
@@ -179,9 +185,9 @@ def roc_auc(
     """Area under the ROC curve on the whole population, averaged one-vs-rest for more than two classes; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
-    labels = set(known_labels(y, np.asarray(classes))[1].tolist())
-    for name in np.asarray(classes).tolist():
-        if name not in labels:
+    shares = label_shares(y, classes)
+    for k, name in enumerate(np.asarray(classes).tolist()):
+        if not shares[:, k].any():
             raise ValueError(f"class {name!r} has no labelled row: the ROC curve needs labelled rows of every class.")
 
     def estimate(r: Array) -> tuple[float, Array]:
@@ -267,8 +273,8 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels, missing where -1, NaN, None or pandas.NA.
+    y : array-like of shape (n,) or (n, K)
+        Labels, missing where -1, NaN, None or pandas.NA; or votes, zero or NaN in all columns where missing.
     missing_proba : array-like of shape (n,)
         q of each row.
     by : array-like of shape (n,)
@@ -280,7 +286,7 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     -------
     MissingnessCheck
     """
-    labelled, _ = known_labels(y, np.empty(0))
+    labelled = most_voted(vote_shares(y, fitted=True)[0]) >= 0 if has_votes(y) else known_labels(y, np.empty(0))[0]
     q, at = np.asarray(missing_proba, dtype=float), np.asarray(by, dtype=float)
     if q.shape != labelled.shape or at.shape != labelled.shape:
         raise ValueError(f"missing_proba and by must have shape {labelled.shape}; got {q.shape} and {at.shape}.")
@@ -317,7 +323,8 @@ def _score(
 ) -> Score:
     """The score of an estimate (value, influence of every row), from the weighted and from the plain pseudo-labels."""
     names = np.asarray(classes)
-    labelled, labels = known_labels(y, names)
+    indicator = label_shares(y, names)
+    labelled = np.asarray(indicator.any(axis=1))
     n, q = len(labelled), np.asarray(missing_proba, dtype=float)
     if shape != (n, len(names)) or q.shape != (n,):
         raise ValueError(
@@ -327,12 +334,6 @@ def _score(
         raise ValueError("every label in y is missing: a score needs labelled rows.")
     if not ((q >= 0.0) & (q <= 1.0)).all():
         raise ValueError("missing_proba must lie between 0 and 1.")
-    unknown = set(labels.tolist()) - set(names.tolist())
-    if unknown:
-        raise ValueError(f"y holds the label {sorted(unknown, key=str)[0]!r}, which is not among the classes.")
-    indicator = np.zeros(shape)
-    position = {name: k for k, name in enumerate(names.tolist())}
-    indicator[np.flatnonzero(labelled), [position[label] for label in labels.tolist()]] = 1.0
     tau = None if posterior is None else checked_posterior(posterior, shape)
     r, weight, n_truncated = pseudo_labels(indicator, q, tau)
     value, influence = estimate(r)

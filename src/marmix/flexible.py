@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_array
 
 from marmix.arrays import Array
-from marmix.labels import encode_labels
+from marmix.labels import encode_labels, has_votes, most_voted, vote_shares
 
 __all__ = ["Flexible", "flexible"]
 
@@ -56,8 +56,8 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
     ----------
     X : array-like of shape (n, d)
         Features; missing values are allowed.
-    y : array-like of shape (n,)
-        Labels; -1, NaN, None or pandas.NA if missing.
+    y : array-like of shape (n,) or (n, K)
+        Labels; -1, NaN, None or pandas.NA if missing. Or votes, of which the forests see the most voted class.
     classes : array-like or None
         The classes; by default the sorted labels.
     random_state : int, RandomState instance or None, default=0
@@ -67,7 +67,11 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
     Flexible
     """
     X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-    z, names = encode_labels(y, classes)
+    if has_votes(y):
+        shares, names = vote_shares(y, classes)
+        z = most_voted(shares)
+    else:
+        z, names = encode_labels(y, classes)
     if len(z) != len(X):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
     q, forest = flexible_missing_proba(X, z < 0, random_state)

@@ -1,16 +1,20 @@
-"""Partially labelled targets: which labels are missing, the classes, and the code of each row's class."""
+"""Partially labelled targets: which labels are missing, the classes, and the code of each row's class.
+
+Labels may also be votes: an array (n, K) of counts or probabilities, zero or NaN in all columns where the label is missing. A row
+counts once, with the shares ``r_jk = v_jk / sum_l v_jl`` of its votes: its likelihood is that of K copies with these weights.
+"""
 
 import numbers
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from marmix.arrays import namespace, on_device, to_host
+from marmix.arrays import Array, namespace, on_device, to_host
 from marmix.streams import release
 
 MISSING = -1  # code of a missing label; users may write it too
@@ -240,6 +244,190 @@ def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDAr
         elif values.dtype == object:
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
     return ~missing, _plain(values[~missing])
+
+
+class Copies(NamedTuple):
+    """Rows repeated once for each class that they have votes for; unlabelled rows once."""
+
+    rows: NDArray[np.intp]  # ascending
+    z: NDArray[np.integer]  # code of the class, -1 if missing
+    share: Array
+
+
+def has_votes(y: Any) -> bool:
+    """Whether y has two or more columns, that is, holds votes; one column is taken as labels."""
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and len(y[0]) > 1
+    shape: Any = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
+
+
+def vote_shares(y: Any, classes: Any = None, *, fitted: bool = False) -> tuple[Array, NDArray[Any]]:
+    """Return the shares (n, K) of the classes in each row's votes, zero if the label is missing, and the classes.
+
+    Parameters
+    ----------
+    y : array-like of shape (n, K)
+        Counts of votes, or probabilities; a row of zeros or of NaN is missing.
+    classes : array-like or None
+        The classes. Columns of a table are found by name, those of an array are in this order. By default the names of the
+        columns of a table, otherwise 0, 1, ...
+    fitted : bool
+        Whether these are the classes of a fit, so that some may have no votes here.
+    """
+    values, names = _vote_table(y)
+    if classes is None:
+        known = _as_classes(np.arange(values.shape[1]) if names is None else names)
+    else:
+        known = _as_classes(classes)
+        if names is not None:
+            if len(names) != len(known) or set(names) != set(known.tolist()):
+                raise ValueError(
+                    f"y has the columns {names}, but the classes are {known.tolist()}: y needs one column of votes for each "
+                    "class."
+                )
+            values = values[:, [names.index(name) for name in known.tolist()]]
+    if values.shape[1] != len(known):
+        raise ValueError(
+            f"y has {values.shape[1]} columns of votes, but there are {len(known)} classes, {known.tolist()}: y needs one column "
+            "for each class."
+        )
+    _check_votes(values)
+    values = np.nan_to_num(values)
+    largest = values.max(axis=1, initial=0.0, keepdims=True)
+    shares = values / np.where(largest > 0.0, largest, 1.0)  # exactly one if there is a single class
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+    if not fitted:
+        voted = shares.any(axis=0)
+        if not voted.any():
+            raise ValueError("y has no vote at all: label rows of at least two classes.")
+        if not voted.all():
+            raise ValueError(
+                f"class {known[~voted].tolist()[0]!r} has no vote in any row of y: remove its column, or label a row of it."
+            )
+    return shares, known
+
+
+def _vote_table(y: Any) -> tuple[Array, list[Any] | None]:
+    """Votes as an array of numbers, and the names of the columns; None if they have none, or only their numbers."""
+    names = None
+    if hasattr(y, "columns"):
+        names = list(y.columns)
+        if names == list(range(len(names))):
+            names = None
+        y = y.to_numpy(dtype=float, na_value=np.nan) if hasattr(y, "iloc") else y.to_numpy()
+    elif isinstance(y, np.ma.MaskedArray):
+        y = np.ma.filled(y.astype(float), np.nan)
+    elif on_device(y):
+        y = to_host(y)
+    try:
+        values = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "y has several columns that are not all numbers: votes are counts or probabilities, one column for each class. "
+            "If each column has the labels of one annotator, use marmix.votes(y)."
+        ) from None
+    if values.ndim != 2:
+        raise ValueError(
+            f"y should be a 1d array of labels or a 2d array of votes, got an array of shape {values.shape}."
+        )
+    return values, names
+
+
+def _check_votes(values: Array) -> None:
+    """Raise an error that names the first row whose votes are infinite, negative or partly NaN."""
+    gaps = np.isnan(values)
+    for bad, what in (
+        (np.isinf(values).any(axis=1), "an infinite number of votes"),
+        ((values < 0.0).any(axis=1), "a negative number of votes"),
+        (gaps.any(axis=1) & ~gaps.all(axis=1), "NaN in some columns of votes but not in all"),
+    ):
+        if bad.any():
+            raise ValueError(
+                f"row {int(np.argmax(bad))} of y has {what}: write counts or probabilities >= 0, and zeros or NaN in all columns "
+                "if the label is missing. If each column has the labels of one annotator, use marmix.votes(y)."
+            )
+
+
+def most_voted(shares: Array, proba: Array | None = None) -> NDArray[np.integer]:
+    """Code of the class with the most votes in each row, -1 if there are none.
+
+    Ties go to the class with the larger probability (n, K), or to the first.
+    """
+    if proba is None:
+        codes = shares.argmax(axis=1)
+    else:
+        tied = shares == shares.max(axis=1, keepdims=True)
+        codes = np.where(tied, np.nan_to_num(proba, nan=0.0), -1.0).argmax(axis=1)
+    return np.where(shares.any(axis=1), codes, MISSING)
+
+
+def copies_of(shares: Array) -> Copies:
+    """Rows repeated once for each class with a positive share."""
+    missing = np.asarray(~shares.any(axis=1))
+    rows, z = np.nonzero(np.column_stack([shares, missing]))
+    share = np.where(missing[rows], 1.0, shares[rows, np.minimum(z, shares.shape[1] - 1)])
+    return Copies(rows, np.where(missing[rows], MISSING, z), share)
+
+
+def label_shares(y: Any, classes: Any) -> Array:
+    """Shares (n, K) of the classes in each row's label: those of its votes, or one at its label; zero if it is missing."""
+    names = np.asarray(classes)
+    if has_votes(y):
+        return vote_shares(y, names, fitted=True)[0]
+    labelled, labels = known_labels(y, names)
+    position = {name: k for k, name in enumerate(names.tolist())}
+    unknown = set(labels.tolist()) - set(position)
+    if unknown:
+        raise ValueError(f"y holds the label {sorted(unknown, key=str)[0]!r}, which is not among the classes.")
+    shares = np.zeros((len(labelled), len(names)))
+    shares[np.flatnonzero(labelled), [position[label] for label in labels.tolist()]] = 1.0
+    return shares
+
+
+def votes(labels: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Count the votes of annotators: from a column of labels for each annotator to a column of counts for each class.
+
+    Parameters
+    ----------
+    labels : table or array-like of shape (n, annotators)
+        The label that each annotator gave each row; missing where -1, NaN, None or pandas.NA.
+    classes : array-like of shape (K,) or None
+        The classes, in the order of the columns of the result; by default the sorted labels.
+
+    Returns
+    -------
+    counts : integer array of shape (n, K)
+        Number of votes for each class; pass it as `y`. A row without votes has no label.
+    classes : array of shape (K,)
+        Pass it to an estimator as `classes`.
+
+    Examples
+    --------
+    >>> import marmix
+    >>> counts, classes = marmix.votes([["cat", "dog", "cat"], ["dog", None, None], [None, None, None]])
+    >>> counts
+    array([[2, 1],
+           [0, 1],
+           [0, 0]])
+    >>> print(classes)
+    ['cat' 'dog']
+    """
+    encoder = Labels("labels", classes)
+    if hasattr(labels, "columns"):
+        columns = [labels[name] for name in labels.columns]
+    else:
+        table = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+        if table.ndim != 2:
+            raise ValueError(f"labels must have shape (rows, annotators), got {table.shape}.")
+        columns = [_plain(column) for column in table.T]
+    codes = [encoder.add(column) for column in columns]
+    encoder.check_classes()
+    counts = np.zeros((encoder.rows // len(columns), len(encoder.classes)), dtype=np.int64)
+    for column in codes:
+        z = encoder.numbered(column)
+        counts[np.flatnonzero(z >= 0), z[z >= 0]] += 1
+    return counts, encoder.classes
 
 
 def _added(y: Any, labels: Labels) -> Callable[[], Any]:

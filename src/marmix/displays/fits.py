@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.arrays import Array, to_host_or_refuse
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.base import MARClassifier
-from marmix.labels import number_labels
+from marmix.labels import has_votes, most_voted, number_labels, vote_shares
 from marmix.streams import open_array
 
 MOST_MISSING = 1.0 - 1e-9  # keeps the weight 1 / (1 - q) finite
@@ -46,8 +46,10 @@ def single_model(estimator: Any, display: str) -> Any:
 
 
 def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
-    """Labels as class numbers, -1 where missing."""
+    """Labels as class numbers, -1 where missing; the most voted class of votes."""
     (y,) = to_host_or_refuse("a display", open_array(y, "y"))
+    if has_votes(y):
+        return most_voted(vote_shares(y, classes, fitted=True)[0])
     return np.asarray(number_labels(y, classes))
 
 

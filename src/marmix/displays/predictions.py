@@ -20,7 +20,7 @@ from marmix.arrays import Array, to_host_or_refuse
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, class_colours, class_label, figure_text, paper_colour
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
-from marmix.labels import known_labels
+from marmix.labels import has_votes, known_labels, vote_shares
 from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Predictions(NamedTuple):
     proba: Array
     q: Array | None
     posterior: Array | None = None  # for doubly robust curves
+    shares: Array | None = None  # of the classes in the votes of each row, in place of 1{y = k}
 
     @classmethod
     def of(
@@ -63,7 +64,11 @@ class Predictions(NamedTuple):
         """Check arrays given by the user."""
         y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
         p = np.asarray(proba, dtype=float)
-        names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
+        shares = None
+        if has_votes(y):
+            shares, names = vote_shares(y, classes, fitted=True)
+        else:
+            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
         z = numbered(y, names)
         if p.shape != (len(z), len(names)):
             advice = ": name the classes of the columns in classes=" if classes is None else ""
@@ -78,10 +83,10 @@ class Predictions(NamedTuple):
         if not (z >= 0).any():
             raise ValueError("every label in y is missing: these curves need labelled rows.")
         if posterior is None:
-            return cls(names, z, p, rate)
+            return cls(names, z, p, rate, shares=shares)
         if rate is None:
             raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
-        return cls(names, z, p, rate, checked_posterior(posterior, p.shape))
+        return cls(names, z, p, rate, checked_posterior(posterior, p.shape), shares)
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
@@ -122,11 +127,16 @@ class Predictions(NamedTuple):
         tau = self.posterior[:, k]
         return np.column_stack([self.posterior.sum(axis=1) - tau, tau])
 
+    def label_against_rest(self, k: int) -> Array:
+        """The label as shares (n, 2) of the rest and of class k, zero where missing."""
+        member = (self.z == k).astype(float) if self.shares is None else self.shares[:, k]
+        return np.column_stack([(self.z >= 0) - member, member])
+
     def against_rest(self, k: int) -> AgainstRest:
         """Pseudo-labels of class k against the rest."""
         labelled = self.z >= 0
         q = np.zeros(len(labelled)) if self.q is None else self.q
-        indicator = np.column_stack([labelled & (self.z != k), self.z == k]).astype(float)
+        indicator = self.label_against_rest(k)
         if self.posterior is None:
             r, weight, _ = pseudo_labels(indicator, q, None)
             return AgainstRest(self.proba[labelled, k], r[labelled, 1], r[labelled, 0], weight**2)

@@ -99,9 +99,8 @@ class RocDisplay(ClassCurvesDisplay):
 
 
 def _curve(predictions: Predictions, k: int) -> RocCurve:
-    labelled, name = predictions.z >= 0, predictions.classes.tolist()[k]
-    members = predictions.z == k
-    if members[labelled].all() or not members.any():
+    label, name = predictions.label_against_rest(k), predictions.classes.tolist()[k]
+    if not label.any(axis=0).all():
         raise ValueError(f"class {name!r} against the rest: a ROC curve needs labelled rows of both.")
     rows = predictions.against_rest(k)
     if not (rows.positive.sum() > 0.0 and rows.negative.sum() > 0.0):
@@ -111,7 +110,7 @@ def _curve(predictions: Predictions, k: int) -> RocCurve:
         )
     p = predictions.proba[:, k]
     score = roc_auc(
-        np.where(labelled, members, -1),
+        label,
         np.column_stack([1.0 - p, p]),
         np.zeros(len(p)) if predictions.q is None else predictions.q,
         classes=[0, 1],

@@ -21,7 +21,7 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
-from marmix.labels import known_labels
+from marmix.labels import has_votes, known_labels, vote_shares
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
@@ -278,7 +278,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
-        labels = None if rows.labels_in_file else _imputed(model, rows, rows.codes)
+        labels = (
+            None if rows.labels_in_file else _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
+        )
         rows.release()
         self.model_ = model
         self.__dict__.pop("transduction_", None)
@@ -384,8 +386,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
-        y : array-like of shape (n,)
-            Labels, some of them missing.
+        y : array-like of shape (n,) or (n, K)
+            Labels, some of them missing. Votes give the most voted class, the most probable one of those if several are tied.
         out : array or path, optional
             Where to write the labels, as in `predict_proba`.
         """
@@ -394,7 +396,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; rows with a missing label in `y` are ignored.
+        """Accuracy on the labelled rows; rows with a missing label in `y` are ignored, and of votes the share that agrees counts.
 
         If hard rows are labelled less often, this is too optimistic for the population; see `marmix.evaluation`.
         """
@@ -452,6 +454,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             kept=np.arange(len(rows.X)) if rows.kept is None else rows.kept,
             n_rows=len(rows.X),
             checked=self._checked_values,
+            shares=rows.shares,
         )
         with one_thread():
             return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
@@ -526,7 +529,12 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     check_is_fitted(estimator)
     X, y, sample_weight = open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
     X, y, sample_weight = to_host_or_refuse("score", X, y, sample_weight)
-    labelled, labels = known_labels(y, estimator.classes_)
+    shares = None
+    if has_votes(y):
+        shares, _ = vote_shares(y, estimator.classes_, fitted=True)
+        labelled, labels = np.asarray(shares.any(axis=1)), estimator.classes_[:0]
+    else:
+        labelled, labels = known_labels(y, estimator.classes_)
     if not labelled.any():
         raise ValueError("score needs labelled rows, and every label in y is missing.")
     predicted = estimator.predict(X)
@@ -538,6 +546,9 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
         if weight.shape != labelled.shape:
             raise ValueError(f"sample_weight must have shape {labelled.shape}, one weight per row; got {weight.shape}.")
         weight = weight[labelled]
+    if shares is not None:
+        hits = (shares * (predicted[:, None] == estimator.classes_)).sum(axis=1)[labelled]
+        return float(np.average(hits, weights=weight))
     return float(accuracy_score(labels, predicted[labelled], sample_weight=weight))
 
 
@@ -571,14 +582,20 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
-    """A label for every row; on a cluster a task graph, which refers to the model and not to the estimator."""
+    """A label for every row, from codes or shares; on a cluster a task graph, which refers to the model, not to the estimator."""
     return _map_rows(model, rows, partial(_labels, model), codes, out=out, dtype=model.classes.dtype)
 
 
 def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
-    """Labels of these codes, the most probable class where a code is negative."""
+    """Labels of these codes, the most probable class where a code is negative.
+
+    Shares of votes (n, K) in place of codes give the most voted class, the most probable one of those if several are tied.
+    """
     xp = namespace(x)
     scores = model.unlabelled_posterior(x).scores if model.has_label_term else model.scores(x)
+    if codes.ndim == 2:
+        tied = xp.max(codes, axis=1) == codes.T
+        return _class_names(model.classes, xp.argmax(xp.where(tied, scores, -xp.inf), axis=0))
     best = xp.argmax(scores, axis=0)
     return _class_names(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marmix.arrays import Array, on_cluster, on_device
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, _imputed
 from marmix.estimators.evidence import Evidence, linear_predictor
+from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
@@ -231,8 +232,9 @@ class MARBoostingClassifier(MARClassifier):
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
             Features, NaN if missing: NumPy, pandas, polars; a `numpy.memmap` of any size.
-        y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA if missing.
+        y : array-like of shape (n,) or (n, K)
+            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
+            all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows in the loss.
 
@@ -277,7 +279,9 @@ class MARBoostingClassifier(MARClassifier):
             notes=notes,
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
-        labels = None if rows.labels_in_file else _imputed(model, rows, rows.codes)
+        labels = (
+            None if rows.labels_in_file else _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
+        )
         self.model_ = model
         for name in ("transduction_", "held_out_proba_"):
             self.__dict__.pop(name, None)
@@ -432,18 +436,24 @@ class MARBoostingClassifier(MARClassifier):
         """Rows that each fold holds out, as positions among the rows of positive weight."""
         if isinstance(self.cv, Integral):
             random = check_random_state(self.random_state)
-            chosen = np.arange(len(z))
-            if len(z) > _MOST_CV_ROWS:
-                chosen = np.sort(random.choice(len(z), _MOST_CV_ROWS, replace=False))
-            return stratified_folds(z, chosen, min(int(self.cv), len(z)), random)
+            positions = np.arange(len(z)) if rows.kept is None else rows.kept
+
+            def deal(codes: NDArray[np.integer]) -> list[NDArray[np.intp]]:
+                chosen = np.arange(len(codes))
+                if len(codes) > _MOST_CV_ROWS:
+                    chosen = np.sort(random.choice(len(codes), _MOST_CV_ROWS, replace=False))
+                return stratified_folds(codes, chosen, min(int(self.cv), len(codes)), random)
+
+            return folds_of_copies(deal, z, rows.weight, positions)
         codes = np.asarray(rows.codes)
         if hasattr(self.cv, "split"):
             tests = [test for _, test in self.cv.split(np.zeros((len(codes), 1)), codes)]
         else:
             tests = [fold[1] if isinstance(fold, tuple) else fold for fold in self.cv]
-        place = np.full(len(codes), -1)
-        place[np.arange(len(codes)) if rows.kept is None else rows.kept] = np.arange(len(z))
-        folds = [np.sort(places[places >= 0]) for test in tests if len(places := place[np.asarray(test)])]
+        tested = [np.zeros(len(codes), dtype=bool) for _ in tests]
+        for mask, test in zip(tested, tests, strict=True):
+            mask[np.asarray(test)] = True
+        folds = [np.flatnonzero(mask if rows.kept is None else mask[rows.kept]) for mask in tested if mask.any()]
         if len(folds) < 1 or any(len(fold) in (0, len(z)) for fold in folds):
             raise ValueError("cv must hold out some rows in each fold, and not all of them.")
         return folds

@@ -21,6 +21,7 @@ from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
+from marmix.labels import copies_of
 from marmix.notes import BoundaryWarning
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
@@ -133,9 +134,18 @@ def cross_validates(pipeline: Pipeline) -> bool:
 
 
 def fit_one(
-    pipeline: Pipeline, X: NDArray[Any], z: NDArray[Any], weight: Array | None, test: NDArray[np.intp] | None
+    pipeline: Pipeline,
+    X: NDArray[Any],
+    z: NDArray[Any],
+    weight: Array | None,
+    test: NDArray[np.intp] | None,
+    shares: Array | None = None,
 ) -> Outcome:
-    """Fit to all rows except the test rows, and predict those."""
+    """Fit to all rows except the test rows, and predict those.
+
+    `shares` (n, K) are those of the votes of each row, and z the most voted classes. Classifiers of other libraries see a row
+    once for each class with votes, weighted by its share; if they take no weights, once with its most voted class.
+    """
     start = time.perf_counter()
     keep = np.ones(len(z), dtype=bool)
     if test is not None:
@@ -148,13 +158,20 @@ def fit_one(
     if not accepts_missing(pipeline[-1]):
         keep &= z >= 0
     fitted = clone(pipeline)
+    labels, rows, row_weights = z[keep], np.flatnonzero(keep), None if weight is None else weight[keep]
+    if shares is not None and takes_votes(pipeline):
+        labels = shares[keep]
+    elif shares is not None and has_fit_parameter(pipeline[-1], "sample_weight"):
+        copies = copies_of(shares[keep])
+        rows, labels = rows[copies.rows], copies.z
+        row_weights = copies.share if row_weights is None else copies.share * row_weights[copies.rows]
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]
-    weights = {} if weight is None else {f"{step}__sample_weight": weight[keep] for step in steps}
+    weights = {} if row_weights is None else {f"{step}__sample_weight": row_weights for step in steps}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundaryWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted.fit(X[keep], z[keep], **weights)
+            fitted.fit(X[rows], labels, **weights)
         if test is not None:
             proba = fitted.predict_proba(X[test])
         else:
@@ -162,6 +179,12 @@ def fit_one(
     except (ValueError, np.linalg.LinAlgError) as error:
         return Outcome(None, None, str(error), time.perf_counter() - start)
     return Outcome(fitted, proba, "", time.perf_counter() - start)
+
+
+def takes_votes(pipeline: Pipeline) -> bool:
+    """Whether the last step is an estimator of this library, after nothing but scalers, so that votes can be passed on."""
+    *first, last = (step for _, step in pipeline.steps)
+    return all(type(step) is StandardScaler for step in first) and hasattr(type(last), "transduction_")
 
 
 def accepts_missing(estimator: Any) -> bool:

@@ -30,11 +30,11 @@ from marmix.estimators.candidates import (
 )
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.evidence import Evidence, linear_predictor
-from marmix.estimators.held_out import whole_row_folds
+from marmix.estimators.held_out import folds_of_copies, whole_row_folds
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.flexible import flexible_missing_proba
-from marmix.labels import encode_labels, number_labels
+from marmix.labels import copies_of, encode_labels, has_votes, label_shares, most_voted, vote_shares
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
@@ -219,8 +219,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
             Features. Rows on a device are copied to the host; rows on a cluster are not supported.
-        y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA if missing.
+        y : array-like of shape (n,) or (n, K)
+            Labels; -1, NaN, None or pandas.NA if missing. With a column for each class, votes or probabilities, zero or NaN in
+            all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             Weights of the rows in the fits, in the average and in `comparison_`, but not in `results_` and `score_`.
 
@@ -243,7 +244,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
         )
         X = self._checked(X, reset=True)
-        z, self.classes_ = encode_labels(y, self.classes)
+        shares = None
+        if has_votes(y):
+            shares, self.classes_ = vote_shares(y, self.classes)
+            z = most_voted(shares)
+        else:
+            z, self.classes_ = encode_labels(y, self.classes)
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -252,14 +258,14 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if same := set(grid) & set(rivals):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals
-        folds = self._folds(X, z)
+        folds = self._folds(X, z, shares)
         settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline)}
         for name in settings:
             grid[name][-1].set_params(cv=folds)
         jobs = [(name, -1) for name in grid]  # fold -1: all rows
         jobs += [(name, fold) for name in grid if not cross_validates(grid[name]) for fold in range(len(folds))]
         outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
-            delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold]) for name, fold in jobs
+            delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares) for name, fold in jobs
         )
         fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
         for done, ((name, fold), outcome) in enumerate(zip(jobs, outcomes, strict=True), start=1):
@@ -289,11 +295,14 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             probas[name] = (1.0 - _DOUBT) * probas[name] + _DOUBT / len(self.classes_)
         for name in settings.keys() & self.estimators_.keys():
             self.estimators_[name][-1].set_params(cv=settings[name])
-        self._weigh(X, z, weight, probas, folds)
+        self._weigh(X, z, shares, weight, probas, folds)
         self.results_["seconds"] = np.array([sum(fit.seconds for fit in fits[name].values()) for name in fits])
         self.transduction_ = self.classes_[z]
-        if (z < 0).any():
-            self.transduction_[z < 0] = self.classes_[self._average("predict_proba", X[z < 0]).argmax(axis=1)]
+        possible = (z < 0)[:, None] if shares is None else shares == shares.max(axis=1, keepdims=True)
+        open_rows = possible.sum(axis=1) > (shares is not None)  # without a label, or with tied votes
+        if open_rows.any():
+            proba = np.where(possible[open_rows], self._average("predict_proba", X[open_rows]), -1.0)
+            self.transduction_[open_rows] = self.classes_[proba.argmax(axis=1)]
 
     @property
     def notes_(self) -> list[str]:
@@ -334,17 +343,29 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
-    def _folds(self, X: NDArray[Any], z: NDArray[Any]) -> list[NDArray[np.intp]]:
-        """Test rows of each fold; no folds if a class has a single labelled row."""
+    def _folds(self, X: NDArray[Any], z: NDArray[Any], shares: Array | None) -> list[NDArray[np.intp]]:
+        """Test rows of each fold; no folds if a class has a single labelled row, or row with votes."""
         if not isinstance(self.cv, Integral):
             folds = [test for _, test in check_cv(self.cv).split(X, z)]
             if len(np.unique(tested := np.concatenate(folds))) < len(tested):
                 raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
             return folds
-        return [] if np.bincount(z[z >= 0]).min() < 2 else whole_row_folds(z, self.cv, self.random_state)
+        if shares is None:
+            return [] if np.bincount(z[z >= 0]).min() < 2 else whole_row_folds(z, self.cv, self.random_state)
+        rows, codes, share = copies_of(shares)
+        if np.bincount(codes[codes >= 0]).min() < 2:
+            return []
+        tests = folds_of_copies(lambda z: whole_row_folds(z, self.cv, self.random_state), codes, share, rows)
+        return [np.unique(rows[test]) for test in tests]
 
     def _weigh(
-        self, X: NDArray[Any], z: NDArray[Any], weight: Array | None, probas: dict[str, Array], folds: list[Any]
+        self,
+        X: NDArray[Any],
+        z: NDArray[Any],
+        shares: Array | None,
+        weight: Array | None,
+        probas: dict[str, Array],
+        folds: list[Any],
     ) -> None:
         """Set the weights, `results_` and the comparison from the held-out probabilities."""
         names = list(self.estimators_)
@@ -357,7 +378,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         }
         counts = np.ones(len(z)) if weight is None else weight
         if folds and (z[np.concatenate(folds)] >= 0).any():
-            weights = self._compare(X, z, counts, np.array([probas[name] for name in names + rivals]), folds)
+            weights = self._compare(X, z, shares, counts, np.array([probas[name] for name in names + rivals]), folds)
         else:
             self.note_records_.append(Note("single-label"))
             weights = np.full(len(names), 1.0 / len(names))
@@ -369,7 +390,13 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.results_["weight"] = np.concatenate([weights, np.zeros(len(rivals))])
 
     def _compare(
-        self, X: NDArray[Any], z: NDArray[Any], counts: Array, probas: Array, folds: list[NDArray[np.intp]]
+        self,
+        X: NDArray[Any],
+        z: NDArray[Any],
+        shares: Array | None,
+        counts: Array,
+        probas: Array,
+        folds: list[NDArray[np.intp]],
     ) -> Array:
         """Return the weights; set scores and comparison, with untested rows as unlabelled."""
         tested = np.sort(np.concatenate(folds))
@@ -380,7 +407,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         held = probas[candidates]
         self._predicted(dict(zip(self.estimators_, held, strict=True)))
         v = None if (z[tested] >= 0).all() else linear_predictor(X, z, counts, folds)
-        evidence = Evidence(z[tested], counts[tested], None if v is None else v[tested])
+        labels = z if shares is None else shares
+        evidence = Evidence(labels[tested], counts[tested], None if v is None else v[tested])
         losses = [evidence.losses(p[tested]) for p in probas]
         average, mechanism = evidence.average(held[:, tested])
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
@@ -392,8 +420,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             missing = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
             self.missing_proba_[tested] = np.minimum(missing, Q_MAX)
         q = 1.0 - (1.0 - self.missing_proba_) * np.sum(z[tested] >= 0) / np.sum(z >= 0)  # that a row is not tested
-        z = np.where(untested, -1, z)
-        r = counts[:, None] * pseudo_labels((z[:, None] == np.arange(tau.shape[1])).astype(float), q, tau)[0]
+        indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float) if shares is None else shares.copy()
+        indicator[untested] = 0.0
+        z = np.where(untested, -1, z) if shares is None else indicator
+        r = counts[:, None] * pseudo_labels(indicator, q, tau)[0]
 
         def losses_of(weights: Array) -> Array:
             return -np.asarray((r * np.log(np.maximum(np.einsum("c,cnk->nk", weights, held), TINY))).sum(axis=1))
@@ -430,7 +460,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _judge(self, X: NDArray[Any], z: NDArray[Any], probas: Array, tau: Array, pool: Array) -> None:
         """Score all candidates and the average with q from a random forest and the posteriors of the rivals."""
-        q = flexible_missing_proba(X, z < 0)[0] if (z < 0).any() else np.zeros(len(z))
+        missing = np.asarray(z < 0 if z.ndim == 1 else ~z.any(axis=1))  # codes or shares
+        q = flexible_missing_proba(X, missing)[0] if missing.any() else np.zeros(len(z))
         scores = [self._log_loss(z, p, q, tau) for p in (*probas, pool)]
         self.independent_score_ = scores.pop()
         self.results_["independent_log_loss"] = np.array([score.value for score in scores])
@@ -514,21 +545,21 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of bool, shape (n, K)
-            Whether each class of `classes_` is in the set; a labelled row's set is its label.
+            Whether each class of `classes_` is in the set; a labelled row's set is its label, or the classes with votes.
         """
         X = self._checked(X)
-        z = np.asarray(to_host_or_refuse("imputed_sets", number_labels(open_array(y, "y"), self.classes_))[0])
-        proba = self.held_out_proba_
+        (y,) = to_host_or_refuse("imputed_sets", open_array(y, "y"))
+        shares, proba = label_shares(y, self.classes_), self.held_out_proba_
         if proba is None:
             raise ValueError("a class has a single labelled row, so no row was held out: sets need at least two.")
-        if not len(X) == len(z) == len(proba):
+        if not len(X) == len(shares) == len(proba):
             raise ValueError(f"X and y are not the rows of the fit, of which there were {len(proba)}: pass those.")
-        sets = z[:, None] == np.arange(len(self.classes_))
-        missing = z < 0
+        sets, missing = shares > 0.0, np.asarray(~shares.any(axis=1))
         if missing.any():
             q, _ = flexible_missing_proba(X, missing)
-            names = np.arange(len(self.classes_))
-            sets[missing] = conformal_sets(z, proba, q, proba[missing], q[missing], classes=names, coverage=coverage)
+            sets[missing] = conformal_sets(
+                shares, proba, q, proba[missing], q[missing], classes=np.arange(shares.shape[1]), coverage=coverage
+            )
         return sets
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

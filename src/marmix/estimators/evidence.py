@@ -11,7 +11,7 @@ one side of the features, however hard the rows are there; otherwise candidates 
 would win.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
+from marmix.labels import copies_of
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.measures import posterior
 
@@ -45,21 +46,30 @@ class Evidence:
 
     Parameters
     ----------
-    z : array of shape (n,)
-        Codes of the classes, -1 where the label is missing.
+    z : array of shape (n,) or (n, K)
+        Codes of the classes, -1 where the label is missing; or shares of the classes in the votes of each row, zero where it
+        has none.
     counts : array of shape (n,) or None
         Weights of the rows.
     v : array of shape (n,) or None
         Held-out linear predictor of the missing indicator (see `linear_predictor`); None for a constant.
     """
 
-    def __init__(self, z: NDArray[np.integer], counts: Array | None = None, v: Array | None = None):
-        self.order = np.argsort(z < 0, kind="stable")  # labelled rows first
+    def __init__(self, z: NDArray[Any], counts: Array | None = None, v: Array | None = None):
+        self.n = len(z)
+        self.order = np.arange(self.n)
+        share = None
+        if z.ndim == 2:
+            self.order, z, share = copies_of(z)
+        sorting = np.argsort(z < 0, kind="stable")
+        self.order = self.order[sorting]  # rows, once for each class they have votes for, labelled ones first
         self.labelled = int(np.sum(z >= 0))
-        self.z = z[self.order[: self.labelled]]
-        counts = np.ones(len(z)) if counts is None else counts
-        self.counts = counts[self.order] * len(z) / counts.sum()
-        self.share = float(self.counts[: self.labelled].sum() / len(z))
+        self.z = z[sorting[: self.labelled]]
+        counts = np.ones(self.n) if counts is None else counts
+        self.counts = counts[self.order] * self.n / counts.sum()
+        if share is not None:
+            self.counts *= share[sorting]
+        self.share = float(self.counts[: self.labelled].sum() / self.n)
         self.v = np.zeros((0, len(z))) if v is None else v[None, self.order]
         self._mechanism = None
         if 0 < self.labelled < len(z):
@@ -96,7 +106,7 @@ class Evidence:
         if mechanism is None:
             return label, 0.0
         drivers = drivers_of(mechanism.measured(posterior(np.log(p))).value, self.v)
-        return label, -mechanism.loglik_of(drivers, self.labelled, self.counts) / p.shape[1]
+        return label, -mechanism.loglik_of(drivers, self.labelled, self.counts) / self.n
 
     def loss(self, proba: Array) -> float:
         """The evidence against held-out probabilities (n, K): the sum of both losses."""
@@ -164,7 +174,7 @@ class Evidence:
 
     def missing_proba(self, proba: Array, mechanism: Mechanism | None) -> Array:
         """Probability that the label of each row is missing, (n,), given its held-out probabilities (n, K)."""
-        q = np.zeros(len(self.order))
+        q = np.zeros(self.n)
         if mechanism is not None:
             drivers = drivers_of(mechanism.measured(posterior(np.log(self._sorted(proba)))).value, self.v)
             q[self.order] = mechanism.missing_proba_of(drivers)

@@ -55,6 +55,35 @@ def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> l
     return [np.sort(test).astype(np.intp) for test in folds]
 
 
+def folds_of_copies(
+    deal: Callable[[NDArray[np.integer]], list[NDArray[np.intp]]],
+    z: NDArray[np.integer],
+    weight: Array | None,
+    rows: NDArray[np.integer],
+) -> list[NDArray[np.intp]]:
+    """Test copies of each fold, ascending, the copies of a row together.
+
+    `deal` makes folds of the codes of distinct rows, those of their heaviest copies. If all votes for a class are in one
+    fold, one row with such votes is not held out.
+
+    Parameters
+    ----------
+    z, weight, rows : arrays of shape (n,)
+        Code and weight of each copy, and the row that it is a copy of. All weights are one if there are no copies.
+    """
+    if weight is None or len(np.unique(rows)) == len(rows):
+        return deal(z)
+    order = np.lexsort((-weight, rows))
+    heaviest = order[np.append(True, np.diff(rows[order]) > 0)]
+    row = np.unique(rows, return_inverse=True)[1]
+    fold = _fold_of_each(deal(z[heaviest]), len(heaviest))
+    for code in np.unique(z):
+        voted = row[z == code]
+        if (fold[voted] == fold[voted[0]]).all():
+            fold[voted[0]] = -1
+    return [np.flatnonzero(fold[row] == k) for k in range(fold.max(initial=-1) + 1)]
+
+
 def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
     fold, first = np.full(len(z), -1), 0
     for group in np.unique(z):
@@ -88,6 +117,11 @@ class Sample(NamedTuple):
 
         return against
 
+    def dealt(self, cv: int, random_state: Any) -> list[NDArray[np.intp]]:
+        """Folds of the sample; copies of a row are in the same fold."""
+        rows = np.arange(len(self.z)) if self.numbers is None else self.numbers
+        return folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z, self.weight, rows)
+
     def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
         """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
@@ -96,7 +130,7 @@ class Sample(NamedTuple):
             return Folds(whole_row_folds(self.z, cv, random_state), None)
         n = len(rows.codes)
         if isinstance(cv, Integral):
-            tests = whole_row_folds(self.z, cv, random_state)
+            tests = self.dealt(int(cv), random_state)
             by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
             by_row[self.numbers] = _fold_of_each(tests, len(self.z))
             return Folds(tests, by_row)
@@ -149,7 +183,7 @@ def choose_weight(estimator: Any, X: NDArray[Any], sample: Sample, random_state:
     """
     n_classes = int(sample.z.max()) + 1
     log_proba = np.full((len(WEIGHTS), len(X), n_classes), np.nan)
-    folds = whole_row_folds(sample.z, cv, random_state)
+    folds = sample.dealt(cv, random_state)
     if not folds:
         return WEIGHTS[1]
     for test in folds:

@@ -167,8 +167,10 @@ class MARLogisticRegression(MARClassifier):
         X : array-like of shape (n, d), or the path of a `.npy` file
             Features without missing values: NumPy, pandas, polars; a `numpy.memmap` of any size; a torch or CuPy array, fitted
             on its device; a Dask array or dataframe, fitted on its workers.
-        y : array-like of shape (n,)
-            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one.
+        y : array-like of shape (n,) or (n, K)
+            Labels; -1, NaN, None or pandas.NA if missing. A Dask array or series if X is one. With a column for each class,
+            votes or probabilities, zero or NaN in all columns if missing: a row counts as copies of every class, weighted by
+            the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
 

@@ -183,6 +183,8 @@ def bootstrap(
 
 
 def _check_parametric(fitted: Fitted) -> None:
+    if fitted.copied:
+        raise ValueError("kind='parametric' draws one label for a row, not votes: use kind='nonparametric'.")
     if fitted.weight is not None:
         raise ValueError(
             "kind='parametric' cannot draw weighted rows: use kind='nonparametric', or fit without sample_weight."
@@ -227,7 +229,7 @@ def _resampled(
 
 
 def _rows(fitted: Fitted, kind: str, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], Array | None]:
-    """The rows of a resample, labels -1 where missing; weights count how often a row was drawn."""
+    """The rows of a resample, labels -1 where missing; weights count how often a row was drawn, with all its copies."""
     n = len(fitted.z)
     if kind == "parametric":
         # a logistic regression without mechanism keeps its rows, and which of them are labelled
@@ -237,7 +239,12 @@ def _rows(fitted: Fitted, kind: str, rng: np.random.Generator) -> tuple[NDArray[
         return fitted.X, fitted.z, np.bincount(rng.integers(n, size=n), minlength=n).astype(float)
     total = float(fitted.weight.sum())
     draws = max(round(total), 1)
-    drawn = rng.multinomial(draws, fitted.weight / total).astype(float)
+    if fitted.copied:
+        _, row = fitted.distinct
+        weight = np.bincount(row, fitted.weight)
+        drawn = rng.multinomial(draws, weight / total)[row] * fitted.weight / weight[row]
+    else:
+        drawn = rng.multinomial(draws, fitted.weight / total).astype(float)
     return fitted.X, fitted.z, drawn * float(total / draws)
 
 

@@ -15,8 +15,9 @@ probabilities of its label and ``a_k`` the gradient of ``log tau_k q_k``, gives
     curvature       sum_k r_k (a_k a_k' + d2 log(tau_k q_k) / d(s, kappa)2) - g g'
 
 The score of component c is linear in features, ``s_c = W_c . phi(x)``, so derivatives in ``(W, kappa)`` are moments of ``phi``
-and ``phi phi'``; those of a score that is not linear in W, a Student-t density, are moments of its slopes in W, to which its second
-derivatives are added. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
+and ``phi phi'``; those of a score that is not linear in W, a Student-t density, are moments of its slopes in W, to which its
+second derivatives are added. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight
+one.
 """
 
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.links import hazard, hazard_curvature, odds_against
 from marmix.mechanism.measures import Posterior, measure_curvature, posterior
+from marmix.rows.engine import block_rows, slices
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
 _CERTAIN = 700.0  # a hazard at which the label is certainly missing, whatever the parameters
@@ -292,6 +294,43 @@ def curvature(objective: Objective, theta: Any, mechanism: Mechanism | None) -> 
             outer = summed(rows, model, gradient, gradient[:, None] * gradient[None, :], complete=False)
             parts.append((total, summed(rows, model, gradient, hessian), outer))
     return Curvature(*(reduce(add, blocks) for blocks in zip(*parts, strict=True)))
+
+
+def copies_excess(
+    objective: Objective, theta: Any, mechanism: Mechanism | None, X: Array, shares: Array, weight: Array
+) -> Array:
+    """How much the outer products of copies exceed those of their rows, summed, in (W, kappa).
+
+    A row with shares r of votes is K copies of weight r_k. With their scores g_k the excess of the row is
+
+        sum_k r_k g_k g_k' - (sum_k r_k g_k)(sum_k r_k g_k)' .
+
+    Without a label term they differ in the label alone: this is ``diag(r) - r r'`` in the scores of the classes. X are rows
+    (n, d) in the user's axes, with shares (K, n) and weights.
+    """
+    model, engine = objective.model, objective.engine
+    classes, size = len(shares), len(shares) + size_of_mechanism(mechanism)
+    total: Any = 0.0
+    for part in slices(len(X), block_rows(2 * model.n_features() + len(model.owner) ** 2)):
+        scores, share, slopes, _ = model.derivatives(theta, engine.frame.enter(X[part]))
+        n, r = scores.shape[1], shares[:, part]
+        share = np.ones((len(model.owner), n)) if share is None else share
+        v = engine.covariates.enter(X[part])
+        rows = RowBlock(slopes, posterior(scores), share, [0] * (classes + 1), weight[part], v)
+        outer = np.zeros((size, size, n))
+        if mechanism is None or not mechanism.label:
+            outer[:classes, :classes] = _spread(r)
+        else:
+            mean = np.zeros((size, n))
+            for k in range(classes):
+                g = -hazard_rows(mechanism, rows, with_curvature=False, of_class=k).gradient
+                g[:classes] *= objective.tempering
+                g[k] += 1.0
+                mean += r[k] * g
+                outer += r[k] * g[:, None] * g[None, :]
+            outer -= mean[:, None] * mean[None, :]
+        total = total + summed(rows, model, np.empty((0, n)), outer, complete=False)
+    return np.asarray(total)
 
 
 def expected_outer(

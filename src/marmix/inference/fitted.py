@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from marmix.arrays import Array
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
+from marmix.inference.curvature import copies_excess
 from marmix.inference.information import KINDS, Information
 from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
@@ -24,7 +25,10 @@ _FEW_ROWS, _FEW_LABELS = 10, 10
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model and its training rows: those of positive weight, labels -1 where missing."""
+    """A fitted model and its training rows: those of positive weight, labels -1 where missing.
+
+    A row with votes for several classes is there once for each of them, weighted by its share of the votes.
+    """
 
     model: FittedModel
     objective: Objective  # of the fit, over the rows in its axes
@@ -37,6 +41,7 @@ class Fitted:
     kept: NDArray[np.integer[Any]]  # positions of these rows among the user's `n_rows` rows
     n_rows: int
     checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
+    shares: Array | None = None  # (n_rows, K), of the votes of the user's rows; None if each has one label
 
     @property
     def theta(self) -> Any:
@@ -63,6 +68,17 @@ class Fitted:
         """The weight of every row, one by default."""
         return np.ones(len(self.z)) if self.weight is None else self.weight
 
+    @property
+    def copied(self) -> bool:
+        """Whether some row is there several times, as it has votes for several classes."""
+        return self.shares is not None and len(self.distinct[0]) < len(self.kept)
+
+    @cached_property
+    def distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first copy of each row, and for every copy the index of its row among these."""
+        _, first, row = np.unique(self.kept, return_index=True, return_inverse=True)
+        return first, row
+
     @cached_property
     def parameters(self) -> Parameters:
         """The parameters on the user's scale: names, kinds and a function for their values."""
@@ -71,7 +87,16 @@ class Fitted:
     @cached_property
     def information(self) -> Information:
         """Information matrices of the fit."""
-        return Information(self.objective, self.theta, self.mechanism)
+        excess = None
+        if self.copied:
+            assert self.shares is not None
+            first, row = self.distinct
+            shares = self.shares[self.kept[first]]
+            divided = np.flatnonzero(shares.max(axis=1) < 1.0)
+            weight: Any = np.bincount(row, self.row_weights)[divided]
+            X = self.X[first[divided]]
+            excess = copies_excess(self.objective, self.theta, self.mechanism, X, shares[divided].T, weight)
+        return Information(self.objective, self.theta, self.mechanism, excess)
 
     @property
     def coordinates(self) -> Coordinates:

@@ -108,6 +108,8 @@ def _p_value(
     """The p-value, its reference, and statistics simulated under the hypothesis by `draw`; none if `draw` is None."""
     if draw is None:
         return p_chi, reference, np.empty(0)
+    if fitted.copied:
+        raise ValueError("a parametric bootstrap draws one label for a row, not votes: pass bootstrap=False.")
     if fitted.weight is not None:
         raise ValueError(
             "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."

@@ -13,6 +13,7 @@ from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
+from marmix.labels import most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.rows import block_rows
@@ -21,6 +22,8 @@ from marmix.rows import block_rows
 class Imputations(Sequence[NDArray[Any]]):
     """Several completed sets of labels: given labels unchanged, missing ones drawn.
 
+    Rows with votes have the most voted class, of tied classes the most probable one, in every set.
+
     A sequence of arrays of shape (n,), in the order of the user's rows, without the rows of weight zero (see `rows`).
 
     Parameters
@@ -28,7 +31,8 @@ class Imputations(Sequence[NDArray[Any]]):
     labels : array of shape (m, n)
         Labels in the user's names.
     proba : array of shape (n, K)
-        Posterior probabilities of the classes, averaged over the drawn parameters; one for a given label.
+        Posterior probabilities of the classes, averaged over the drawn parameters; one for a given label, and the shares of
+        given votes.
     imputed : boolean array of shape (n,)
         Which labels were missing.
     rows : integer array of shape (n,) or None
@@ -118,9 +122,14 @@ def multiple_imputations(
     low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    imputed = fitted.z < 0
-    X = fitted.X[imputed]
-    labels = np.tile(fitted.z, (m, 1))
+    X, z, kept, given = fitted.X, fitted.z, fitted.kept, np.eye(len(fitted.classes))[fitted.z]
+    if fitted.shares is not None:
+        first, _ = fitted.distinct
+        X, kept, given = X[first], kept[first], fitted.shares[kept[first]]
+        z = most_voted(given, _posteriors(fitted, fitted.theta, None, X))
+    imputed = z < 0
+    X = X[imputed]
+    labels = np.tile(z, (m, 1))
     tau = np.zeros((len(X), len(fitted.classes)))
     for drawn, seed in zip(labels, seed_sequence(random_state).spawn(m), strict=True):
         rng = np.random.default_rng(seed)
@@ -129,8 +138,7 @@ def multiple_imputations(
         proba = _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
         drawn[imputed] = draw_labels(proba, rng)
         tau += proba / m
-    proba = np.eye(len(fitted.classes))[fitted.z]
-    proba[imputed] = tau
+    given[imputed] = tau
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
     notes = []
     if undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta:
@@ -138,7 +146,7 @@ def multiple_imputations(
             "Some parameters are at a limit or not determined by the data: they were held at the fit, so the imputations "
             "vary too little."
         )
-    return Imputations(fitted.classes[labels], proba, imputed, fitted.kept, notes)
+    return Imputations(fitted.classes[labels], given, imputed, kept, notes)
 
 
 def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:

@@ -7,6 +7,8 @@ the outer products of the rows' scores,
     expected   E^-1, E the expected information given the features, over labels and missingness under the model
     sandwich   A^-1 B A^-T, which is valid also if the model is misspecified
 
+The copies of a row with votes for several classes are one row: their scores are added before the outer product.
+
 With a penalty P on the coefficients, A and E include it, and the first two become ``A^-1 (A - P) A^-1``.
 """
 
@@ -50,10 +52,13 @@ def inverse(information: Array, symmetric: bool = True) -> Inverse:
 
 
 class Information:
-    """Information matrices of a fit, in its coordinates; a shape that the data do not determine is held."""
+    """Information matrices of a fit, in its coordinates; a shape that the data do not determine is held.
 
-    def __init__(self, objective: Objective, theta: Any, mechanism: Mechanism | None):
-        self.objective, self.theta, self.mechanism = objective, theta, mechanism
+    `excess` is what the outer products of copies of rows exceed those of the rows by (see `copies_excess`), None without copies.
+    """
+
+    def __init__(self, objective: Objective, theta: Any, mechanism: Mechanism | None, excess: Array | None = None):
+        self.objective, self.theta, self.mechanism, self.excess = objective, theta, mechanism, excess
         self.sums: Curvature = curvature(objective, theta, mechanism)
         self._use(Coordinates(objective, theta, mechanism))
         if self.coordinates.error_of_shape(*self.inverse) > _UNIDENTIFIED:
@@ -82,7 +87,8 @@ class Information:
     def meat(self) -> Array:
         """B: the sum of outer products of the rows' scores, about their mean."""
         score = self.pull @ self.sums.gradient
-        return self.pull @ self.sums.outer @ self.pull.T - np.outer(score, score) / self.objective.engine.total_weight
+        outer = self.sums.outer if self.excess is None else self.sums.outer - self.excess
+        return self.pull @ outer @ self.pull.T - np.outer(score, score) / self.objective.engine.total_weight
 
     @cached_property
     def expected(self) -> Array:

@@ -223,8 +223,13 @@ class Inference:
                 f"The penalty (C={fitted.estimator.C:g}) shrinks coefficients to zero: intervals are for the shrunken "
                 "coefficients. Fit with C=np.inf for intervals for the true ones."
             )
-        if fitted.full_likelihood:
+        if fitted.full_likelihood and not fitted.copied:
             yield from self._disagreement()
+        if fitted.copied:
+            yield (
+                "Rows have votes for several classes. The sandwich adds the scores of their copies; other standard errors, tests "
+                "and profile intervals treat the votes of a row as one label, and are conservative."
+            )
         if fitted.few_rows is not None:
             yield f"Only {fitted.few_rows}: these approximations need more. Use `bootstrap`."
 

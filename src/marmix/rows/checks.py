@@ -96,14 +96,20 @@ def file_weights(
     return weight
 
 
+def checked_weights(X: NDArray[Any], sample_weight: Any) -> Array:
+    """Checked weights of rows in memory."""
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    check_weights(weight)
+    return weight
+
+
 def weighted_rows(
     X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
 ) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
     """Rows of positive weight with their labels and weights; all rows if there are no weights."""
     if sample_weight is None:
         return X, z, None
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    check_weights(weight)
+    weight = checked_weights(X, sample_weight)
     counts = weight > 0
     if not counts.all():
         X, z, weight = X[counts], z[counts], weight[counts]

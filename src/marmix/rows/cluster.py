@@ -31,7 +31,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from marmix.arrays import Array, on_cluster
-from marmix.labels import choose_classes, found_labels, number_labels
+from marmix.labels import choose_classes, found_labels, has_votes, number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
 from marmix.rows import NO_COVARIATES, Covariates, Engine, Frame, NumpyEngine
@@ -440,8 +440,9 @@ class ClusterRows(Rows):
         self._engine: ClusterEngine | None = None
 
     def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
+        _refuse_votes(y)
         self._coded = not on_cluster(y)
-        values, all_classes = encoded(y, named, classes) if self._coded else (y, classes)
+        values, all_classes = encoded(y, named, classes)[:2] if self._coded else (y, classes)
         labels = _aligned(self.X, self._lengths, values, "y")
         weight = [None] * len(labels)
         if sample_weight is not None:
@@ -459,6 +460,7 @@ class ClusterRows(Rows):
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> list[Any]:
         y = open_array(y, "y")
+        _refuse_votes(y)
         if not on_cluster(y):
             return _aligned(self.X, self._lengths, encoded(y, None, classes)[0], "y")
         return [delayed(number_labels)(part, classes) for part in _aligned(self.X, self._lengths, y, "y")]
@@ -549,6 +551,14 @@ def _aligned(X: Any, lengths: list[float], values: Any, name: str) -> list[Any]:
             "dataframe, or call compute_chunk_sizes() of both arrays."
         )
     return parts
+
+
+def _refuse_votes(y: Any) -> None:
+    if has_votes(y):
+        raise ValueError(
+            "votes, y of shape (n, K), are not supported on a cluster: repeat each row once for every class with votes, with the "
+            "share of the votes as its sample_weight."
+        )
 
 
 def _declared_categories(y: Any) -> list[Any] | None:

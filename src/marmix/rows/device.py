@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array, detached, in_double, like, namespace, on_device, on_host, to_host
+from marmix.labels import copies_of
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
 from marmix.rows.checks import check_lengths, check_weighted_classes, check_weights
@@ -110,37 +111,45 @@ class DeviceRows(Rows):
 
     def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
         xp, X = namespace(self.X), self.X
-        codes, self.classes = encoded(y, named, classes)
-        self.codes = self._moved_codes(codes)
-        self.weight = None if sample_weight is None else _checked_weights(X, sample_weight)
+        codes, self.classes, shares = encoded(y, named, classes)
+        self.codes = self._moved(codes)
+        weight = None if sample_weight is None else _checked_weights(X, sample_weight)
+        labels, rows = self.codes, None
+        if shares is not None:
+            self.shares = self._moved(shares)
+            copies = copies_of(shares)
+            if len(copies.rows) > len(codes):  # some rows have votes for several classes
+                rows, labels, share = (xp.asarray(part, device=X.device) for part in copies)
+                weight = share if weight is None else share * xp.take(weight, rows, axis=0)
         self._double, self._dtype = xp.float64, xp.float32 if single else xp.float64
         n_classes = len(self.classes)
         kind = xp.int8 if n_classes < 126 else xp.int64
-        group = xp.where(
-            self.codes < 0, xp.asarray(n_classes, dtype=kind, device=X.device), xp.astype(self.codes, kind)
-        )
-        if self.weight is not None:  # rows of weight zero come last, and are ignored
-            group = xp.where(self.weight > 0, group, xp.asarray(n_classes + 1, dtype=kind, device=X.device))
-        self._order = xp.argsort(group, stable=True)
+        group = xp.where(labels < 0, xp.asarray(n_classes, dtype=kind, device=X.device), xp.astype(labels, kind))
+        if weight is not None:  # rows of weight zero come last, and are ignored
+            group = xp.where(weight > 0, group, xp.asarray(n_classes + 1, dtype=kind, device=X.device))
+        order = xp.argsort(group, stable=True)
+        self._order = order if rows is None else xp.take(rows, order, axis=0)
+        self._weight = None if weight is None else xp.take(weight, order, axis=0)
         counts = to_host(xp.stack([xp.count_nonzero(group == k) for k in range(n_classes + 1)]))
         self._n = int(counts.sum())
         self.cuts = np.concatenate([[0], np.cumsum(counts[:-1])])
         if classes is None:
             check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
 
-    def _moved_codes(self, codes: Any) -> Any:
-        check_lengths(self.X, codes)
-        return namespace(self.X).asarray(codes, device=self.X.device)
+    def _moved(self, labels: Any) -> Any:
+        check_lengths(self.X, labels)
+        return namespace(self.X).asarray(labels, device=self.X.device)
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
-        return self._moved_codes(encoded(open_array(y, "y"), None, classes)[0])
+        codes, _, shares = encoded(open_array(y, "y"), None, classes)
+        return self._moved(codes if shares is None else shares)
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         xp, X = namespace(self.X), self.X
         if bool(xp.any(xp.isinf(X) if self.allow_nan else ~xp.isfinite(X))):
             raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
         parts = [
-            function(in_double(X[rows, :]), *(values[rows] for values in beside))
+            function(in_double(X[rows, :]), *(values[rows, ...] for values in beside))
             for rows in device_blocks(X.shape[0], 4 * X.shape[1])
         ]
         return np.concatenate(parts) if on_host(parts[0]) else xp.concat(parts)
@@ -162,12 +171,12 @@ class DeviceRows(Rows):
         order = self._order[rows]
         x = xp.astype(xp.take(self.X, order, axis=0), self._double)
         n = rows.stop - rows.start
-        if self.weight is None:
+        if self._weight is None:
             mean, mass = xp.mean(x, axis=0), xp.full((1,), float(n), dtype=self._double, device=x.device)
             x = x - mean
             scatter = x.T @ x
         else:
-            w = xp.astype(xp.take(self.weight, order, axis=0), self._double)
+            w = xp.astype(self._weight[rows], self._double)
             mass = xp.reshape(xp.sum(w), (1,))
             mean = (w @ x) / mass
             x = x - mean
@@ -199,7 +208,7 @@ class DeviceRows(Rows):
             x[:, rows] = xp.astype(frame.enter(X), self._dtype)
             if v is not None:
                 v[:, rows] = xp.astype(covariates.enter(X), self._dtype)
-        w = None if self.weight is None else xp.astype(xp.take(self.weight, self._order[:n], axis=0), self._dtype)
+        w = None if self._weight is None else xp.astype(self._weight[:n], self._dtype)
         return DeviceEngine(x, self.cuts, w, v, frame, covariates)
 
 

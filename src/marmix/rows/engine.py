@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array, like, namespace, on_host
-from marmix.labels import encode_labels, number_labels
+from marmix.labels import encode_labels, has_votes, most_voted, number_labels, vote_shares
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
 from marmix.streams import open_array
@@ -219,13 +219,16 @@ class Rows(ABC):
     classes : array
         Available after `with_labels`.
     codes : array
-        Indices of the classes, -1 where a label is missing, in the form that `map` takes.
+        Indices of the classes, -1 where a label is missing, in the form that `map` takes; the most voted class of votes.
+    shares : array of shape (n, K) or None
+        Shares of the classes in the votes of each row, in the form that `map` takes; None if each row has one label.
     labels_in_file : bool
         Whether the labels are in a file; imputed labels are then not kept in memory.
     """
 
     classes: NDArray[Any]
     codes: Any
+    shares: Any = None
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
@@ -257,7 +260,7 @@ class Rows(ABC):
 
     @abstractmethod
     def numbered(self, y: Any, classes: NDArray[Any]) -> Any:
-        """Labels as `codes` of the given classes."""
+        """Labels as `codes` of the given classes, or votes as `shares`."""
 
     def map(
         self,
@@ -315,8 +318,11 @@ class Rows(ABC):
         return
 
 
-def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any]]:
-    """Codes of the labels, and the classes: those given, or those found among the labels."""
+def encoded(y: Any, named: Any, classes: Any) -> tuple[Any, NDArray[Any], Array | None]:
+    """Codes of the labels, the classes (those given, or those found among the labels), and shares of votes."""
+    if has_votes(y):
+        shares, names = vote_shares(y, named if classes is None else classes, fitted=classes is not None)
+        return most_voted(shares), names, shares
     if classes is None:
-        return encode_labels(y, named)
-    return number_labels(y, classes), classes
+        return *encode_labels(y, named), None
+    return number_labels(y, classes), classes, None

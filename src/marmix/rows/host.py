@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.arrays import Array, to_host_or_refuse
-from marmix.labels import number_labels
+from marmix.labels import copies_of
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
-from marmix.rows.checks import check_finite, check_lengths, file_weights, weighted_rows
+from marmix.rows.checks import check_finite, check_lengths, checked_weights, file_weights, weighted_rows
 from marmix.rows.engine import (
     NO_COVARIATES,
     Covariates,
@@ -271,7 +271,8 @@ class HostRows(Rows):
     ----------
     counted, labels, weight, kept : arrays
         The rows of positive weight, their codes, their weights (None if unweighted) and their positions (None if these are all
-        rows). For rows in a file, all rows, whatever their weight.
+        rows). A row with votes for several classes is there once for each of them. For rows in a file, all rows, whatever
+        their weight.
     """
 
     takes_out = True
@@ -293,10 +294,22 @@ class HostRows(Rows):
 
     def _add_labels(self, y: Any, sample_weight: Any, named: Any, classes: Any, single: bool) -> None:
         y, sample_weight = to_host_or_refuse("the fit", y, sample_weight)
-        self.codes, self.classes = encoded(y, named, classes)
+        self.codes, self.classes, self.shares = encoded(y, named, classes)
         check_lengths(self.X, self.codes)
         to_check = self.classes if classes is None else self.classes[:0]
-        if self.in_file:
+        copies = None if self.shares is None else copies_of(self.shares)
+        if copies is not None and len(copies.rows) > len(self.codes):
+            if self.in_file:
+                raise ValueError(
+                    "rows with votes for several classes must be in memory, and X is in a file: pass np.array(X), or write each "
+                    "row once for every class with votes, with the share of the votes as its sample_weight."
+                )
+            weight = copies.share
+            if sample_weight is not None:
+                weight = weight * checked_weights(self.X, sample_weight)[copies.rows]
+            self.kept = copies.rows[weight > 0.0]
+            self.counted, self.labels, self.weight = weighted_rows(self.X[copies.rows], copies.z, weight, to_check)
+        elif self.in_file:
             self.labels_in_file = isinstance(y, np.memmap)
             self.weight = file_weights(self.X, self.codes, sample_weight, to_check)
             self.counted, self.labels, self.kept = self.X, self.codes, None
@@ -305,10 +318,10 @@ class HostRows(Rows):
             all_count = len(self.counted) == len(self.X)
             self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
 
-    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
-        codes = number_labels(to_host_or_refuse("impute", open_array(y, "y"))[0], classes)
+    def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
+        codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
         check_lengths(self.X, codes)
-        return codes
+        return codes if shares is None else shares
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         X = self.X
