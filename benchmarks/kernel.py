@@ -4,6 +4,7 @@ One core, one process, the two interleaved, medians. Full covariances, the shape
 
     python benchmarks/kernel.py [--rows 1000000] [--repeats 7]
     python benchmarks/kernel.py --forms     the two forms of full covariances, by the number of features
+    python benchmarks/kernel.py --student   a pass of the Student-t mixture against one of the Gaussian mixture
 """
 
 import argparse
@@ -29,6 +30,7 @@ from marmix.scores.covariance import (  # noqa: E402
     structure,
 )
 from marmix.scores.gaussian import GaussianScores  # noqa: E402
+from marmix.scores.student import StudentScores  # noqa: E402
 
 BARS = {(4, 2): 0.25, (4, 5): 0.25, (20, 2): 0.5, (20, 5): 0.5}
 
@@ -42,14 +44,17 @@ def simulated(n, d, classes, seed=0):
     return X, np.where(rng.uniform(size=n) < 0.7, -1, y)
 
 
-def our_pass(X, z, classes):
-    """A function that makes one pass at the starting values."""
-    model = GaussianScores(structure("full", X.shape[1]), [1] * classes, 1e-6)
+def our_pass(X, z, classes, covariance_type="full", dof=None):
+    """A function that makes one pass at the starting values; with t components if degrees of freedom are given."""
+    model = GaussianScores(structure(covariance_type, X.shape[1]), [1] * classes, 1e-6)
     moments = group_moments(X, z, None, classes)
     (mean, covariance), labelled = moments.overall(), moments.labelled
     frame = frame_of(model, mean, covariance, labelled, singular=False)
-    objective = Objective(NumpyEngine(X, z, None, classes, frame), model)
     theta = labelled_start(model, frame, labelled)
+    if dof is not None:
+        model = StudentScores(model.structure, model.counts, 1e-6)
+        theta = model.with_tail(theta, 1.0 / dof)
+    objective = Objective(NumpyEngine(X, z, None, classes, frame), model)
     mechanism = Mechanism(alpha=(1.0, -3.0), shape=0.7, free_shape=True)
     return lambda: objective.sums(theta, mechanism)
 
@@ -102,6 +107,20 @@ def forms(rows, repeats):
             print(f"| {d} | {classes} | {cells[0]} | {cells[1]} |", flush=True)
 
 
+def student(rows, repeats):
+    """A pass of the Student-t mixture against one of the Gaussian mixture."""
+    print(f"{rows:,} rows, one core, medians of {repeats} interleaved runs; at most 2 is the aim\n")
+    print(
+        "| covariances | features | classes | Gaussian, ns/row | Student-t, ns/row | ratio |\n|---|---|---|---|---|---|"
+    )
+    for kind in ("full", "tied", "diag"):
+        for d, classes in BARS:
+            X, z = simulated(rows, d, classes)
+            times = interleaved([our_pass(X, z, classes, kind, dof) for dof in (None, 5.0)], repeats)
+            cells = " | ".join(f"{seconds / rows * 1e9:.0f}" for seconds in times)
+            print(f"| {kind} | {d} | {classes} | {cells} | {times[1] / times[0]:.2f} |", flush=True)
+
+
 def _block(kind, theta, x, g):
     phi = kind.features(x)
     kind.scores(kind.prepare(*theta), phi)
@@ -113,7 +132,13 @@ def main():
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--forms", action="store_true", help="compare the two forms of full covariances instead")
+    parser.add_argument(
+        "--student", action="store_true", help="compare the Student-t with the Gaussian mixture instead"
+    )
     args = parser.parse_args()
+    if args.student:
+        student(args.rows, args.repeats)
+        return
     if args.forms:
         forms(min(args.rows, 100_000), args.repeats)
         return

@@ -7,16 +7,24 @@ from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import MechanismChart
 from marmix.rows import Frame, NumpyEngine
 from marmix.scores.covariance import WideFull, structure
-from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
+from marmix.scores.gaussian import Gaussians, GaussianScores
+from marmix.scores.student import StudentScores
 
 FLOOR = 1e-6
 PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper
 
 
 class Problem:
-    """Random rows, parameters and mechanism, with the log-likelihood as a function of the optimiser's coordinates."""
+    """Random rows, parameters and mechanism, with the log-likelihood as a function of the optimiser's coordinates.
 
-    def __init__(self, covariance_type, mechanism, labels, counts, d=3, seed=0, weighted=False, wide=False):
+    A structure such as "student tied" stands for t components, with degrees of freedom of their own unless `dof` is given, and
+    ``1 / nu = tail`` (twice that in the second class, and so on).
+    """
+
+    def __init__(
+        self, structure_of, mechanism, labels, counts, d=3, seed=0, weighted=False, wide=False, dof="by_class", tail=0.1
+    ):
+        student, covariance_type = structure_of.startswith("student "), structure_of.removeprefix("student ")
         rng = np.random.default_rng(seed)
         n, components = len(labels), sum(counts)
         kind = WideFull(d) if wide else structure(covariance_type, d)
@@ -31,8 +39,12 @@ class Problem:
         covariances = kind.project(roots @ np.swapaxes(roots, 1, 2), np.ones(components))
         pi = rng.dirichlet(np.full(components, 5.0))
         self.theta = Gaussians(np.log(pi), 0.6 * rng.normal(size=(components, d)), kind.factor(covariances, FLOOR))
+        if student:
+            self.model = StudentScores(kind, counts, FLOOR, dof)
+            self.objective = Objective(self.engine, self.model)
+            self.theta = self.model.with_tail(self.theta, tail * (1 + self.model.owner) if dof == "by_class" else tail)
         self.mechanism = mechanism
-        self.chart = GaussianChart(self.model, self.theta)
+        self.chart = self.model.chart(self.theta)
         self.mechanism_chart = None
         if mechanism is not None:
             sample = self.objective.driver_sample(self.theta, mechanism, 10_000)

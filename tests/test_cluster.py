@@ -12,7 +12,7 @@ import scipy.sparse
 from problems import PAPER
 from sklearn.base import clone
 
-from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.likelihood import block_sums
 from marmix.rows import NO_COVARIATES
 
@@ -96,6 +96,7 @@ MODELS = {
     "ecm": MARGaussianMixture(covariance_type="diag", link="logit", solver="ecm", tol=1e-6),
     "tempered": MARGaussianMixture(link="logit", mechanism_weight=0.0),
     "covariates": MARGaussianMixture(link="logit", mechanism_features=[1]),
+    "student": MARStudentMixture(mechanism_features=[1]),
     "logistic": MARLogisticRegression(link="logit"),
     "ignorable logistic": MARLogisticRegression(link=None, degree=2),
 }

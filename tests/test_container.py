@@ -30,6 +30,7 @@ from marmix import (
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
+    MARStudentMixture,
 )
 from marmix.container import ContainerError, describe, load, save
 from marmix.container.format import Encoder, packed, read, write
@@ -44,6 +45,8 @@ MODELS = {
     "own start": MARGaussianMixture(
         link="logit", init={"alpha": [0.5, -1.0], "means": np.eye(2)}, uncertainty="entropy"
     ),
+    "student": MARStudentMixture(dof="by_class", covariance_type="full", mechanism_features=[0]),
+    "student, tied, several": MARStudentMixture(dof=4, n_components=2, random_state=0, link=None),
     "logistic": MARLogisticRegression(C=np.inf, link="cloglog", classes=["yes", "no"], uncertainty="signed-margin"),
     "quadratic, covariate": MARLogisticRegression(degree=2, link="logit", mechanism_features=[1], n_init=1),
     "kernel": MARKernelClassifier(n_landmarks=20, cv=2, mechanism_features=[0]),

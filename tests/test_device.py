@@ -14,8 +14,8 @@ import pytest
 from problems import Problem, mechanism_of, rows_of
 from sklearn.base import clone
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.arrays import to_host
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
+from marmix.arrays import like, to_host
 from marmix.fitting import Objective
 from marmix.likelihood import block_sums
 from marmix.mechanism.links import hazard, log_missing
@@ -99,12 +99,14 @@ def test_measures_are_those_of_the_host_with_ties_and_certainty(there, measure, 
 
 
 @pytest.mark.pairs
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "wide"])
+@pytest.mark.parametrize(
+    "covariance_type", ["full", "tied", "diag", "spherical", "wide", "student full", "student tied", "student wide"]
+)
 @pytest.mark.parametrize("link", ["logit", "cloglog", "near cloglog", "with share"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
-    wide = covariance_type == "wide"
-    kind = "full" if wide else covariance_type
+    wide = covariance_type.endswith("wide")
+    kind = covariance_type.replace("wide", "full")
     p = Problem(kind, mechanism_of(link), LABELS, [1, 2, 1], weighted=weighted, wide=wide)
     objective = objective_there(p, there)
     for options in ({}, {"ignorable": False}):
@@ -119,12 +121,13 @@ def test_sums_are_those_of_the_host(there, covariance_type, link, weighted):
 
 
 @pytest.mark.parametrize("measure", [name for name, measure in MEASURES.items() if measure.only_classes is None])
-@pytest.mark.parametrize("covariance_type", ["full", "wide"])
+@pytest.mark.parametrize("covariance_type", ["full", "wide", "student tied"])
 def test_no_value_on_the_device_is_read_during_a_pass(monkeypatch, measure, covariance_type):
     strict = pytest.importorskip("array_api_strict")
-    p = Problem("full", mechanism_of("with share", measure), LABELS, [1, 1, 1], wide=covariance_type == "wide")
+    wide = covariance_type == "wide"
+    p = Problem("full" if wide else covariance_type, mechanism_of("with share", measure), LABELS, [1, 1, 1], wide=wide)
     engine = objective_there(p, strict.asarray).engine
-    prepared = strict.asarray(p.model.prepare(p.theta))
+    prepared = like(p.model.prepare(p.theta), engine.x)
 
     def read(self):
         raise AssertionError("the host asked for a value of the device")
@@ -185,6 +188,7 @@ def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
         MARGaussianMixture(covariance_type="full", link="logit", uncertainty="margin"),
         MARGaussianMixture(covariance_type="tied", uncertainty="entropy", link="logit", mechanism_features=[1]),
         MARGaussianMixture(covariance_type="diag", n_components=2, link="logit", random_state=0, max_iter=20),
+        MARStudentMixture(covariance_type="full", dof="by_class", max_iter=20),
         MARLogisticRegression(degree=2, link="logit", n_init=1),
         MARLogisticRegression(link=None),
         MARGaussianMixture(covariance_type="full", link="logit", solver="ecm", max_iter=3),

@@ -33,6 +33,7 @@ MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "
            *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
 CLASSES = (
     marmix.MARGaussianMixture,
+    marmix.MARStudentMixture,
     marmix.MARLogisticRegression,
     marmix.MARKernelClassifier,
     marmix.MARBoostingClassifier,

@@ -41,7 +41,7 @@ def vector(fit):
 # Engines.
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "student tied"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(monkeypatch, covariance_type, weighted):
     p = Problem(covariance_type, mechanism_of("with share"), LABELS, [1, 2, 1], weighted=weighted)

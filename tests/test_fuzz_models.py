@@ -19,6 +19,7 @@ from marmix import (
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
+    MARStudentMixture,
 )
 from marmix.container import ContainerError, describe, load
 
@@ -52,6 +53,7 @@ def files(two, three, tmp_path_factory):
     models = [
         MARGaussianMixture(link="logit").fit(two.X, two.y),
         several.fit(three.X, three.y),
+        MARStudentMixture(dof="by_class").fit(three.X, three.y),
         MARLogisticRegression(link="logit", degree=2, mechanism_features=[0], n_init=1).fit(three.X, three.y),
         MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=9).fit(three.X, three.y),
         make_pipeline(StandardScaler(), MARGaussianMixture(covariance_type="diag", link="logit")).fit(two.X, two.y),

@@ -16,6 +16,7 @@ from marmix.scores.gaussian import Gaussians, GaussianScores
 
 LABELS = [0, 1, 2, -1, -1, -1, 0, 1, -1, 2, -1, -1, 0, 0, 1]
 COUNTS = [1, 2, 1]
+MODELS = [*sorted(STRUCTURES), "student full", "student tied"]
 
 
 def flat(sums):
@@ -70,7 +71,7 @@ def test_log_likelihood_is_the_paper_s_formula(covariance_type):
     assert sums.missing == pytest.approx(missing, rel=1e-10)
 
 
-@pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
+@pytest.mark.parametrize("covariance_type", MODELS)
 @given(repeats=st.lists(st.integers(0, 3), min_size=len(LABELS), max_size=len(LABELS)).filter(lambda r: sum(r) > 0))
 def test_a_row_of_weight_two_equals_the_row_twice(covariance_type, repeats):
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS, COUNTS)
@@ -81,7 +82,7 @@ def test_a_row_of_weight_two_equals_the_row_twice(covariance_type, repeats):
     np.testing.assert_allclose(weighted, repeated, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
+@pytest.mark.parametrize("covariance_type", MODELS)
 @given(seed=st.integers(0, 10_000))
 def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
     problem = Problem(covariance_type, mechanism_of("aranda-ordaz"), LABELS * 3, COUNTS)
@@ -91,7 +92,7 @@ def test_the_order_of_the_rows_does_not_matter(covariance_type, seed):
     )
 
 
-@pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
+@pytest.mark.parametrize("covariance_type", MODELS)
 @pytest.mark.parametrize("size", [1, 3, 7, 44])
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)
@@ -101,7 +102,7 @@ def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, si
     np.testing.assert_allclose(sums_of(problem, weight=problem.weight), one_block, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("covariance_type", sorted(STRUCTURES))
+@pytest.mark.parametrize("covariance_type", MODELS)
 def test_without_slope_the_mechanism_is_a_coin_and_theta_does_not_depend_on_it(covariance_type):
     problem = Problem(covariance_type, Mechanism("entropy").starting(0.3), LABELS, COUNTS)
     both = problem.objective.sums(problem.theta, problem.mechanism)

@@ -17,7 +17,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marmix import MARBoostingClassifier, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
+from marmix import (
+    MARBoostingClassifier,
+    MARGaussianMixture,
+    MARKernelClassifier,
+    MARLogisticRegression,
+    MARStudentMixture,
+)
 
 # scikit-learn's checks
 
@@ -27,6 +33,8 @@ VARIANTS = [
     MARGaussianMixture(covariance_type="diag"),
     MARGaussianMixture(covariance_type="spherical"),
     MARGaussianMixture(solver="ecm"),
+    MARStudentMixture(),
+    MARStudentMixture(covariance_type="full", dof="by_class"),
     MARLogisticRegression(link=None, degree=2),
     MARLogisticRegression(mechanism_weight="auto"),
     MARKernelClassifier(),

@@ -8,13 +8,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
 from marmix.inference.tables import Table
 
 FITS = [
     MARGaussianMixture(link="logit"),
     MARLogisticRegression(link="logit"),
     MARKernelClassifier(n_landmarks=20, cv=2),
+    MARStudentMixture(dof=5),
 ]
 
 

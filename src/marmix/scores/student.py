@@ -122,21 +122,21 @@ class StudentScores(GaussianScores):
         log_det = -0.5 * d * np.log(self.structure.pivots(theta.chol)).mean(axis=1)
         constant, slope = log_constant(theta.tail, d)
         centred = np.broadcast_to(0.5 * d * _LOG_2PI - log_det, theta.log_pi.shape)
-        constants = np.stack([theta.log_pi - centred + constant, slope, theta.tail])
-        return self.structure.prepare(centred, theta.mu, theta.chol), constants[:, :, None]
+        quadratic = self.structure.prepare(centred, theta.mu, theta.chol)
+        return quadratic, (theta.log_pi - centred + constant)[:, None], slope[:, None], theta.tail[:, None]
 
     def block_scores(self, prepared: Any, phi: Array) -> tuple[Array, Any]:
-        quadratic, (constant, _, tail) = prepared[0], prepared[1]
+        quadratic, constant, constant_slope, tail = prepared
         xp = namespace(phi)
         y = self.structure.scores(quadratic, phi)  # -D / 2
         y *= -2.0 * tail
         log = xp.log1p(y)
         scores, share = self.by_class(constant - (0.5 / tail + 0.5 * self.structure.d) * log)
-        return scores, (share, y, log, prepared[1])
+        return scores, (share, y, log, constant_slope, tail)
 
     def block_moments(self, g: Array, share: Any, phi: Array) -> Array:
         """Moments of ``G w``, then the sums of G and of its products with the slopes in the tails, as one vector."""
-        share, y, log, (_, constant_slope, tail) = share
+        share, y, log, constant_slope, tail = share
         g, xp, d = self.by_component(g, share), namespace(g), self.structure.d
         inverse = 1.0 / (1.0 + y)
         y_inverse = y * inverse
@@ -157,8 +157,8 @@ class StudentScores(GaussianScores):
     def derivatives(self, theta: Any, x: Array) -> Derivatives:
         """Coefficients of a component are those of ``-D/2``, the constant, and the tail."""
         phi, d = self.detailed_features(x), self.structure.d
-        scores, (share, y, log, constants) = self.block_scores(self.prepare(theta), phi[: self.n_features()])
-        _, constant_slope, tail = constants
+        scores, rest = self.block_scores(self.prepare(theta), phi[: self.n_features()])
+        share, y, log, constant_slope, tail = rest
         inverse, weight = 1.0 / (1.0 + y), 1.0 + d * tail
         bend = _bend(log, y, y * inverse, tail)
         by_tail = 0.5 * bend / tail**2 - 0.5 * d * y * inverse / tail + constant_slope
