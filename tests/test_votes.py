@@ -1,7 +1,10 @@
 """Labels as votes of annotators: y of shape (n, K)."""
 
+import json
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +20,9 @@ from marmix import (
     MARLogisticRegression,
     votes,
 )
+from marmix.cli import main
 from marmix.displays import RocDisplay
+from marmix.estimators.evidence import Evidence
 from marmix.estimators.held_out import folds_of_copies, whole_row_folds
 from marmix.evaluation import (
     PartialLabelKFold,
@@ -31,8 +36,10 @@ from marmix.evaluation import (
 )
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
+from marmix.journey import FitOptions, Progress, fit_file, report_file
 from marmix.labels import copies_of, vote_shares
 from marmix.pseudo_labels import pseudo_labels
+from marmix.tables.labels import ShareColumns, VoteColumns
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
@@ -47,7 +54,7 @@ WITH_PARAMETERS = pytest.mark.parametrize(
 )
 
 
-def rows_with_votes(n=150, seed=0):
+def rows_with_votes(n=120, seed=3):
     """Two overlapping classes in two dimensions and up to five votes; unclear rows often have none."""
     rng = np.random.default_rng(seed)
     z = rng.integers(2, size=n)
@@ -203,7 +210,7 @@ def test_copies_of_a_row_share_a_fold_and_every_training_part_has_all_classes():
 @pytest.mark.parametrize(
     "estimator",
     [
-        MARKernelClassifier(C=1.0, gamma=0.3, n_landmarks=10),
+        MARKernelClassifier(C=1.0, gamma=0.3, n_landmarks=5, cv=3),
         MARBoostingClassifier(n_estimators=10, max_estimators=10, n_jobs=1, cv=3),
     ],
 )
@@ -294,8 +301,6 @@ def test_the_average_is_that_of_the_copies():
     options = {"estimators": candidates() | {"labels": LogisticRegression(), "no weights": KNeighborsClassifier()}}
     fit = MARClassifierCV(**options, cv=[(np.empty(0, int), test) for test in folds]).fit(X, VOTES)
     repeated = MARClassifierCV(**options, cv=of_copies).fit(X[COPIES.rows], COPIES.z, COPIES.share)
-    losses = fit.results_["missing_log_loss"], repeated.results_["missing_log_loss"]
-    np.testing.assert_allclose(losses[0][:-1], losses[1][:-1], rtol=1e-4)
     for name in [*candidates(), "labels"]:
         of_rows, of_all = fit.estimators_[name].predict_proba(X), repeated.estimators_[name].predict_proba(X)
         np.testing.assert_allclose(of_rows, of_all, rtol=0, atol=1e-6)
@@ -309,6 +314,21 @@ def test_the_average_is_that_of_the_copies():
     tied = VOTES[:, 0] == VOTES[:, 1]
     expected = np.where(tied, fit.predict(X), VOTES.argmax(axis=1))
     np.testing.assert_array_equal(fit.transduction_, expected)
+
+
+def test_the_evidence_of_votes_is_that_of_copies_and_counts_a_row_once():
+    rng = np.random.default_rng(0)
+    counts, v = rng.uniform(0.5, 2.0, size=len(X)), rng.normal(size=len(X))
+    proba = MARGaussianMixture().fit(X, VOTES).predict_proba(X)
+    shares, rows = vote_shares(VOTES)[0], COPIES.rows
+    evidence = Evidence(shares, counts, v)
+    of_copies = Evidence(COPIES.z, COPIES.share * counts[rows], v[rows])
+    np.testing.assert_allclose(evidence.losses(proba), of_copies.losses(proba[rows]), rtol=1e-9)
+    assert evidence.gain(proba) == pytest.approx(of_copies.gain(proba[rows]) * len(X) / len(rows), rel=1e-6)
+    q = evidence.missing_proba(proba, evidence.mechanism(proba))
+    np.testing.assert_allclose(
+        q[rows], of_copies.missing_proba(proba[rows], of_copies.mechanism(proba[rows])), rtol=1e-6
+    )
 
 
 def _held_out(estimator, folds):
@@ -377,3 +397,90 @@ def test_splitters_checks_and_scorers_take_votes():
         MARGaussianMixture(), X, VOTES, cv=PartialLabelKFold(3), scoring=population_scorer("log_loss")
     )
     assert np.isfinite(scores).all()
+
+
+# Files
+
+
+def test_columns_of_annotators_and_columns_of_shares_are_the_same_votes():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["10", "9", "", "NA"], size=(50, 3), p=[0.4, 0.3, 0.2, 0.1])
+    by_vote = VoteColumns(["a", "b", "c"])
+    by_share = ShareColumns(["9", "10"])
+    for part in (slice(0, 30), slice(30, 50)):
+        by_vote.add_batch(pa.record_batch({name: labels[part, i] for i, name in enumerate("abc")}))
+        by_share.add_batch(pa.record_batch({name: (labels[part] == name).sum(axis=1) for name in ("9", "10")}))
+    np.testing.assert_array_equal(by_vote.shares, by_share.shares)
+    np.testing.assert_array_equal(by_vote.codes, by_share.codes)
+    assert by_vote.classes.tolist() == by_share.classes.tolist() == [9, 10]
+    assert by_vote.rows == by_share.rows == 50
+    np.testing.assert_array_equal(by_vote.codes < 0, ~np.isin(labels, ["9", "10"]).any(axis=1))
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"a": ["1", "x"], "b": ["0", "1"]}, "'x' in data row 2.*--votes"),
+        ({"a": ["1", "-2"], "b": ["0", "1"]}, "'-2' in data row 2"),
+        ({"a": ["1", ""], "b": ["0", "1"]}, "data row 2 has some of the columns of --shares blank"),
+        ({"a": ["1", "2"], "b": ["0", ""]}, "data row 2 has some"),
+    ],
+)
+def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
+    with pytest.raises(ValueError, match=words):
+        ShareColumns(["a", "b"]).add_batch(pa.record_batch(columns))
+
+
+def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
+    monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
+    monkeypatch.setattr(
+        "marmix.estimators.choice.default_rivals", lambda: {"logistic regression": LogisticRegression()}
+    )
+    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
+    table = pd.DataFrame(X[:80], columns=["u", "v"])
+    for i in range(3):  # two annotators share the votes of odd numbers
+        table[f"reader {i}"] = np.where(VOTES[:80, 1] > i, "ill", np.where(VOTES[:80, 0] > i, "well", ""))
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    readers = [f"reader {i}" for i in range(3)]
+    options = FitOptions(tmp_path / "rows.csv", None, tmp_path / "out", folds=2, votes=readers)
+    findings = fit_file(options, Progress(quiet=True))
+    counts, classes = votes(table[readers].replace("", None))
+    voted, divided = counts.any(axis=1), (counts > 0).sum(axis=1) > 1
+    facts = findings.labels.votes
+    assert (facts.rows, facts.divided) == (voted.sum(), divided.sum())
+    assert facts.without_majority == np.sum(voted & (2 * counts.max(axis=1) <= counts.sum(axis=1)))
+    written = pd.read_csv(tmp_path / "out" / "imputed.csv")
+    assert findings.data.features == ["u", "v"]
+    np.testing.assert_array_equal(written["marmix_source"] == "given", voted)
+    settled = counts[:, 0] != counts[:, 1]
+    np.testing.assert_array_equal(written["marmix_label"][settled], classes[counts.argmax(axis=1)][settled])
+    probable = np.where(written["marmix_p_ill"] > 0.5, "ill", "well")
+    np.testing.assert_array_equal(written["marmix_label"][~settled], probable[~settled])
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["labels"]["votes"] == vars(facts)
+    again = report_file(
+        tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", tmp_path / "r.html", progress=Progress(quiet=True)
+    )
+    assert again.labels == findings.labels
+    assert again.scores == findings.scores
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--votes", "a", "--label", "b"], "not allowed with"),
+        (["--votes", "a", "b", "a"], "names the column 'a' twice"),
+        (["--shares", "a"], "at least two"),
+        (["--votes", "a", "--features", "a"], "remove it there"),
+        (["--votes", "a", "--id", "a"], "same column"),
+        ([], "one of the arguments --label --votes --shares is required"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, words, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,c\nx,y,1\ny,x,2\n")
+    try:
+        code = main(["fit", str(path), "--out", str(tmp_path / "out"), *options])
+    except SystemExit as exit:
+        code = exit.code
+    assert code in (1, 2)
+    assert words in capsys.readouterr().err

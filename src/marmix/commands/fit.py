@@ -27,10 +27,28 @@ def add(commands: Any) -> None:
         "written, but models with most of the weight did not converge.",
         examples="  marmix fit cells.csv --label type --out results\n"
         "  marmix fit cells.csv --label type --id cell --features area perimeter texture --out results\n"
-        "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n",
+        "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n"
+        "  marmix fit scans.csv --votes reader1 reader2 reader3 --out results\n",
     )
     parser.add_argument("data", metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="label column; some labels are missing")
+    labels = parser.add_mutually_exclusive_group(required=True)
+    labels.add_argument("--label", metavar="COLUMN", help="label column; some labels are missing")
+    labels.add_argument(
+        "--votes",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="in place of --label: a label column for each annotator; a row counts once, with the shares of its votes, and "
+        "has no label if nobody voted",
+    )
+    labels.add_argument(
+        "--shares",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="in place of --label: a column of votes or probabilities for each class, named after it; blank or 0 in all of "
+        "them if the label is missing",
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
@@ -58,6 +76,8 @@ def fit(options: argparse.Namespace) -> int:
     fit_options = FitOptions(
         data=Path(options.data),
         label=options.label,
+        votes=options.votes,
+        shares=options.shares,
         out=Path(options.out),
         features=options.features,
         exclude=options.exclude,

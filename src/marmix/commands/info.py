@@ -42,6 +42,7 @@ def info(options: argparse.Namespace) -> int:
         "classes": ", ".join(map(str, header["classes"])),
         "columns": ", ".join(f"{feature['name']} ({feature['dtype']})" for feature in header["features"]),
         "label": about.get("label"),
+        "votes": ", ".join(about.get("votes") or about.get("shares") or []),
         "written by": f"marmix {header['written_by']['marmix']}, format {header['format_version']}",
     }
     print(Path(options.model).name)

@@ -36,7 +36,8 @@ def summary_lines(findings: Findings) -> list[str]:
     lines = [
         f"{findings.data.file}: {findings.data.rows:,} rows, {labels.missing:,} without a label in '{findings.data.label}'"
     ]
-    facts = [("imputed", _imputed(findings))]
+    facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
+    facts.append(("imputed", _imputed(findings)))
     if certainty.mean_probability is not None and certainty.expected_errors is not None:
         text = (
             f"mean probability {certainty.mean_probability:.1%}; {certainty.at_least_90:,} labels have at least 90 %. If the "

@@ -94,19 +94,22 @@ def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[
 def compare(
     grid: Mapping[str, BaseEstimator] | None,
     X: Array,
-    z: NDArray[np.integer[Any]],
+    labels: NDArray[Any],
     *,
     folds: int,
     seed: int,
     step: Step,
     method: str = "average",
 ) -> Compared:
-    """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows."""
+    """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows.
+
+    `labels` are codes, -1 where missing, or shares of votes.
+    """
     cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, rivals=True)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
-        cv.fit(X, z)
+        cv.fit(X, labels)
     return cv
 
 
@@ -180,7 +183,7 @@ class Model(NamedTuple):
         return Pipeline([("scaler", scaler), ("classifier", estimator)])
 
 
-def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], folder: Path, step: Step) -> Model:
+def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any], folder: Path, step: Step) -> Model:
     """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
     leading = statistical(cv)
     least = min(least_weight(len(X), len(cv.missing_proba_)), max(cv.weights_.values()))
@@ -202,7 +205,7 @@ def average_model(cv: MARClassifierCV, X: Any, z: Any, classes: NDArray[Any], fo
         axes = scaled_rows(scaler, X, folder)
         names = refitted(average, leading, len(X))
         for done, name in enumerate(names):
-            average.estimators_[name] = _refit(average.estimators_[name], X, z, scaler, axes)
+            average.estimators_[name] = _refit(average.estimators_[name], X, labels, scaler, axes)
             step((done + 1) / len(names))
     chosen = None if leading is None else average.estimators_[leading]
     if chosen is not None and axes is None:
@@ -226,7 +229,7 @@ def refitted(average: MARClassifierCV, leading: str | None, n_rows: int) -> list
     return [name for name in order if name in largest or name == leading]
 
 
-def _refit(pipeline: Pipeline, X: Any, z: Any, scaler: StandardScaler, scaled: Any) -> Pipeline:
+def _refit(pipeline: Pipeline, X: Any, labels: Any, scaler: StandardScaler, scaled: Any) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
     *steps, (last, fitted) = pipeline.steps
     parameters = fitted.get_params(deep=False)
@@ -241,11 +244,11 @@ def _refit(pipeline: Pipeline, X: Any, z: Any, scaler: StandardScaler, scaled: A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
         if [type(step) for _, step in steps] == [StandardScaler]:
-            estimator.fit(scaled, z)
+            estimator.fit(scaled, labels)
             return Pipeline([(steps[0][0], scaler), (last, estimator)])
         refit = clone(pipeline)
         refit.steps[-1] = (last, estimator)
-        return refit.fit(X, z)
+        return refit.fit(X, labels)
 
 
 def scaler_of(X: Any) -> StandardScaler:
@@ -258,8 +261,8 @@ def scaler_of(X: Any) -> StandardScaler:
 
 
 def scaled_rows(scaler: Any, X: Any, folder: Path) -> Any:
-    """A standardised copy of the rows, in a file of the folder if it is large."""
-    scaled = empty_rows(folder / "scaled.npy", *X.shape)
+    """A standardised copy of the rows, in a file of the folder if they are in a file."""
+    scaled = empty_rows(folder / "scaled.npy", *X.shape) if isinstance(X, np.memmap) else np.empty(X.shape)
     for start in range(0, len(X), BLOCK):
         scaled[start : start + BLOCK] = scaler.transform(X[start : start + BLOCK])
         release(X)

@@ -31,6 +31,7 @@ from marmix.journey.choosing import (
 )
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
+from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
 from marmix.report.contents import (
     Certainty,
@@ -48,6 +49,7 @@ from marmix.report.contents import (
     ScoreFacts,
     StatisticalFacts,
     Thresholds,
+    VoteFacts,
 )
 from marmix.report.figures import Subject, figures
 from marmix.report.notes import SINGLE, plain_notes
@@ -79,9 +81,12 @@ _LEVEL, _LEAST, _BIN, _SURE = 0.01, 0.2, 50, 0.01
 
 
 class TestedRows(NamedTuple):
-    """Rows with predictions of a model not fitted to their labels: labels (-1 if missing), probabilities, P(missing)."""
+    """Rows with predictions of a model not fitted to their labels: labels (-1 if missing), probabilities, P(missing).
 
-    z: NDArray[np.integer[Any]]
+    Labels may be shares of votes.
+    """
+
+    labels: NDArray[Any]
     proba: Array
     missing: Array | None
     posterior: Array | None  # for the doubly robust scores
@@ -89,11 +94,11 @@ class TestedRows(NamedTuple):
 
     def predictions(self) -> Predictions:
         """The rows as displays take them."""
-        return Predictions.of(self.z, self.proba, self.missing, np.arange(self.proba.shape[1]), self.posterior)
+        return Predictions.of(self.labels, self.proba, self.missing, np.arange(self.proba.shape[1]), self.posterior)
 
     def scores(self) -> Mapping[str, Score]:
         """All scores, corrected for missing labels."""
-        return all_scores(self.z, self.proba, self.missing, self.posterior)
+        return all_scores(self.labels, self.proba, self.missing, self.posterior)
 
 
 class SampledRows(NamedTuple):
@@ -103,13 +108,15 @@ class SampledRows(NamedTuple):
     z: NDArray[np.integer[Any]]
     features: list[str]
     places: NDArray[np.intp]  # among all complete rows
+    labels: NDArray[Any]  # z, or shares of votes
 
 
-def sample_rows(rows: FileRows, z: NDArray[np.integer[Any]], preparation: Preparation, seed: int) -> SampledRows:
+def sample_rows(rows: FileRows, preparation: Preparation, seed: int) -> SampledRows:
     """Sample complete rows, before they are standardised."""
+    z = rows.z
     places = sample_places(z, seed, SAMPLE)
     names = [str(name) for name in preparation.get_feature_names_out()]
-    return SampledRows(rows_at(rows.X, places), z[places], names, places)
+    return SampledRows(rows_at(rows.X, places), z[places], names, places, rows.labels[places])
 
 
 class Analysis(NamedTuple):
@@ -209,12 +216,24 @@ class Analysis(NamedTuple):
             classes=[
                 ClassFacts(str(name), int(a), int(b)) for name, a, b in zip(names, given, tally.imputed, strict=True)
             ],
+            votes=self._vote_facts(),
             certainty=Certainty(
                 mean_probability=tally.sum_probability / imputed if imputed else None,
                 at_least_90=tally.at_least_90,
                 at_least_99=tally.at_least_99,
                 expected_errors=imputed - tally.sum_probability if imputed else None,
             ),
+        )
+
+    def _vote_facts(self) -> VoteFacts | None:
+        shares = self.rows.shares
+        if shares is None:
+            return None
+        voted, largest = shares.any(axis=1), shares.max(axis=1)
+        return VoteFacts(
+            rows=int(voted.sum()),
+            divided=int(np.sum(voted & (largest < 1.0))),
+            without_majority=int(np.sum(voted & (largest <= 0.5))),
         )
 
     def _model_facts(self) -> ModelFacts:
@@ -322,7 +341,7 @@ class Analysis(NamedTuple):
         return messages
 
 
-def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
+def inference_of(model: Model, labels: NDArray[Any]) -> Inference | str:
     """Standard errors and tests for the fit, or a sentence why there are none."""
     if model.statistical is None:
         return NO_PARAMETERS
@@ -330,7 +349,7 @@ def inference_of(model: Model, z: NDArray[np.integer[Any]]) -> Inference | str:
     if estimator.model_.n_parameters > _MOST_PARAMETERS:
         return f"No intervals were computed: the model has more than {_MOST_PARAMETERS:,} parameters."
     try:
-        result: Inference = estimator.inference(model.axes, z)
+        result: Inference = estimator.inference(model.axes, labels)
     except ValueError as error:
         return f"No intervals could be computed: {error}"
     return result
@@ -468,24 +487,25 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     return Comparison(gain.clear, gain.sentence(), gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
-def held_out(cv: MARClassifierCV, z: NDArray[np.integer[Any]], n_rows: int) -> TestedRows | None:
-    """The held-out predictions of a cross-validation of rows z; None if a class has too few labels for one."""
+def held_out(cv: MARClassifierCV, labels: NDArray[Any], n_rows: int) -> TestedRows | None:
+    """The held-out predictions of a cross-validation of rows with these labels; None if a class has too few for one."""
     if cv.held_out_proba_ is None:
         return None
-    part = "" if len(z) == n_rows else f" in a random sample of {len(z):,} rows"
-    where = f"{np.sum(z >= 0):,} labelled rows{part}, each predicted by a model fitted without it"
-    return TestedRows(z, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
+    part = "" if len(labels) == n_rows else f" in a random sample of {len(labels):,} rows"
+    n_labelled = np.sum(labels >= 0) if labels.ndim == 1 else np.sum(labels.any(axis=1))
+    where = f"{n_labelled:,} labelled rows{part}, each predicted by a model fitted without it"
+    return TestedRows(labels, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
 
 
 def all_scores(
-    z: NDArray[np.integer[Any]], proba: Array, missing: Array | None, posterior: Array | None = None
+    labels: NDArray[Any], proba: Array, missing: Array | None, posterior: Array | None = None
 ) -> Mapping[str, Score]:
     """All scores, corrected for missing labels if P(label missing) is given."""
-    q, numbers = np.zeros(len(z)) if missing is None else missing, np.arange(proba.shape[1])
-    all_labelled = np.unique(z[z >= 0]).size == len(numbers)  # the AUC needs labelled rows of every class
+    q, numbers = np.zeros(len(labels)) if missing is None else missing, np.arange(proba.shape[1])
+    all_labelled = label_shares(labels, numbers).any(axis=0).all()  # the AUC needs labelled rows of every class
     proba = np.maximum(proba, TINY)  # an impossible class has a large but finite loss
     return {
-        name: score(z, proba, q, classes=numbers, posterior=posterior)
+        name: score(labels, proba, q, classes=numbers, posterior=posterior)
         for name, score, *_ in _SCORES
         if all_labelled or name != "AUC"
     }

@@ -20,7 +20,7 @@ from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.cells import counted
-from marmix.tables.labels import LabelColumn
+from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
@@ -34,7 +34,7 @@ class FitOptions:
     """The arguments of `marmix fit`; see `marmix fit --help`."""
 
     data: Path
-    label: str
+    label: str | None
     out: Path
     features: Sequence[str] | None = None
     exclude: Sequence[str] = ()
@@ -50,24 +50,35 @@ class FitOptions:
     escape_formulas: bool = False
     reading: Mapping[str, Any] = field(default_factory=dict)
     command: str = "marmix fit"
+    votes: Sequence[str] = ()
+    shares: Sequence[str] = ()
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The columns of the labels."""
+        return list(self.votes or self.shares or ([] if self.label is None else [self.label]))
 
     def columns(self, names: Sequence[str], index: Sequence[str] = ()) -> list[str]:
-        """The features: those asked for, or all columns but the label, the id, a pandas index and the excluded ones."""
+        """The features: those asked for, or all columns but the labels, the id, a pandas index and the excluded ones."""
         requested = list(dict.fromkeys(self.features or ()))
+        labels, option_name = self.label_columns, "--votes" if self.votes else "--shares" if self.shares else "--label"
         for option, columns in (
-            ("--label", [self.label]),
+            (option_name, labels),
             ("--id", [self.id] if self.id else []),
             ("--features", requested),
             ("--exclude", self.exclude),
         ):
             check_columns(columns, names, f"{option}: {self.data}")
-        if self.label in requested:
-            raise ValueError(f"--features includes the label column {self.label!r}: remove it there.")
+        for label in labels:
+            if label in requested:
+                raise ValueError(f"--features includes the label column {label!r}: remove it there.")
+            if labels.count(label) > 1:
+                raise ValueError(f"{option_name} names the column {label!r} twice.")
         if self.id in requested:
             raise ValueError(f"--features includes the --id column {self.id!r}: remove it from one of them.")
-        if self.id == self.label:
-            raise ValueError(f"--id and --label name the same column, {self.label!r}: name two different columns.")
-        features = requested or [name for name in names if name not in (self.label, self.id, *index)]
+        if self.id in labels:
+            raise ValueError(f"--id and {option_name} name the same column, {self.id!r}: name two different columns.")
+        features = requested or [name for name in names if name not in (*labels, self.id, *index)]
         features = [name for name in features if name not in self.exclude]
         if not features:
             raise ValueError("no feature column is left: name some with --features, or exclude fewer.")
@@ -129,26 +140,26 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     """Read the rows, compare the candidates and fit their average."""
     with progress.phase("surveying the columns") as step:
         preparation = Preparation(features=features, impute=options.impute_features)
-        labels = LabelColumn(options.label, options.missing)
-        preparation.fit_batches(lambda: source.batches([*features, options.label], step), labels)
+        labels = label_columns(options.label, options.votes, options.shares, options.missing)
+        preparation.fit_batches(lambda: source.batches([*features, *labels.columns], step), labels)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True))
     z = rows.z
-    sample = sample_rows(rows, z, preparation, options.seed)
+    sample = sample_rows(rows, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
     n_rows, n_features = sample.X.shape
     grid = candidates_of(options.model, options.link, preparation, len(rows.classes), n_rows, n_features, n_labelled)
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
-        cv = compare(grid, sample.X, sample.z, folds=options.folds, seed=options.seed, step=step)
+        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
-        model = average_model(cv, rows.X, z, rows.classes, scratch, step)
-        result = inference_of(model, z)
+        model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
+        result = inference_of(model, rows.labels)
     return Analysis(
         path=source.path,
-        label=options.label,
+        label=labels.name,
         id=options.id,
         preparation=preparation,
         rows=rows,
@@ -156,7 +167,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         model=model,
         cv=cv,
         result=result,
-        tested=held_out(cv, sample.z, len(rows.X)),
+        tested=held_out(cv, sample.labels, len(rows.X)),
         sample=sample,
         tally=Tally(rows.classes, sample.places, options.id, features),
     )
@@ -168,7 +179,7 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
     texts, names = model.classes.astype(str), added_names(options.prefix, model.classes, source=True)
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
         for batch in scored_batches(source, rows, model.X, model.classifier, step):
-            codes = rows.codes[batch.start : batch.start + len(batch.complete)]
+            codes = batch.given(rows)
             writer.write(batch.batch, batch.added(texts, codes))
             analysis.tally.add(batch, codes)
     if not writer.formulas or options.escape_formulas:
@@ -184,6 +195,7 @@ def _about(options: FitOptions, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "label": options.label,
+        **{name: list(columns) for name, columns in (("votes", options.votes), ("shares", options.shares)) if columns},
         "id": options.id,
         "missing": list(options.missing),
         "model": options.model,

@@ -17,7 +17,7 @@ from marmix.estimators.base import numbered
 from marmix.estimators.candidates import knows_missingness
 from marmix.estimators.choice import Q_MAX
 from marmix.journey.choosing import Compared, Model, compare, scaled_rows, statistical
-from marmix.journey.findings import Analysis, TestedRows, held_out, inference_of, sample_rows
+from marmix.journey.findings import Analysis, SampledRows, TestedRows, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
@@ -25,7 +25,7 @@ from marmix.journey.scoring import Tally, scored_batches
 from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
-from marmix.tables.labels import LabelColumn
+from marmix.tables.labels import label_columns
 from marmix.tables.reading import DataFile, check_columns, open_table
 
 
@@ -47,21 +47,22 @@ def report_file(
     require_libraries()
     saved, source = open_model(model), open_table(data, **(reading or {}))
     _check_model(saved, model)
+    votes, shares = ([] if label else saved.about.get(name, []) for name in ("votes", "shares"))
     label = label or saved.about.get("label")
-    if label is None:
+    if label is None and not (votes or shares):
         raise ValueError("--label is required: the model file does not name the label column.")
     id = id or (saved.about.get("id") if saved.about.get("id") in source.names else None)
-    check_label(label, saved.preparation)
-    check_columns([label, *([id] if id else [])], source.names, str(data))
-    markers = [*saved.about.get("missing", []), *missing]
+    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], saved.classifier.classes_)
+    for name in labels.columns:
+        check_label(name, saved.preparation)
+    check_columns([*labels.columns, *([id] if id else [])], source.names, str(data))
     with Output(out.parent, (out.name,), force=force) as output:
         with progress.phase("reading the rows") as step:
-            labels = LabelColumn(label, markers, saved.classifier.classes_)
-            for batch in source.batches([label]):
-                labels.add(batch.column(label))
+            for batch in source.batches(labels.columns):
+                labels.add_batch(batch)
             rows = read_rows(source, saved.preparation, labels, output.scratch, step)
         fitted = _model(saved, rows, output.scratch)
-        analysis = _analysis(saved, fitted, source, rows, label, id, seed, progress)
+        analysis = _analysis(saved, fitted, source, rows, labels.name, id, seed, progress)
         with progress.phase("writing the report") as step:
             findings = analysis.findings([], command, seed)
             output.path(out.name).write_text(report_html(analysis.contents(findings)), encoding="utf-8")
@@ -114,22 +115,22 @@ def _analysis(
     progress: Progress,
 ) -> Analysis:
     z = rows.z
-    sample = sample_rows(rows, z, saved.preparation, seed)
-    same = _is_of_fit(model, z)
+    sample = sample_rows(rows, saved.preparation, seed)
+    same = _is_of_fit(model, rows.labels)
     tally = Tally(rows.classes, sample.places, id, [str(name) for name in saved.preparation.feature_names_in_])
     with progress.phase("predicting") as step:
         result = (
-            inference_of(model, z)
+            inference_of(model, rows.labels)
             if same
             else "No intervals were computed: these are not the rows the model was fitted to."
         )
         for batch in scored_batches(source, rows, model.X, model.classifier, step):
-            tally.add(batch, rows.codes[batch.start : batch.start + len(batch.complete)])
+            tally.add(batch, batch.given(rows))
     cv = None
     if same:
         with progress.phase("comparing models") as step:
             options: dict[str, Any] = {"folds": saved.about.get("folds", 5), "seed": seed, "step": step}
-            cv = _comparison(model.classifier, sample.X, sample.z, options)
+            cv = _comparison(model.classifier, sample.X, sample.labels, options)
     return Analysis(
         path=source.path,
         label=label,
@@ -140,38 +141,38 @@ def _analysis(
         model=model,
         cv=cv,
         result=result,
-        tested=held_out(cv, sample.z, len(rows.X)) if cv else _other_rows(tally, sample.z),
+        tested=held_out(cv, sample.labels, len(rows.X)) if cv else _other_rows(tally, sample),
         sample=sample,
         tally=tally,
     )
 
 
-def _is_of_fit(model: Model, z: NDArray[np.integer[Any]]) -> bool:
+def _is_of_fit(model: Model, labels: NDArray[Any]) -> bool:
     """Whether the rows are those of the fit, judged by a candidate that was fitted to all of them."""
     if model.statistical is not None:
-        return bool(model.statistical[-1].fitted_to(model.axes, z))
+        return bool(model.statistical[-1].fitted_to(model.axes, labels))
     pipeline = max(model.candidates.values(), key=lambda candidate: candidate[-1].model_.total_weight)
-    return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(model.X), z))
+    return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(model.X), labels))
 
 
-def _comparison(classifier: Any, X: Array, z: NDArray[np.integer[Any]], options: Mapping[str, Any]) -> Compared:
+def _comparison(classifier: Any, X: Array, labels: NDArray[Any], options: Mapping[str, Any]) -> Compared:
     """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
     if isinstance(classifier, MARClassifierCV):
         grid = {name: clone(pipeline) for name, pipeline in classifier.estimators_.items()}
-        return compare(dict(classifier.estimators or {}) | grid, X, z, **options)
+        return compare(dict(classifier.estimators or {}) | grid, X, labels, **options)
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
-    cv = compare({"": estimator, "other": other}, X, z, method="pick", **options)
+    cv = compare({"": estimator, "other": other}, X, labels, method="pick", **options)
     cv.select("")
     return cv
 
 
-def _other_rows(tally: Tally, z: NDArray[np.integer[Any]]) -> TestedRows | None:
+def _other_rows(tally: Tally, sample: SampledRows) -> TestedRows | None:
     """Predictions of rows that the model was not fitted to; None if none is labelled."""
-    labelled = int(np.sum(z >= 0))
+    labelled = int(np.sum(sample.z >= 0))
     if not labelled:
         return None
     where = f"{labelled:,} labelled rows of this file, which the model was not fitted to"
-    if labelled == len(z):
-        return TestedRows(z, tally.proba, None, None, where)
-    return TestedRows(z, tally.proba, np.minimum(tally.missing, Q_MAX), tally.proba, where)
+    if labelled == len(sample.z):
+        return TestedRows(sample.labels, tally.proba, None, None, where)
+    return TestedRows(sample.labels, tally.proba, np.minimum(tally.missing, Q_MAX), tally.proba, where)

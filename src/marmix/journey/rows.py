@@ -30,11 +30,17 @@ class FileRows(NamedTuple):
     classes: NDArray[Any]
     counts: Counts
     notes: list[str]  # about the labels
+    shares: Array | None = None  # (n, K), of the votes of all rows; None if each has one label
 
     @property
     def z(self) -> NDArray[np.int32]:
         """Labels of the complete rows."""
         return self.codes[self.complete]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Labels of the complete rows as estimators take them: codes, or shares of votes."""
+        return self.z if self.shares is None else self.shares[self.complete]
 
 
 def read_rows(
@@ -47,7 +53,9 @@ def read_rows(
     """Read the features of all rows; `labels` have been read before."""
     n_rows = labels.rows
     width = len(preparation.get_feature_names_out())
-    X = empty_rows(scratch / "features.npy", n_rows, width)
+    shares = labels.shares
+    # rows with several votes are copied in memory
+    X = empty_rows(scratch / "features.npy", n_rows, width) if shares is None else np.empty((n_rows, width))
     complete = np.zeros(n_rows, dtype=bool)
     start = kept = 0
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
@@ -63,9 +71,9 @@ def read_rows(
             low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         release(X)
         start, kept = start + len(filled), kept + len(block)
-    _check_complete(complete, labels)
+    _check_complete(complete, labels, shares)
     _check_ranges(preparation.get_feature_names_out(), low, high)
-    return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes())
+    return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes(), shares)
 
 
 def empty_rows(path: Path, n_rows: int, width: int) -> Any:
@@ -88,12 +96,14 @@ def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:
             )
 
 
-def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn) -> None:
+def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn, shares: Array | None) -> None:
     """Refuse data in which no row, or no labelled row of some class, is complete."""
     advice = "--impute-features median keeps such rows; --exclude drops a column that is often empty."
     if not complete.any():
         raise ValueError(f"every row has a missing feature, so none is left. {advice}")
-    absent = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
+    absent: NDArray[np.integer[Any]] = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
+    if shares is not None:
+        absent = np.flatnonzero(~shares[complete].any(axis=0))
     if len(absent) and labels.known is None:
         name = shown(labels.classes[absent[0]])
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {advice}")

@@ -12,6 +12,7 @@ from marmix.displays.fits import missing_proba
 from marmix.displays.threshold import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
+from marmix.labels import most_voted
 from marmix.report.contents import RowTable
 from marmix.streams import release
 from marmix.tables.cells import as_text
@@ -54,6 +55,11 @@ class ScoredBatch(NamedTuple):
             proba[complete], missing[complete] = classifier.predict_proba(X), missing_proba_of(classifier, X)
             code[complete] = proba[complete].argmax(axis=1)
         return cls(batch, start, complete, proba, missing, code, proba.max(axis=1), entr(proba).sum(axis=1) / np.log(K))
+
+    def given(self, rows: FileRows) -> NDArray[np.integer[Any]]:
+        """Codes of the given labels, -1 where missing; of votes the most voted class, the most probable one of tied classes."""
+        part = slice(self.start, self.start + len(self.complete))
+        return rows.codes[part] if rows.shares is None else most_voted(rows.shares[part], self.proba)
 
     def added(self, classes: NDArray[Any], codes: NDArray[np.integer[Any]] | None = None) -> list[NDArray[Any]]:
         """The columns to add to the file; given labels (`codes`) replace predicted ones."""

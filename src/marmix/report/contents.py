@@ -39,6 +39,22 @@ class Certainty:
 
 
 @dataclass(frozen=True)
+class VoteFacts:
+    """Rows with votes in place of a label."""
+
+    rows: int  # with at least one vote
+    divided: int  # with votes for several classes
+    without_majority: int  # no class has more than half of the votes
+
+    def sentence(self) -> str:
+        """The counts in a sentence."""
+        return (
+            f"{self.rows:,} rows have votes: {self.divided:,} of them for several classes, {self.without_majority:,} without a "
+            "majority. A row counts once, with the shares of its votes; its given label is the most voted class."
+        )
+
+
+@dataclass(frozen=True)
 class LabelFacts:
     """Counts of given, missing and imputed labels."""
 
@@ -48,6 +64,7 @@ class LabelFacts:
     unfilled: int  # missing and not imputed, because a feature is missing
     classes: list[ClassFacts]
     certainty: Certainty
+    votes: VoteFacts | None = None  # None if each row has one label
 
 
 @dataclass(frozen=True)

@@ -132,13 +132,15 @@ def _score(value: float) -> str:
 
 
 def _data(findings: Findings) -> str:
-    data = findings.data
+    data, votes = findings.data, findings.labels.votes
     facts = [
         ("File", name(data.file)),
-        ("Label column", name(data.label)),
+        ("Label column" if votes is None else "Vote columns", name(data.label)),
         ("Id column", name(data.id) if data.id is not None else "none"),
         (f"{counted(len(data.features), 'feature')}", wording.features_words(data.features)),
     ]
+    if votes is not None:
+        facts.insert(2, ("Votes", plain(votes.sentence())))
     if len(data.columns) != len(data.features):
         facts.append(("Columns of the model", f"{count(len(data.columns))}, with categories as columns of 0 and 1"))
     incomplete = f"{count(data.incomplete_rows)} ({share_of(data.incomplete_rows, data.rows)}). {plain(data.rule)}"

@@ -8,14 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.labels import DOUBTFUL_TEXTS, MISSING, MISSING_FIELDS, MISSING_LABELS, Labels
-from marmix.tables.cells import NUMBER, WHOLE, arrow, as_text, listed, plain, shown
+from marmix.arrays import Array
+from marmix.labels import (
+    DOUBTFUL_TEXTS,
+    MISSING,
+    MISSING_CELLS,
+    MISSING_FIELDS,
+    MISSING_LABELS,
+    Labels,
+    most_voted,
+    vote_shares,
+)
+from marmix.tables.cells import NUMBER, WHOLE, arrow, as_numbers, as_text, listed, plain, shown
 
 MOST_CLASSES = 100
 MOST_CONVERTED = 100_000  # classes of `to_memmap`
 _ALMOST_ALL, _FEW = 0.8, 10  # more distinct labels than this share and this number: identifiers or measurements
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # as written by Python
-_ROW_BY_ROW = "looks like an identifier or a number, not a class. Choose the column of classes with --label."
+_ROW_BY_ROW = "looks like an identifier or a number, not a class. Choose the column of classes with"
 
 
 def _distinct(column: Any) -> tuple[Any, NDArray[np.intp]]:
@@ -55,9 +65,12 @@ class LabelColumn(Labels):
     (array([ 2, 10]), array([ 0,  1, -1, -1,  0], dtype=int32), 2)
     """
 
+    option = "--label"  # of the program, which names the column
+    shares: Array | None = None  # of the classes in the votes of each row; None if each has one label
+
     def __init__(self, name: str, missing: Iterable[str] = (), classes: Sequence[Any] | NDArray[Any] | None = None):
         super().__init__(f"label column {shown(name)}", classes, most=MOST_CLASSES)
-        self.name = name
+        self.name, self.columns = name, [name]
         self.markers = {*MISSING_LABELS, *(str(text).strip() for text in missing)}
         self._numbers = {str(label): k for label, k in self._numbers.items()}
         self._parts: list[NDArray[np.integer]] = []
@@ -73,6 +86,10 @@ class LabelColumn(Labels):
             self._marks[""] += nulls
         self._parts.append(self.add_distinct([text.strip() for text in as_text(values).to_pylist()], places))
         return self._parts[-1]
+
+    def add_batch(self, batch: Any) -> None:
+        """Add the labels of the next rows, a record batch."""
+        self.add(batch.column(self.name))
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
         if value in self.markers:
@@ -93,7 +110,7 @@ class LabelColumn(Labels):
 
     def too_many(self) -> str:
         some = listed(self._numbers, 3)
-        return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW}"
+        return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW} {self.option}."
 
     def names(self) -> list[Any]:
         """The labels in order of first appearance: integers if all are written as such, otherwise text."""
@@ -111,18 +128,18 @@ class LabelColumn(Labels):
         """
         if self.known is not None:
             return self.known
-        texts, n_labels = list(self._numbers), self.rows - self.n_missing
+        texts, n_labels = list(self._numbers), len(self.columns) * self.rows - self.n_missing
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
             markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
             raise ValueError(
                 f"{self.where} has {what}: at least two classes must have labels. {markers}"
-                "If the classes are in another column, choose it with --label."
+                f"If the classes are in another column, choose it with {self.option}."
             )
         if len(texts) > max(_FEW, _ALMOST_ALL * n_labels):
             raise ValueError(
                 f"{self.where} has {len(texts)} different labels in {n_labels} labelled rows ({listed(texts, 3)}): it "
-                f"{_ROW_BY_ROW}"
+                f"{_ROW_BY_ROW} {self.option}."
             )
         return super().classes
 
@@ -154,6 +171,112 @@ class LabelColumn(Labels):
                     f"The labels {listed(sorted(texts))} count as different classes: correct them if they are not."
                 )
         return notes
+
+
+class VoteColumns(LabelColumn):
+    """Encoder of columns that each hold the labels of one annotator; a blank cell is no vote."""
+
+    option = "--votes"
+
+    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None):
+        super().__init__(", ".join(names), missing, classes)
+        self.columns = list(names)
+        self._by_column: list[list[NDArray[np.integer]]] = [[] for _ in names]
+
+    def add_batch(self, batch: Any) -> None:
+        start = self.rows
+        for name, parts in zip(self.columns, self._by_column, strict=True):
+            self.rows, self.where = start, f"vote column {shown(name)}"
+            parts.append(self.add(batch.column(name)))
+        self.where = f"the vote columns {listed(self.columns)}"
+
+    @property
+    def shares(self) -> Array:  # type: ignore[override]
+        """Shares (n, K) of the classes in the votes of each row, zero if there are none."""
+        counts = np.zeros((self.rows, len(self.classes)))
+        for parts in self._by_column:
+            z = self.numbered(np.concatenate(parts), np.int32)
+            counts[np.flatnonzero(z >= 0), z[z >= 0]] += 1.0
+        return vote_shares(counts, self.classes, fitted=True)[0]
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Index of the most voted class of each row, the first one if several are tied, -1 if there are no votes."""
+        return most_voted(self.shares).astype(np.int32)
+
+
+class ShareColumns(LabelColumn):
+    """Columns of counts or probabilities, named after the classes; blank or zero in all of them if the label is missing."""
+
+    option = "--shares"
+
+    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None):
+        super().__init__(", ".join(names), missing, classes)
+        self.columns, self.where = list(names), f"the columns {listed(names)}"
+        if len(self.columns) < 2:
+            raise ValueError("--shares needs a column for each class, at least two.")
+        texts = [name.strip() for name in names]
+        self._names = list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
+        self._blank = [*MISSING_CELLS, *(str(text).strip() for text in missing)]
+        self._values: list[Array] = []
+
+    def add_batch(self, batch: Any) -> None:
+        parts = []
+        for name in self.columns:
+            numbers = as_numbers(batch.column(name), self._blank)
+            bad = numbers.odd | np.isinf(numbers.values) | (numbers.values < 0.0)
+            if bad.any():
+                place = int(np.argmax(bad))
+                cell = as_text(batch.column(name).slice(place, 1))[0].as_py()
+                raise ValueError(
+                    f"column {shown(name)} of --shares holds {shown(cell)} in data row {self.rows + place + 1}: write counts or "
+                    "probabilities. If columns hold the labels of annotators, use --votes."
+                )
+            parts.append(numbers.values)
+        values = np.column_stack(parts)
+        gaps = np.isnan(values)
+        partly = gaps.any(axis=1) & ~gaps.all(axis=1)
+        if partly.any():
+            raise ValueError(
+                f"data row {self.rows + int(np.argmax(partly)) + 1} has some of the columns of --shares blank but not all: write "
+                "0 for no votes, and leave all of them blank if the label is missing."
+            )
+        self.rows += len(values)
+        self._values.append(values)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        return np.array(self._names) if self.known is None else self.known
+
+    @property
+    def shares(self) -> Array:  # type: ignore[override]
+        """Shares (n, K) of the classes, zero if the label is missing."""
+        values = np.concatenate(self._values)
+        if self.known is not None:
+            names = list(map(str, self._names))
+            if sorted(names) != sorted(map(str, self.known.tolist())):
+                raise ValueError(
+                    f"--shares names {listed(names)}, but the classes of the model are {listed(self.known)}."
+                )
+            values = values[:, [names.index(str(name)) for name in self.known.tolist()]]
+        return vote_shares(values, self.classes, fitted=self.known is not None)[0]
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Index of the class with the largest share, the first one if several are tied, -1 if the label is missing."""
+        return most_voted(self.shares).astype(np.int32)
+
+
+def label_columns(
+    label: str | None, votes: Sequence[str], shares: Sequence[str], missing: Iterable[str] = (), classes: Any = None
+) -> LabelColumn:
+    """The encoder of a label column, of the columns of annotators, or of columns of shares: whichever is named."""
+    if votes:
+        return VoteColumns(votes, missing, classes)
+    if shares:
+        return ShareColumns(shares, missing, classes)
+    assert label is not None
+    return LabelColumn(label, missing, classes)
 
 
 def _meaning(text: str) -> Any:

@@ -167,13 +167,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         rows = 0
         for batch in batches():
             if not surveys:
-                names = [name for name in batch.schema.names if labels is None or name != labels.name]
+                names = [name for name in batch.schema.names if labels is None or name not in labels.columns]
                 surveys = {name: Survey(name, self.max_levels) for name in self._chosen(names)}
                 most = max(_FEWEST, _KEPT // len(surveys))
                 medians = {name: Median(most) for name in surveys} if self.impute == "median" else {}
             rows += batch.num_rows
             if labels is not None:
-                labels.add(batch.column(labels.name))
+                labels.add_batch(batch)
             for name, survey in surveys.items():
                 cells = survey.add(batch.column(name))
                 if name in medians:
