@@ -11,6 +11,7 @@ from marmix.estimators import (
 from marmix.inference import Inference, compare, pool
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
+from marmix.sensitivity import Sensitivity
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "MARKernelClassifier",
     "MARLogisticRegression",
     "Mechanism",
+    "Sensitivity",
     "__version__",
     "compare",
     "load",
