@@ -343,7 +343,7 @@ def _moments_of(model: Any, squares: Tensor, whitened: bool) -> Tensor:
 
 def supports(model: Any, mechanism: Mechanism | None, x: Tensor | None = None) -> bool:
     """Whether `fused_sums` implements this likelihood and, if given, rows like `x`."""
-    if mechanism is not None and (not mechanism.measured.fused or len(mechanism.alpha) != 2):
+    if mechanism is not None and (not mechanism.measured.fused or len(mechanism.alpha) != 2 or mechanism.label):
         return False
     on_cuda = not isinstance(_rows, triton.JITFunction) or (torch.cuda.is_available() if x is None else x.is_cuda)
     implemented = bool(_products(model)) and model.n_classes <= _MOST_CLASSES

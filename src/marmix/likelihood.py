@@ -5,11 +5,13 @@ With scores ``s_jk`` and ``m_j = 1`` where the label is missing, the log-likelih
     joint        L_ig = sum_j (1 - m_j) s_{j z_j} + m_j log sum_k exp(s_jk)     eq. (1)-(3) of the paper
     conditional  L_ig = sum_j (1 - m_j) (s_{j z_j} - log sum_k exp(s_jk))       given the features
     both         L_miss = sum_j m_j log q_j + (1 - m_j) log(1 - q_j)
+    label term   L_miss = sum_j m_j log sum_k tau_jk q_jk + (1 - m_j) log(1 - q_{j z_j})
 
 and its gradient in the parameters of the scores follows from ``G_jk = d L / d s_jk``:
 
     from L_ig    the responsibilities: 1{k = z_j} in labelled rows, tau_jk in others; less tau_jk everywhere if conditional
-    from L_miss  (d L_miss / d eta_j) alpha_1 (d u_j / d s_jk)
+    from L_miss  (d L_miss / d eta_j) alpha_1 (d u_j / d s_jk); with a label term also r_jk - tau_jk in unlabelled rows, with
+                 r_jk proportional to tau_jk q_jk
 
 summed to moments ``sum_j G_jk phi(x_j)``. A *tempered* mechanism has a weight below one, ``L_ig + t L_miss``. Rows are sorted,
 labelled rows first and by class, so that each of these cases is a slice.
@@ -90,7 +92,7 @@ class Sums(NamedTuple):
     ignorable: float
     missing: float
     moments: Moments
-    alpha: Array
+    alpha: Array  # followed by the score of free label terms
     shape: float
     share: float
 
@@ -156,7 +158,7 @@ def block_sums(
     if mechanism is None:
         g = xp.zeros_like(scores)
     else:
-        missing, g, alpha, shape_slope, share_slope = mechanism.block(p, block.covariates, labelled, weight)
+        missing, g, alpha, shape_slope, share_slope = mechanism.block(p, block.covariates, labelled, weight, cuts)
         if tempering != 1.0:
             g *= tempering
             alpha, shape_slope, share_slope = tempering * alpha, tempering * shape_slope, tempering * share_slope

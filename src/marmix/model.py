@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array, namespace
 from marmix.likelihood import ScoreModel
-from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import Posterior, as_measure, posterior
 from marmix.moments import GroupMoments
 from marmix.notes import Note, sentence
@@ -83,6 +83,15 @@ class FittedModel:
         """Posterior class probabilities."""
         return posterior(self.scores(X))
 
+    def unlabelled_posterior(self, X: Any) -> Posterior:
+        """Class probabilities of rows that are known to be unlabelled, which differ from `posterior` if there is a label term."""
+        p = self.posterior(X)
+        return p if self.mechanism is None else self.mechanism.unlabelled(p, self._covariates(X))
+
+    def _covariates(self, X: Any) -> Any:
+        """Features (L, n) that enter the mechanism; None if there are none."""
+        return namespace(X).concat([X[:, i : i + 1].T for i in self.columns]) if self.columns else None
+
     def measure(self, X: Any) -> Array:
         """The uncertainty u of each row, (n,)."""
         return as_measure(self.uncertainty)(self.posterior(X)).value
@@ -93,14 +102,17 @@ class FittedModel:
             raise ValueError("this model was fitted with link=None: fit it again with a link.")
         if not self.has_mechanism:
             return 0.0 * X[:, 0]
-        covariates = [X[:, i : i + 1].T for i in self.columns]
-        drivers = drivers_of(self.measure(X), namespace(X).concat(covariates) if covariates else None)
-        return self.mechanism.missing_proba_of(drivers)
+        return self.mechanism.missing_proba_of(self.mechanism.drivers(self.posterior(X), self._covariates(X)))
 
     @property
     def has_mechanism(self) -> bool:
         """Whether a mechanism was fitted, that is, some labels were missing."""
         return self.mechanism is not None and bool(np.isfinite(self.mechanism.alpha[0]))
+
+    @property
+    def has_label_term(self) -> bool:
+        """Whether missingness depends on the label itself."""
+        return self.mechanism is not None and bool(self.mechanism.label)
 
     @property
     def loglik(self) -> float:
@@ -123,6 +135,7 @@ class FittedModel:
         n = int(self.score_model.chart(self.theta).directions.shape[1])
         if self.mechanism is not None and self.has_mechanism:
             n += len(self.mechanism.alpha) + self.mechanism.free_shape + self.mechanism.free_share
+            n += self.mechanism.n_free_labels
         return n
 
     @property

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 
 
 class BoundaryWarning(UserWarning):
-    """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance."""
+    """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance, and so on."""
 
 
 class Note(NamedTuple):
@@ -46,6 +46,8 @@ SENTENCES = {
     "Posteriors are hardly affected; fix the shape or the link to avoid this warning.",
     "shape-infinite": "The estimated shape is at its upper limit, {limit:g}, which stands for infinity: the data do not "
     "determine the form of the link. Posteriors are hardly affected; link='logit' is the simpler choice.",
+    "label-limit": "The estimated label term of class {classes} is at its limit, {limit:g} on either side: the fit says that all "
+    "labels of a class are missing, or none, and the data do not say how many. Give numbers for delta instead.",
     "separated": "The uncertainty separates labelled from unlabelled rows perfectly, so the slope of the mechanism has no finite "
     "estimate: alpha_ is where the solver stopped.",
     "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than features: covariances are singular, and "
@@ -78,6 +80,9 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
         yield Note("shape-zero")
     if mechanism.free_shape and mechanism.shape > 0.999 * SHAPE_MAX:
         yield Note("shape-infinite", {"limit": SHAPE_MAX})
+    limited = [k for k, delta in enumerate(mechanism.label) if mechanism.free_label and abs(delta) > 0.999 * LABEL_MAX]
+    if limited:
+        yield Note("label-limit", {"classes": limited, "limit": LABEL_MAX})
     if loglik_per_row > -1e-3:
         yield Note("separated")
 

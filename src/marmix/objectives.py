@@ -113,6 +113,7 @@ class MissingnessObjective:
             raise ValueError(f"covariates must have shape ({len(z)}, L), one row for each label; got {v.shape}.")
         if mechanism is None:
             mechanism = Mechanism.from_link("logit", uncertainty="entropy", covariates=0 if v is None else v.shape[1])
+        mechanism.require_no_label_term("MissingnessObjective")
         if len(mechanism.alpha) != 2 + (0 if v is None else v.shape[1]):
             raise ValueError(
                 f"the mechanism has {len(mechanism.alpha) - 2} slopes of covariates: give as many covariates."

@@ -4,7 +4,7 @@ Classes are looked up by name in a table: nothing in a file is imported, called 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -335,7 +335,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
         theta=theta,
         frame=frame,
         uncertainty=measure,
-        mechanism=_mechanism(fitted, measure, 2 + len(columns)),
+        mechanism=_mechanism(fitted, measure, 2 + len(columns), K),
         columns=columns,
         tempering=fitted.number("_tempering", 0.0),
         classes=classes,
@@ -416,10 +416,11 @@ def _mechanism_state(mechanism: Mechanism | None) -> dict[str, Any] | None:
     if mechanism is None:
         return None
     names = ("uncertainty", "shape", "share", "free_shape", "free_share")
-    return {"alpha": list(mechanism.alpha)} | {name: getattr(mechanism, name) for name in names}
+    state = {"alpha": list(mechanism.alpha)} | {name: getattr(mechanism, name) for name in names}
+    return state | {"label": list(mechanism.label), "free_label": mechanism.free_label} if mechanism.label else state
 
 
-def _mechanism(fitted: Fields, measure: str, size: int) -> Mechanism | None:
+def _mechanism(fitted: Fields, measure: str, size: int, classes: int) -> Mechanism | None:
     value = fitted.anything("mechanism_")
     if value is None:
         return None
@@ -437,6 +438,12 @@ def _mechanism(fitted: Fields, measure: str, size: int) -> Mechanism | None:
     if fields.text("uncertainty", MEASURES) != measure:
         raise fields.refuse("uncertainty", f"{measure!r}, the measure of the model")
     mechanism = Mechanism(measure, tuple(alpha), shape, share, fields.flag("free_shape"), fields.flag("free_share"))
+    if fields.has("label"):  # files without a label term do not mention it
+        label, free = fields.anything("label"), fields.flag("free_label")
+        sound = isinstance(label, list) and len(label) == classes and all(isinstance(delta, float) for delta in label)
+        if not sound or not np.isfinite(label).all() or (free and label[0] != 0.0):
+            raise fields.refuse("label", f"a list of {classes} finite numbers, the first one 0 if they were estimated")
+        mechanism = replace(mechanism, label=tuple(label), free_label=free)
     fields.finish()
     return mechanism
 

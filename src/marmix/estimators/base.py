@@ -18,14 +18,14 @@ from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_h
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
-from marmix.estimators.validation import check_width, component_counts, feature_columns
+from marmix.estimators.validation import check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
 from marmix.labels import known_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
 from marmix.notes import BoundaryWarning, Note, mechanism_notes
@@ -125,6 +125,11 @@ class FromModel:
         return value
 
 
+def _delta_of(model: FittedModel) -> Array:
+    assert model.mechanism is not None
+    return np.array(model.mechanism.label or (0.0,) * len(model.classes))
+
+
 def _has_link(estimator: "MARClassifier") -> bool:
     if estimator.link is None:
         raise AttributeError(
@@ -146,6 +151,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
     shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
     share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
     mechanism_weight_: Any = FromModel(lambda model: model.tempering)
     loglik_: Any = FromModel(lambda model: model.loglik)
     loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
@@ -200,10 +206,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _mechanism(self, training: Training) -> Mechanism | None:
         """Mechanism to fit; None if it is ignored or no label is missing."""
+        delta = vars(self).get("delta")
+        label = label_terms(delta, training.rows.classes)  # raises for unknown classes
         if self.link is None or not training.rows.any_missing:
             return None
         covariates = len(training.covariates.columns)
-        return Mechanism.from_link(self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates)
+        return Mechanism.from_link(
+            self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates, label, delta == "estimate"
+        )
 
     def _weight(self, training: Training) -> float:
         """The weight of the mechanism, chosen by held-out rows if it is "auto"."""
@@ -239,7 +249,11 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         options = Mechanism.from_link(self.link, self.shape)
         if not options.free_shape and options.shape != self.shape_:
             return {}  # alpha depends on the shape
-        return {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
+        values = {"alpha": self.alpha_, "shape": min(float(self.shape_ or 0.0), SHAPE_MAX), "share": self.share_}
+        if self.get_params().get("delta") == "estimate":  # the first class is the reference
+            values["alpha"][0] += self.delta_[0]
+            values["delta"] = np.clip(self.delta_ - self.delta_[0], -LABEL_MAX, LABEL_MAX)
+        return values
 
     def _finish(self, fit: Fit, objective: Objective, training: Training, notes: list[Note]) -> None:
         """Set `model_` and `transduction_`, and issue warnings."""
@@ -266,7 +280,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
             notes=[*limits, *notes],
-            entropy=None if rows.labels_in_file else objective.entropy(fit.theta),
+            entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
         labels = None if rows.labels_in_file else _imputed(model, rows, rows.codes)
@@ -318,6 +332,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any, *, out: Any = None) -> Array:
         """Posterior class probabilities, (n, K), with columns as in `classes_`.
 
+        They are those of the population, labelled or not. With a label term (`delta`) rows that are known to be unlabelled have
+        others, which `impute` uses.
+
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
@@ -350,7 +367,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     @available_if(_has_link)
     def missing_proba(self, X: Any, *, out: Any = None) -> Array:
-        """The probability q that the label of each row is missing, (n,). `out` as in `predict_proba`."""
+        """The probability q that the label of each row is missing, (n,). `out` as in `predict_proba`.
+
+        With a label term it is the mean over the classes, ``sum_k P(y = k | x) q_k``.
+        """
         check_is_fitted(self)
         if self.model_.mechanism is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
@@ -363,6 +383,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:
         """A label for every row: the given one, or the most probable class if it is missing.
+
+        With a label term (`delta`) that a label is missing tells something about it, and is taken into account.
 
         Parameters
         ----------
@@ -545,12 +567,13 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         training = self._validated(X, y, sample_weight, reset=False)
         objective = self._objective(training)
         engine = objective.engine
-        sums = objective.sums(model.theta, self._mechanism_of_fit(training))
+        mechanism = self._mechanism_of_fit(training)
+        sums = objective.sums(model.theta, mechanism)
         loglik = sums.ignorable + sums.missing + objective.offset
         if model.mechanism is not None and not model.has_mechanism and engine.labelled < engine.n_rows:
             loglik = -np.inf  # no label was missing in the fit, so a missing one has probability zero
         n = counted_weight(model, engine.group_weight)
-        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta))
+        return Criteria(loglik, model.n_parameters, n, objective.entropy(model.theta, mechanism))
 
     def _objective(self, training: Training) -> Objective:
         """The objective of the fit, over these rows."""
@@ -620,6 +643,8 @@ def numbered(estimator: Any) -> Any:
     renamed.classes = None
     for name, value in chosen_settings(estimator).items():
         setattr(renamed, name, value)
+    if isinstance(vars(estimator).get("delta"), Mapping):
+        renamed.delta = dict(enumerate(estimator.delta_.tolist()))
     if model.columns:
         renamed.mechanism_features = model.columns
     if isinstance(model.score_model, GaussianScores):
@@ -641,7 +666,8 @@ def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any
 def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
     """Labels of these codes, the most probable class where a code is negative."""
     xp = namespace(x)
-    best = xp.argmax(model.scores(x), axis=0)
+    scores = model.unlabelled_posterior(x).scores if model.has_label_term else model.scores(x)
+    best = xp.argmax(scores, axis=0)
     return _class_names(model.classes, xp.where(codes < 0, best, xp.astype(codes, xp.int64)))
 
 

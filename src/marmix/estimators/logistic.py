@@ -1,6 +1,6 @@
 """`MARLogisticRegression`: class probabilities without a model of the features."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class MARLogisticRegression(MARClassifier):
         among 0, 0.1, 0.3 and 1 by the likelihood of held-out rows: their labels, and whether these are missing.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
+    delta : dict, "estimate" or None, default=None
+        A label term, for labels that go missing because of the label itself (not at random):
+        ``eta = alpha_0 + alpha_1 u(x) + delta_k`` in class k. A dict maps classes to numbers, 0 for others: with the logit link,
+        ``delta={"ill": 0.7}`` doubles the odds that the label of an ill case is missing, at equal u. "estimate" estimates them,
+        that of the first class being 0; this relies on the linearity of the log-odds, so prefer a few fixed values.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
     n_init : int, default=2
@@ -76,6 +81,8 @@ class MARLogisticRegression(MARClassifier):
         Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
+    delta_ : array of shape (K,) or None
+        The label term of each class, zeros without one; None if link=None.
     mechanism_weight_ : float
         The given or chosen weight.
     mechanism_ : Mechanism or None
@@ -124,6 +131,7 @@ class MARLogisticRegression(MARClassifier):
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
+        delta: Mapping[Any, float] | str | None = None,
         classes: ArrayLike | None = None,
         n_init: int = 2,
         warm_start: bool = False,
@@ -141,6 +149,7 @@ class MARLogisticRegression(MARClassifier):
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features
+        self.delta = delta
         self.classes = classes
         self.n_init = n_init
         self.warm_start = warm_start

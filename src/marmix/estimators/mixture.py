@@ -60,6 +60,11 @@ class MARGaussianMixture(MARClassifier):
         among 0, 0.1, 0.3 and 1 by the likelihood of held-out rows: their labels, and whether these are missing.
     mechanism_features : list of column names or indices, or None, default=None
         Features that enter eta besides u, each with a slope in `alpha_`.
+    delta : dict, "estimate" or None, default=None
+        A label term, for labels that go missing because of the label itself (not at random):
+        ``eta = alpha_0 + alpha_1 u(x) + delta_k`` in class k. A dict maps classes to numbers, 0 for others: with the logit link,
+        ``delta={"ill": 0.7}`` doubles the odds that the label of an ill case is missing, at equal u. "estimate" estimates them,
+        that of the first class being 0; this relies on the Gaussian shape of the classes, so prefer a few fixed values.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y. Naming them makes a class without labels an
         error, and allows -1 as a class.
@@ -69,7 +74,7 @@ class MARGaussianMixture(MARClassifier):
     init : {"labelled", "kmeans"} or dict, default="labelled"
         Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; k-means on all rows, with
         clusters matched to the labels (the paper's choice); or a dict with any of "weights", "means", "covariances", "alpha",
-        "shape", "share", in the form of the fitted attributes.
+        "delta", "shape", "share", in the form of the fitted attributes.
     n_init : int, default=1
         Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. Raise it if labels
         are few, as the likelihood can have several maxima.
@@ -103,6 +108,8 @@ class MARGaussianMixture(MARClassifier):
         Intercept and slopes of the mechanism; None if link=None.
     shape_, share_ : float or None
         Aranda-Ordaz shape and MCAR share.
+    delta_ : array of shape (K,) or None
+        The label term of each class, zeros without one; None if link=None.
     mechanism_weight_ : float
         The given or chosen weight.
     mechanism_ : Mechanism or None
@@ -156,6 +163,7 @@ class MARGaussianMixture(MARClassifier):
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
+        delta: Mapping[Any, float] | str | None = None,
         classes: ArrayLike | None = None,
         solver: str = "lbfgs",
         init: str | Mapping[str, Any] = "labelled",
@@ -176,6 +184,7 @@ class MARGaussianMixture(MARClassifier):
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features
+        self.delta = delta
         self.classes = classes
         self.solver = solver
         self.init = init

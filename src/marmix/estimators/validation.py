@@ -1,6 +1,7 @@
 """Checks of the estimators' parameters."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from marmix.scores.covariance import STRUCTURES
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 STARTS = ("labelled", "kmeans")
-START_VALUES = ("weights", "means", "covariances", "alpha", "shape", "share")
+START_VALUES = ("weights", "means", "covariances", "alpha", "delta", "shape", "share")
 
 
 def check_parameters(params: Mapping[str, Any]) -> None:
@@ -55,6 +56,8 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     else:
         Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
+    if params.get("delta") is not None:
+        _check_delta(params)
     if "num_leaves" in params:
         return
     if "n_init" in params:
@@ -63,6 +66,40 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if params["precision"] not in ("double", "single"):
         raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")
     _number(params, "tol", Real, lambda v: 0 < v < 1, "a number between 0 and 1")
+
+
+def _check_delta(params: Mapping[str, Any]) -> None:
+    """Raise ValueError for a label term that cannot be used; its classes are checked by `label_terms`."""
+    delta = params["delta"]
+    if isinstance(delta, Mapping):
+        for name, value in delta.items():
+            if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+                raise ValueError(f"delta has {value!r} for class {name!r}: give a finite number, the shift of eta.")
+    elif not isinstance(delta, str) or delta != "estimate":
+        raise ValueError(
+            f"delta={delta!r} must be None, 'estimate', or a dict of numbers by class, such as {{1: 0.7}}."
+        )
+    if params["link"] is None:
+        raise ValueError("link=None ignores the mechanism: leave delta=None with it, or give a link.")
+    if params["mechanism_weight"] == "auto":
+        raise ValueError(
+            "mechanism_weight='auto' compares weights by held-out labels, which a label term makes unrepresentative: "
+            "give a number with delta."
+        )
+
+
+def label_terms(delta: Any, classes: NDArray[Any]) -> tuple[float, ...]:
+    """The label term of each class, zeros if they are to be estimated; empty if there is none or all are zero."""
+    names = classes.tolist()
+    if delta is None:
+        return ()
+    if not isinstance(delta, Mapping):
+        return (0.0,) * len(names)
+    unknown = [key for key in delta if key not in names]
+    if unknown:
+        raise ValueError(f"delta names the class {unknown[0]!r}, but the classes are {names}.")
+    terms = tuple(float(delta.get(name, 0.0)) for name in names)
+    return terms if any(terms) else ()
 
 
 def _check_trees(params: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from marmix.arrays import Array, like, total
 from marmix.likelihood import Block, ScoreModel, Sums, block_sums
-from marmix.mechanism import Mechanism, drivers_of
+from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, posterior
 from marmix.rows import Engine
 from marmix.scores.covariance import Moments
@@ -89,9 +89,9 @@ class Objective:
         """The objective from the sums at `theta`."""
         return sums.ignorable + self.tempering * sums.missing - self.model.penalty(theta)
 
-    def entropy(self, theta: Any) -> float:
+    def entropy(self, theta: Any, mechanism: Mechanism | None = None) -> float:
         """Entropy of the missing labels."""
-        return float(self.total(_entropy, theta))
+        return float(self.total(_entropy, theta, mechanism))
 
     def thinned(self, rows: int) -> "Objective":
         """The objective on a sample of about that many rows, weighted to represent all of them."""
@@ -118,15 +118,18 @@ def _second_moment(block: Block, model: ScoreModel) -> Any:
     return model.second_moment(block.x, block.weight)
 
 
-def _entropy(block: Block, model: ScoreModel, theta: Any) -> Any:
+def _entropy(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism | None) -> Any:
     labelled = block.cuts[-1]
-    h = entropy(posterior(model.scores(theta, block.x[:, labelled:]))).value
+    p = posterior(model.scores(theta, block.x[:, labelled:]))
+    if mechanism is not None:
+        p = mechanism.unlabelled(p, None if block.covariates is None else block.covariates[:, labelled:])
+    h = entropy(p).value
     return total(h if block.weight is None else h * block.weight[labelled:])
 
 
 def _drivers(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism) -> Sample:
-    u = mechanism.measured(posterior(model.scores(theta, block.x))).value
-    return Sample(drivers_of(u, block.covariates), block.cuts[-1], block.weight)
+    drivers = mechanism.drivers(posterior(model.scores(theta, block.x)), block.covariates, block.cuts)
+    return Sample(drivers, block.cuts[-1], block.weight)
 
 
 @cache

@@ -212,10 +212,15 @@ def _mixture_start(objective: Objective, labelled: GroupMoments, search: Search,
 def _mechanism_starts(
     objective: Objective, theta: Any, mechanism: Mechanism | None, values: dict[str, Any]
 ) -> list[Mechanism | None]:
-    """Starting mechanisms; a free share starts both above zero and at zero, which can lead to different maxima."""
+    """Starting mechanisms, which can lead to different maxima.
+
+    A free share starts both above zero and at zero; free label terms start at zero and at their best values for `theta`.
+    """
     if mechanism is None:
         return [None]
     mechanisms: list[Mechanism | None] = [starts.mechanism_start(objective, theta, mechanism, values)]
     if mechanism.free_share and "share" not in values:
         mechanisms.append(starts.mechanism_start(objective, theta, mechanism, values | {"share": 0.0}))
+    if mechanism.free_label and "delta" not in values:
+        mechanisms.append(starts.label_start(objective, theta, mechanisms[0]))  # type: ignore[arg-type]
     return mechanisms

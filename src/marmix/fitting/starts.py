@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from marmix.arrays import Array
 from marmix.fitting.objective import Objective
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX
+from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
 from marmix.moments import GroupMoments
 from marmix.notes import listed
 from marmix.rows import Engine, Frame
@@ -221,8 +221,15 @@ def _shaped(values: dict[str, Any], name: str, shape: tuple[int, ...]) -> Array:
 def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, values: dict[str, Any]) -> Mechanism:
     """A mechanism with alpha roughly fitted to the uncertainties at `theta`.
 
-    The user's `values` of alpha, shape and share take precedence; the last two only if they are free.
+    The user's `values` of alpha, delta, shape and share take precedence; the last three only if they are free.
     """
+    if "delta" in values and mechanism.free_label:
+        delta = _shaped(values, "delta", (len(mechanism.label),))
+        if delta[0] != 0.0 or np.abs(delta).max() > LABEL_MAX:
+            raise ValueError(
+                f"init['delta'] must be 0 for the first class, and at most {LABEL_MAX:g} in size for others."
+            )
+        mechanism = replace(mechanism, label=tuple(delta.tolist()))
     if "shape" in values and mechanism.free_shape:
         mechanism = replace(mechanism, shape=_between(values, "shape", SHAPE_MAX))
     if "share" in values and mechanism.free_share:
@@ -237,3 +244,9 @@ def mechanism_start(objective: Objective, theta: Any, mechanism: Mechanism, valu
     for _ in range(3):
         mechanism = mechanism.scored(drivers, labelled, w)
     return mechanism
+
+
+def label_start(objective: Objective, theta: Any, mechanism: Mechanism) -> Mechanism:
+    """The mechanism with free label terms that fits best at `theta`, in a sample of rows."""
+    drivers, labelled, weight = objective.driver_sample(theta, mechanism, _MECHANISM_ROWS)
+    return mechanism.profile_of(drivers, labelled, weight)

@@ -5,12 +5,21 @@
 
 with covariates v if labels are also missing for other reasons. u and v together are the *drivers* (1 + L, n) of the mechanism.
 
+Labels that are missing because of the label itself (not at random) have a *label term* delta_k in eta. Then q differs by class,
+
+    eta_jk = alpha_0 + alpha_1 u_j + gamma . v_j + delta_k,
+    L_miss = sum_j  (1 - m_j) log(1 - q_{j z_j}) + m_j log sum_k tau_jk q_jk
+
+and the label of an unlabelled row has the probabilities r_jk, proportional to tau_jk q_jk. The drivers then end with the log
+probabilities (K, n) of the classes: log tau, or 0 for the class of a labelled row and minus infinity for the others.
+
 `Mechanism` needs only scores (log posteriors up to a constant per row) and the missing indicator, so it can be combined with
 any classifier, such as gradient boosting or a neural network.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +31,7 @@ from marmix.arrays import (
     detached,
     in_double,
     in_precision_of,
+    like,
     namespace,
     on_device,
     on_host,
@@ -30,7 +40,7 @@ from marmix.arrays import (
 )
 from marmix.mechanism.charts import MechanismChart, maximise
 from marmix.mechanism.links import FREE, LINKS, Hazard, eta_at, hazard, log_missing, odds_against
-from marmix.mechanism.measures import Measure, Posterior, as_measure, posterior
+from marmix.mechanism.measures import Measure, Posterior, as_measure, log_tau, posterior
 from marmix.workers import available, ordered
 
 # On the host `terms` takes rows in blocks whose arrays stay in the cache: this many values in an array (K, n), but not fewer rows
@@ -51,9 +61,18 @@ class MechanismSums(NamedTuple):
 
     loglik: float
     gradient: Array  # (K, n), with respect to the scores
-    alpha: Array  # (2 + L,)
+    alpha: Array  # (2 + L,), followed by those of free label terms
     shape: float
     share: float
+
+
+class _Terms(NamedTuple):
+    """L_miss of rows and its score."""
+
+    loglik: float
+    eta_slope: Array  # (n,), derivative in a constant added to eta
+    score: tuple[Array, float, float]  # in (alpha, free label terms), shape and share
+    proba: Array | None = None  # (K, unlabelled rows), probabilities r of the missing labels, if there is a label term
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,10 @@ class Mechanism:
         Share a of labels missing completely at random, in [0, 1).
     free_shape, free_share : bool
         Whether `profile` estimates the shape and the share.
+    label : tuple of floats
+        The label term delta_k of each class, added to eta; empty if missingness depends on the features alone.
+    free_label : bool
+        Whether the label terms are estimated; that of the first class is then 0.
 
     Examples
     --------
@@ -89,6 +112,8 @@ class Mechanism:
     share: float = 0.0
     free_shape: bool = False
     free_share: bool = False
+    label: tuple[float, ...] = ()
+    free_label: bool = False
 
     def __post_init__(self) -> None:
         as_measure(self.uncertainty)  # raises for unknown names
@@ -96,6 +121,10 @@ class Mechanism:
             raise ValueError(f"shape={self.shape!r}: the Aranda-Ordaz shape is a finite number >= 0.")
         if not 0.0 <= self.share < 1.0:
             raise ValueError(f"share={self.share!r} must lie in [0, 1).")
+        if self.label and (len(self.label) < 2 or not np.isfinite(self.label).all()):
+            raise ValueError(f"label={self.label!r} must be one finite number per class, or empty.")
+        if self.free_label and (not self.label or self.label[0] != 0.0):
+            raise ValueError("free_label=True needs a label term for every class, that of the first class being 0.")
 
     @classmethod
     def from_link(
@@ -105,6 +134,8 @@ class Mechanism:
         uncertainty: str | Callable[..., object] = "margin",
         mcar_share: bool = False,
         covariates: int = 0,
+        label: tuple[float, ...] = (),
+        free_label: bool = False,
     ) -> "Mechanism":
         """A mechanism to be fitted, from the options of the estimators."""
         if link not in LINKS:
@@ -125,6 +156,8 @@ class Mechanism:
             share=0.05 if mcar_share else 0.0,
             free_shape=fixed is None,
             free_share=bool(mcar_share),
+            label=label,
+            free_label=free_label,
         )
 
     # For any classifier: scores have shape (n, K). torch and CuPy arrays give arrays of the same library, device and
@@ -138,7 +171,11 @@ class Mechanism:
     def missing_proba(self, scores: ArrayLike, covariates: ArrayLike | None = None) -> Array:
         """The probability q that a row's label is missing; `covariates` (n, L) if the mechanism has any."""
         s = _checked_scores(scores)
-        drivers = drivers_of(self._measured_rows(s), self._checked_covariates(covariates, s))
+        if self.label and len(self.label) != s.shape[1]:
+            raise ValueError(f"the label term has {len(self.label)} classes, but scores has {s.shape[1]}.")
+        with np.errstate(all="ignore"):
+            p = posterior(_class_major(s))
+            drivers = self.drivers(p, self._checked_covariates(covariates, s))
         return in_precision_of(s, self.missing_proba_of(drivers))
 
     def _measured_rows(self, s: Array) -> Array:
@@ -190,6 +227,7 @@ class Mechanism:
         """
         if curvature not in ("full", "diagonal"):
             raise ValueError(f"curvature={curvature!r} is not one of 'full', 'diagonal'.")
+        self.require_no_label_term("terms")
         s = _checked_scores(scores)
         n, classes = s.shape
         m, v = _indicator(missing, s), self._checked_covariates(covariates, s)
@@ -247,6 +285,7 @@ class Mechanism:
         covariates: ArrayLike | None = None,
     ) -> "Mechanism":
         """Maximise L_miss over alpha, and over the shape and share if they are free, for given scores."""
+        self.require_no_label_term("profile")
         s = _checked_scores(scores)
         m = to_host(_indicator(missing, s))
         drivers = to_host(drivers_of(self._measured_rows(s), self._checked_covariates(covariates, s)))
@@ -262,7 +301,34 @@ class Mechanism:
         fits = [start.profile_of(drivers, labelled, w) for start in starts]
         return max(fits, key=lambda mechanism: mechanism.loglik_of(drivers, labelled, w))
 
+    def require_no_label_term(self, what: str) -> None:
+        """Raise if the mechanism has a label term, which `what` cannot use: it sees only which labels are missing."""
+        if self.label:
+            raise ValueError(
+                f"{what} has no label term: fit MARGaussianMixture or MARLogisticRegression with delta=..., or leave label=()."
+            )
+
     # For fits: class-major blocks with the labelled rows first.
+
+    @property
+    def n_free_labels(self) -> int:
+        """Number of label terms to estimate."""
+        return len(self.label) - 1 if self.free_label else 0
+
+    def drivers(self, p: Posterior, covariates: Array | None, cuts: Sequence[int] = ()) -> Array:
+        """The drivers of a block; with a label term, rows ``cuts[k]:cuts[k + 1]`` are known to be of class k."""
+        return self._drivers(self.measured(p).value, p, covariates, cuts)
+
+    def _drivers(self, u: Array, p: Posterior, covariates: Array | None, cuts: Sequence[int]) -> Array:
+        drivers = drivers_of(u, covariates)
+        if not self.label:
+            return drivers
+        log_class = log_tau(p)
+        if cuts:
+            log_class[:, : cuts[-1]] = -np.inf
+        for k, (a, b) in enumerate(pairwise(cuts)):
+            log_class[k, a:b] = 0.0
+        return namespace(u).concat([drivers, log_class])
 
     @property
     def measured(self) -> Measure:
@@ -283,21 +349,87 @@ class Mechanism:
         return eta
 
     def missing_proba_of(self, drivers: Array) -> Array:
-        """q for rows with these drivers."""
+        """q for rows with these drivers; with a label term, its mean over the classes."""
+        xp = namespace(drivers)
         with np.errstate(all="ignore"):
-            return -namespace(drivers).expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
+            if not self.label:
+                return -xp.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
+            q = -xp.expm1(-hazard(self._eta_by_class(drivers), self.shape).n - self.extra)
+            return xp.sum(xp.exp(drivers[len(self.alpha) - 1 :, :]) * q, axis=0)
+
+    def _eta_by_class(self, drivers: Array) -> Array:
+        """The linear predictor (K, n) of each class, with a label term."""
+        delta = like(np.array(self.label), drivers)
+        return self.eta(drivers)[None, :] + delta[:, None]
+
+    def unlabelled(self, p: Posterior, covariates: Array | None) -> Posterior:
+        """Probabilities of the labels of rows that are known to be unlabelled: the posteriors, unless there is a label term."""
+        if not self.label:
+            return p
+        eta = self._eta_by_class(in_double(self.drivers(p, covariates)))
+        with np.errstate(all="ignore"):
+            h = hazard(eta, self.shape)
+            log_q = log_missing(eta, h.n + self.extra, h.slope, self.extra)[0]
+            return posterior(p.scores + in_precision_of(p.scores, log_q))
 
     def block(
-        self, p: Posterior, covariates: Array | None, labelled: int, weight: Array | None = None
+        self,
+        p: Posterior,
+        covariates: Array | None,
+        labelled: int,
+        weight: Array | None = None,
+        cuts: Sequence[int] = (),
     ) -> MechanismSums:
-        """Log-likelihood and gradients of a block whose first `labelled` rows are labelled."""
+        """Log-likelihood and gradients of a block whose first `labelled` rows are labelled; `cuts` as in `drivers`."""
         u, gradient = self.measured(p)
-        drivers = in_double(drivers_of(u, covariates))  # the link is accurate in double precision only
+        drivers = in_double(self._drivers(u, p, covariates, cuts))  # the link is accurate in double precision only
         weight = None if weight is None else in_double(weight)
+        terms = self._terms(drivers, labelled, weight)
+        gradient *= in_precision_of(gradient, self.alpha[1] * terms.eta_slope)
+        if terms.proba is not None:
+            excess = in_precision_of(gradient, terms.proba) - p.tau[:, labelled:]
+            gradient[:, labelled:] += (
+                excess if weight is None else excess * in_precision_of(gradient, weight[labelled:])
+            )
+        return MechanismSums(terms.loglik, gradient, *terms.score)
+
+    def _terms(self, drivers: Array, labelled: int, weight: Array | None) -> _Terms:
+        """L_miss of rows with these drivers, labelled rows first."""
+        if self.label:
+            return self._label_terms(drivers, labelled, weight)
         loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
-        gradient *= in_precision_of(gradient, self.alpha[1] * eta_slope)
-        alpha, shape, share = self._score(drivers, hazard_slope, eta_slope, h)
-        return MechanismSums(loglik, gradient, alpha, shape, share)
+        return _Terms(loglik, eta_slope, self._score(drivers, hazard_slope, eta_slope, h))
+
+    def _label_terms(self, drivers: Array, labelled: int, weight: Array | None) -> _Terms:
+        """L_miss with a label term: the classes of labelled rows are known, those of other rows have probabilities."""
+        xp, known = namespace(drivers), slice(0, labelled)
+        w = xp.ones_like(drivers[0, :]) if weight is None else weight
+        slopes, log_class = drivers[: len(self.alpha) - 1, :], drivers[len(self.alpha) - 1 :, :]
+        given, eta_by_class = xp.exp(log_class[:, known]), self._eta_by_class(drivers[:, labelled:])
+        eta = self.eta(drivers[:, known]) + like(np.array(self.label), drivers) @ given
+        h = hazard(eta, self.shape, self.free_shape)
+        missing = hazard(eta_by_class, self.shape, self.free_shape)
+        log_q, against, slope = log_missing(eta_by_class, missing.n + self.extra, missing.slope, self.extra)
+        joint = log_class[:, labelled:] + log_q
+        top = xp.max(joint, axis=0) if joint.shape[1] else joint[0, :]
+        proba = xp.exp(joint - top)
+        norm = xp.sum(proba, axis=0)
+        proba = proba / norm
+        loglik = total((top + xp.log(norm)) * w[labelled:]) - total((h.n + self.extra) * w[known])
+        by_class = proba * slope * w[labelled:]
+        given_slope = -h.slope * w[known]
+        eta_slope = xp.concat([given_slope, xp.sum(by_class, axis=0)])
+        parts = [xp.reshape(total(eta_slope), (1,))]
+        parts.append(xp.reshape(along_rows(slopes, eta_slope[None, :]), (slopes.shape[0],)))
+        if self.free_label:
+            parts.append((total(given * given_slope, axis=1) + total(by_class, axis=1))[1:])
+        hazard_slope = proba * against * w[labelled:]
+        shape = share = 0.0
+        if h.shape_slope is not None and missing.shape_slope is not None:
+            shape = total(hazard_slope * missing.shape_slope) - total(h.shape_slope * w[known])
+        if self.free_share:
+            share = (total(hazard_slope) - total(w[known])) / (1.0 - self.share)
+        return _Terms(loglik, eta_slope, (xp.concat(parts), shape, share), proba)
 
     def _rows(self, drivers: Array, labelled: int, weight: Array | None) -> tuple[float, Array, Array, Hazard]:
         eta = self.eta(drivers)
@@ -336,8 +468,8 @@ class Mechanism:
 
         def evaluate(mechanism: Mechanism) -> tuple[float, Array, float, float]:
             with np.errstate(all="ignore"):
-                loglik, hazard_slope, eta_slope, h = mechanism._rows(drivers, labelled, weight)
-                return loglik, *mechanism._score(drivers, hazard_slope, eta_slope, h)
+                terms = mechanism._terms(drivers, labelled, weight)
+                return terms.loglik, *terms.score
 
         total = float(drivers.shape[1] if weight is None else weight.sum())
         with np.errstate(all="ignore"):
@@ -350,21 +482,43 @@ class Mechanism:
     def loglik_of(self, drivers: Array, labelled: int, weight: Array | None) -> float:
         """L_miss of rows with these drivers, labelled rows first."""
         with np.errstate(all="ignore"):
-            return self._rows(drivers, labelled, weight)[0]
+            return (
+                self._terms(drivers, labelled, weight).loglik
+                if self.label
+                else self._rows(drivers, labelled, weight)[0]
+            )
 
     def information(self, drivers: Array, weight: Array) -> tuple[Array, Array]:
-        """Expected information of (alpha, shape, share), and the mean drivers weighted by it.
+        """Expected information of (alpha, free label terms, shape, share), and the mean drivers weighted by it.
 
-        A row's information about its hazard ``n`` is ``1 / expm1(n)``.
+        A row's information about its hazard ``n`` is ``1 / expm1(n)``. With a label term it is averaged over the row's classes,
+        as if the labels were known.
         """
+        slopes = len(self.alpha) - 1
         with np.errstate(all="ignore"):
-            h = hazard(self.eta(drivers), self.shape, True)
-            by_share = np.full_like(h.n, 1.0 / (1.0 - self.share))
-            slopes = np.vstack([h.slope, h.slope * drivers, np.asarray(h.shape_slope), by_share])
-            information = self._information(slopes, h.n, weight)
+            information = self._information_by_class(drivers, weight) if self.label else None
+            if information is None:
+                h = hazard(self.eta(drivers), self.shape, True)
+                information = self._information(self._hazard_slopes(h, drivers), h.n, weight)
         if information[0, 0] > 1e-300:
-            return information, information[0, 1 : 1 + len(drivers)] / information[0, 0]
-        return information, drivers @ weight / weight.sum()
+            return information, information[0, 1 : 1 + slopes] / information[0, 0]
+        return information, drivers[:slopes] @ weight / weight.sum()
+
+    def _hazard_slopes(self, h: Hazard, drivers: Array, of_class: int | None = None) -> Array:
+        """Slopes of hazards in (alpha, free label terms, shape, share)."""
+        by_label = np.zeros((self.n_free_labels, len(h.n)))
+        if of_class:
+            by_label[of_class - 1 : of_class] = h.slope
+        by_share = np.full_like(h.n, 1.0 / (1.0 - self.share))
+        return np.vstack([h.slope, h.slope * drivers, by_label, np.asarray(h.shape_slope), by_share])
+
+    def _information_by_class(self, drivers: Array, weight: Array) -> Array:
+        slopes, proba = drivers[: len(self.alpha) - 1], np.exp(drivers[len(self.alpha) - 1 :])
+        information = np.zeros((len(self.alpha) + self.n_free_labels + 2,) * 2)
+        for k, eta in enumerate(self._eta_by_class(drivers)):
+            h = hazard(eta, self.shape, True)
+            information += self._information(self._hazard_slopes(h, slopes, k), h.n, weight * proba[k])
+        return information
 
     def _information(self, slopes: Array, n: Array, weight: Array) -> Array:
         """Information of hazards ``n`` with slopes (p, n) in the parameters, summed over rows."""
@@ -374,10 +528,16 @@ class Mechanism:
 
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":
         """One step of Fisher scoring in alpha, halved until L_miss increases; stays moderate if there is no maximum."""
+        size = len(self.alpha)
         with np.errstate(all="ignore"):
-            loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
-            score = self._score(drivers, hazard_slope, eta_slope, h)[0]
-            information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
+            if self.label:
+                terms = self._label_terms(drivers, labelled, weight)
+                loglik, score = terms.loglik, terms.score[0][:size]
+                information = self._information_by_class(drivers, weight)[:size, :size]
+            else:
+                loglik, hazard_slope, eta_slope, h = self._rows(drivers, labelled, weight)
+                score = self._score(drivers, hazard_slope, eta_slope, h)[0]
+                information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
         step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
         for _ in range(20):
             moved = self.moved(np.array(self.alpha) + step)
