@@ -22,6 +22,7 @@ from marmix.estimators.validation import check_width, component_counts, feature_
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
+from marmix.inference.simulation import refit
 from marmix.labels import known_labels, number_labels
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
@@ -535,7 +536,35 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         if method not in ("auto", "selection", "pattern-mixture"):
             raise ValueError(f"method={method!r} is not 'auto', 'selection' or 'pattern-mixture'.")
         options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
-        return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
+        return sensitivity_of(self, X, y, delta, label, sample_weight, method, **options)
+
+    def _unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of rows if they are unlabelled: those of `predict_proba` unless there is a label term."""
+        return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
+
+    def _selection(self, X: Any, y: Any, sample_weight: Any, k: int, delta: Array, method: str) -> Array | None:
+        """Log class probabilities (D, n, K) of the unlabelled rows, with the model fitted again at every delta of class k.
+
+        None if the method is "auto" and the model is better kept.
+        """
+        model = self.model_
+        possible = "delta" in self.get_params() and model.has_mechanism and model.tempering > 0.0
+        if method == "auto" and not (possible and model.score_model.joint and self.fitted_to(X, y, sample_weight)):
+            return None
+        if not possible:
+            raise ValueError("method='selection' needs a mixture or a logistic regression whose mechanism is modelled.")
+        fitted = self.inference(X, y, sample_weight).fitted
+        rows, base = fitted.X[fitted.z < 0], dict(enumerate(self.delta_.tolist()))
+        log_proba = np.empty((len(delta), len(rows), len(self.classes_)))
+        zero = int(np.abs(delta).argmin())
+        for side in (range(zero, -1, -1), range(zero, len(delta))):  # from fit to fit, away from zero
+            fit = fitted.estimator
+            for i in side:
+                if i != zero:
+                    terms = base | {k: base[k] + float(delta[i])}
+                    fit = refit(fit, fitted.X, fitted.z, fitted.weight, delta=terms)
+                log_proba[i] = log_tau(fit.model_.unlabelled_posterior(rows)).T
+        return log_proba
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
         """Draws of the posteriors `proba` (n, K) of the unlabelled rows with the uncertainty of the fit, and notes on them."""
@@ -588,7 +617,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
 
 def sensitivity_of(
-    estimator: Any, X: Any, y: Any, delta: ArrayLike | None, label: Any, sample_weight: Any, **options: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    delta: ArrayLike | None,
+    label: Any,
+    sample_weight: Any,
+    method: str = "pattern-mixture",
+    **options: Any,
 ) -> Sensitivity:
     """The sensitivity analysis of a fitted classifier; `options` as in `marmix.sensitivity.sensitivity`."""
     check_is_fitted(estimator)
@@ -597,7 +633,7 @@ def sensitivity_of(
     )
     values, classes = swept(delta), estimator.classes_
     z = np.asarray(number_labels(y, classes))
-    proba = np.asarray(estimator.predict_proba(X))
+    proba = np.asarray(estimator._unlabelled_proba(X))
     w = np.ones(len(z)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if not len(proba) == len(z) == len(w):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(z)}.")
@@ -605,8 +641,13 @@ def sensitivity_of(
     given = np.bincount(z[z >= 0], weights=w[z >= 0], minlength=len(classes)).astype(float)
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
     draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
-    log_proba = pattern_mixture(proba[rows], k, values)
-    return sensitivity(log_proba, given, k, values, classes, draw=draw, weight=w[rows], notes=notes, **options)
+    log_proba = None
+    if method != "pattern-mixture":
+        log_proba = estimator._selection(X, y, sample_weight, k, values, method)
+    options |= {"method": "pattern-mixture" if log_proba is None else "selection", "draw": draw, "notes": notes}
+    if log_proba is None:
+        log_proba = pattern_mixture(proba[rows], k, values)
+    return sensitivity(log_proba, given, k, values, classes, weight=w[rows], **options)
 
 
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:

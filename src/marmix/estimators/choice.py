@@ -517,8 +517,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         -------
         Sensitivity
         """
-        options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
+        options: dict[str, Any] = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
         return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
+
+    def _unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of unlabelled rows, for the sensitivity analysis."""
+        return self.predict_proba(X)
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
         """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
