@@ -4,6 +4,7 @@ Torch on CUDA and CuPy are tested where they are available.
 """
 
 import pickle
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -66,6 +67,19 @@ def test_the_link_is_exact_in_the_far_tails(there, shape):
             other = log_missing(there(eta), h.n + extra, h.slope, extra)
             for a, b in zip(mine, other, strict=True):
                 np.testing.assert_allclose(to_host(b), a, rtol=1e-12, atol=1e-320)
+
+
+def test_a_label_term_gives_the_same_sums(there):
+    mechanism = replace(mechanism_of("with share", "entropy"), label=(0.0, 0.8, -0.5), free_label=True)
+    problem = Problem("full", mechanism, LABELS, [1, 1, 1], weighted=True)
+    here = problem.objective.sums(problem.theta, mechanism)
+    sums = objective_there(problem, there).sums(problem.theta, mechanism)
+    np.testing.assert_allclose(sums.moments.by_component, here.moments.by_component, atol=1e-11)
+    np.testing.assert_allclose([sums.missing, *sums.alpha, sums.shape, sums.share],
+                               [here.missing, *here.alpha, here.shape, here.share], rtol=1e-10)  # fmt: skip
+    fit = MARGaussianMixture(delta={1: 1.0}).fit(problem.X, problem.z)
+    labels = MARGaussianMixture(delta={1: 1.0}).fit(there(problem.X), there(problem.z)).transduction_
+    assert np.array_equal(to_host(labels), fit.transduction_)
 
 
 @pytest.mark.parametrize("measure", sorted(MEASURES))

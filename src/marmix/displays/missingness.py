@@ -151,7 +151,11 @@ def _curve(
         return np.zeros_like(grid), None, "Every row of the fit has a label: there is no missingness to fit."
     means = [float(np.asarray(X)[:, i].mean()) for i in model.model_.columns]
     covariates = np.repeat(np.array(means)[:, None], len(grid), axis=1) if means else None
-    q = np.asarray(model.mechanism_.missing_proba_of(drivers_of(grid, covariates)))
+    drivers = drivers_of(grid, covariates)
+    if model.model_.has_label_term:  # q is averaged over the shares of the classes
+        shares = np.asarray(model.predict_proba(X)).mean(axis=0)
+        drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(grid), axis=1)])
+    q = np.asarray(model.mechanism_.missing_proba_of(drivers))
     if inference is None and len(X) > MANY_ROWS:
         return q, None, f"The curve has no band: with more than {MANY_ROWS:,} rows, it needs inference=."
     try:

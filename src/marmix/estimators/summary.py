@@ -113,7 +113,11 @@ def _mechanism_of(model: FittedModel) -> str:
         link = given if named is FREE else f"{named.name} link"
     slopes = ", ".join(number(a) for a in mechanism.alpha)
     tempered = "" if model.tempering == 1.0 else f", weight {number(model.tempering)} in the fit"
-    return f"{mechanism.measured.name}, {link}, alpha {slopes}{tempered}"
+    delta = ""
+    if mechanism.label:
+        terms = [f"{_short(name)} {number(term)}" for name, term in zip(model.classes, mechanism.label, strict=True)]
+        delta = f", label term {', '.join(terms[:_CLASSES])}{' (estimated)' if mechanism.free_label else ' (given)'}"
+    return f"{mechanism.measured.name}, {link}, alpha {slopes}{delta}{tempered}"
 
 
 def _loglik_of(model: FittedModel) -> str:
@@ -135,9 +139,10 @@ def _in_words(model: FittedModel) -> str:
     covariates = np.tile(model.moments.overall()[0][model.columns], (K + 1, 1))
     q = mechanism.missing_proba(np.vstack([np.zeros(K), clear]), covariates if model.columns else None)
     sure = f"{q[1]:.2f} where one class has probability {_CLEAR:g}"
-    if mechanism.measured.grows == "second class":
+    if mechanism.measured.grows == "second class" or mechanism.label:
         sure = " and ".join(
-            f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}" for k in (0, 1)
+            f"{q[1 + k]:.2f} where {_short(model.classes[k])} has probability {_CLEAR:g}"
+            for k in range(min(K, _CLASSES))
         )
     at = " (other features of the mechanism at their means)" if model.columns else ""
     return f"A label is missing with probability {q[0]:.2f} at a toss-up between the classes, {sure}{at}."

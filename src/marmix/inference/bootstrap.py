@@ -255,7 +255,7 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
     mechanism = fitted.mechanism
     if mechanism is not None:
         free = [estimator.shape_] * mechanism.free_shape + [estimator.share_] * mechanism.free_share
-        parts += [estimator.alpha_, np.array(free)]
+        parts += [estimator.alpha_, estimator.delta_[1:] if mechanism.free_label else np.empty(0), np.array(free)]
     return np.concatenate(parts)
 
 

@@ -12,7 +12,7 @@ from marmix.arrays import Array
 from marmix.fitting import Objective
 from marmix.likelihood import Sums
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX, MechanismChart
 
 _CHART_ROWS = 4096  # enough rows to scale the mechanism's coordinates
 # Steps of central differences, exact to about nine digits: for theta's coordinates, which have unit information, and for the
@@ -53,6 +53,10 @@ class Coordinates:
         if mechanism is None or self.mechanism_chart is None:
             return np.zeros(0, dtype=bool)
         limited = [False] * (1 + self.mechanism_chart.n_slopes)
+        if mechanism.free_label:
+            limited += [abs(delta) > 0.999 * LABEL_MAX for delta in mechanism.label[1:]]
+            if any(limited):
+                self.held.append("a label term at its limit")
         if mechanism.free_shape:
             at_limit = mechanism.shape < 1e-6 or mechanism.shape > 0.999 * SHAPE_MAX
             limited.append(at_limit or hold_shape)
@@ -71,7 +75,7 @@ class Coordinates:
         """Standard error of shape / (1 + shape): 0 if the shape is not free, infinite if the data do not determine it."""
         if self.mechanism_chart is None or self.mechanism is None or not self.mechanism.free_shape:
             return 0.0
-        row = self.basis[self.chart.size + 1 + self.mechanism_chart.n_slopes]
+        row = self.basis[self.chart.size + 1 + self.mechanism_chart.n_slopes + self.mechanism_chart.n_labels]
         if (np.abs(row @ blind) > 1e-4).any():
             return np.inf
         return float(self.mechanism_chart.scale_of_shape * np.sqrt(max(row @ covariance @ row, 0.0)))
@@ -87,7 +91,7 @@ class Coordinates:
 
     @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy; only a free shape and share have any."""
+        """Bounds of the coordinates, for scipy; only free label terms, shape and share have any."""
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * self.size
         if self.mechanism_chart is not None:
             for i, row in enumerate(self.basis[self.chart.size :]):
@@ -106,7 +110,7 @@ class Coordinates:
 
     @property
     def _size_of_kappa(self) -> int:
-        return 0 if self.mechanism_chart is None else self.mechanism_chart.n_slopes + 3
+        return 0 if self.mechanism_chart is None else self.mechanism_chart.n_slopes + self.mechanism_chart.n_labels + 3
 
     def _by_theta(self, part: Array, gradient: Array) -> Array:
         """The gradient in the chart's coordinates, from one in W."""

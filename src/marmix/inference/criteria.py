@@ -179,6 +179,10 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
             parts.append(as_measure(params["uncertainty"]).name)
             parts += ["share"] * bool(params["mcar_share"])
             parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
+            if isinstance(params.get("delta"), str):
+                parts.append("label term")
+            elif params.get("delta"):
+                parts += [f"delta {name} {value:g}" for name, value in params["delta"].items()]
         labels.append(", ".join(parts))
     numbers = [labels[: i + 1].count(label) for i, label in enumerate(labels)]
     return [label if number == 1 else f"{label} ({number})" for label, number in zip(labels, numbers, strict=True)]

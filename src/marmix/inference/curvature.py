@@ -1,6 +1,6 @@
 """Second derivatives of the log-likelihood and outer products of the rows' scores, summed over the rows.
 
-A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism ``kappa = (alpha, shape, share)``. With
+A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism ``kappa = (alpha, delta, shape, share)``. With
 ``n`` the hazard of a missing label and ``h = dn / d(s, kappa)``, ``L_miss = l(n)`` gives
 
     gradient        l' h
@@ -8,8 +8,14 @@ A row's log-likelihood is a function of its scores ``s_j`` and of the mechanism 
     expected outer  h h' / (e^n - 1)
 
 to which ``L_ig`` adds its derivatives in the scores: ``tau`` and ``diag(tau) - tau tau'`` for an unlabelled row if joint, and
-so on. The score of component c is linear in features, ``s_c = W_c . phi(x)``, so derivatives in ``(W, kappa)`` are moments of
-``phi`` and ``phi phi'``. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
+so on. With a label term a row has a hazard for each class, and ``L_miss = log sum_k tau_k q_k`` of an unlabelled row, with r the
+probabilities of its label and ``a_k`` the gradient of ``log tau_k q_k``, gives
+
+    gradient        g = sum_k r_k a_k
+    curvature       sum_k r_k (a_k a_k' + d2 log(tau_k q_k) / d(s, kappa)2) - g g'
+
+The score of component c is linear in features, ``s_c = W_c . phi(x)``, so derivatives in ``(W, kappa)`` are moments of ``phi``
+and ``phi phi'``. A tempered mechanism enters the equations of ``W`` with its weight t, those of kappa with weight one.
 """
 
 from collections.abc import Iterator
@@ -64,8 +70,8 @@ class HazardRows(NamedTuple):
 
 
 def size_of_mechanism(mechanism: Mechanism | None) -> int:
-    """Number of entries of kappa: alpha, shape, share."""
-    return 0 if mechanism is None else len(mechanism.alpha) + 2
+    """Number of entries of kappa: alpha, free label terms, shape, share."""
+    return 0 if mechanism is None else len(mechanism.alpha) + mechanism.n_free_labels + 2
 
 
 def rows_of(objective: Objective, theta: Any) -> Iterator[RowBlock]:
@@ -86,16 +92,25 @@ def rows_of(objective: Objective, theta: Any) -> Iterator[RowBlock]:
         )
 
 
-def hazard_rows(mechanism: Mechanism, rows: RowBlock, with_curvature: bool = True) -> HazardRows:
-    """The hazard of each row with its derivatives; those in a shape or share that is not free are zero."""
+def hazard_rows(
+    mechanism: Mechanism, rows: RowBlock, with_curvature: bool = True, of_class: int | None = None
+) -> HazardRows:
+    """The hazard of each row with its derivatives; those in a shape or share that is not free are zero.
+
+    With a label term, the hazard if the rows are of the class `of_class`.
+    """
     u, du = mechanism.measured(rows.posterior)
     drivers = drivers_of(u, rows.covariates)
     eta = mechanism.eta(drivers)
+    if of_class is not None:
+        eta += mechanism.label[of_class]
     h = hazard(eta, mechanism.shape, True)
     assert h.shape_slope is not None
-    classes, slopes, n = len(du), len(drivers), len(u)
-    d_eta = np.vstack([mechanism.alpha[1] * du, np.ones(n), drivers, np.zeros((2, n))])
-    shape, share = classes + 1 + slopes, classes + 2 + slopes
+    classes, labels, n = len(du), mechanism.n_free_labels, len(u)
+    d_eta = np.vstack([mechanism.alpha[1] * du, np.ones(n), drivers, np.zeros((labels + 2, n))])
+    shape, share = len(d_eta) - 2, len(d_eta) - 1
+    if of_class and labels:  # the label term of the first class is not free
+        d_eta[shape - labels + of_class - 1] = 1.0
     gradient = h.slope * d_eta
     gradient[shape] = h.shape_slope if mechanism.free_shape else 0.0
     gradient[share] = 1.0 / (1.0 - mechanism.share) if mechanism.free_share else 0.0
@@ -124,13 +139,87 @@ def _spread(tau: Array) -> Array:
     return spread
 
 
+def _label_terms(rows: RowBlock, mechanism: Mechanism) -> tuple[Array, Array]:
+    """Gradient (K + R, n) of each row's L_miss with a label term, and its derivatives (K + R, K + R, n)."""
+    tau, missing = rows.posterior.tau, slice(rows.labelled, None)
+    classes, n = tau.shape
+    size = classes + size_of_mechanism(mechanism)
+    gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
+    proba = mechanism.unlabelled(rows.posterior, rows.covariates).tau[:, missing]
+    for k, (a, b) in enumerate(pairwise(rows.cuts)):
+        h = hazard_rows(mechanism, rows, of_class=k)
+        gradient[:, a:b], hessian[:, :, a:b] = -h.gradient[:, a:b], -h.curvature[:, :, a:b]
+        slope, bend = h.gradient[:, missing], h.curvature[:, :, missing]
+        certain = h.n[missing] > _CERTAIN
+        slope[:, certain], bend[:, :, certain] = 0.0, 0.0
+        against = odds_against(h.n[missing])
+        bend = against * bend - against * (1.0 + against) * slope[:, None] * slope[None, :]
+        slope = against * slope
+        slope[:classes] -= tau[:, missing]
+        slope[k] += 1.0
+        gradient[:, missing] += proba[k] * slope
+        hessian[:, :, missing] += proba[k] * (bend + slope[:, None] * slope[None, :])
+    g = gradient[:, missing]
+    hessian[:, :, missing] -= g[:, None] * g[None, :]
+    hessian[:classes, :classes, missing] -= _spread(tau[:, missing])
+    return gradient, hessian
+
+
+def missing_rows(mechanism: Mechanism, rows: RowBlock) -> tuple[Array, Array]:
+    """The probability q (n,) that each row's label is missing, and its derivatives (K + R, n)."""
+    if not mechanism.label:
+        h = hazard_rows(mechanism, rows, with_curvature=False)
+        q = -np.expm1(-h.n)
+        return q, (1.0 - q) * h.gradient
+    tau = rows.posterior.tau
+    classes, n = tau.shape
+    total, slope = np.zeros(n), np.zeros((classes + size_of_mechanism(mechanism), n))
+    for k in range(classes):
+        h = hazard_rows(mechanism, rows, with_curvature=False, of_class=k)
+        q = -np.expm1(-h.n)
+        total += tau[k] * q
+        slope += tau[k] * (1.0 - q) * h.gradient
+        slope[:classes] -= tau[k] * q * tau
+        slope[k] += tau[k] * q
+    return total, slope
+
+
+def _expected_label_outer(rows: RowBlock, model: ScoreModel, mechanism: Mechanism, modelled: bool) -> Array:
+    """The expected outer product (K + R, K + R, n) of each row's gradient, with a label term."""
+    tau = rows.posterior.tau
+    classes, n = tau.shape
+    size = classes + (size_of_mechanism(mechanism) if modelled else 0)
+    proba = mechanism.unlabelled(rows.posterior, rows.covariates).tau
+    outer, missing, q_mean = np.zeros((size, size, n)), np.zeros((size, n)), np.zeros(n)
+    for k in range(classes):
+        h = hazard_rows(mechanism, rows, with_curvature=False, of_class=k)
+        h.gradient[:, h.n > _CERTAIN] = 0.0
+        q = -np.expm1(-h.n)
+        q_mean += tau[k] * q
+        given = -h.gradient if modelled else np.zeros((size, n))
+        given[k] += 1.0
+        if not model.joint:
+            given[:classes] -= tau
+        outer += tau[k] * (1.0 - q) * given[:, None] * given[None, :]
+        if modelled:
+            missing += proba[k] * odds_against(h.n) * h.gradient
+            missing[k] += proba[k]
+    if not modelled:
+        missing[:classes] = tau
+    if not model.joint:
+        missing[:classes] -= tau
+    return outer + q_mean * missing[:, None] * missing[None, :]
+
+
 def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, tempering: float) -> tuple[Array, Array]:
     """The equations (K + R, n) of each row, and their derivatives (K + R, K + R, n)."""
     tau, labelled = rows.posterior.tau, rows.labelled
     classes, n = tau.shape
     size = classes + size_of_mechanism(mechanism)
     gradient, hessian = np.zeros((size, n)), np.zeros((size, size, n))
-    if mechanism is not None:
+    if mechanism is not None and mechanism.label:
+        gradient, hessian = _label_terms(rows, mechanism)
+    elif mechanism is not None:
         h = hazard_rows(mechanism, rows)
         certain = (np.arange(n) >= labelled) & (h.n > _CERTAIN)
         h.gradient[:, certain], h.curvature[:, :, certain] = 0.0, 0.0
@@ -139,6 +228,7 @@ def row_terms(rows: RowBlock, model: ScoreModel, mechanism: Mechanism | None, te
         slope[labelled:], bend[labelled:] = against, -against * (1.0 + against)
         gradient += slope * h.gradient
         hessian += bend * h.gradient[:, None] * h.gradient[None, :] + slope * h.curvature
+    if mechanism is not None:
         gradient[:classes] *= tempering
         hessian[:classes] *= tempering
     sign, part = (1.0, slice(labelled, None)) if model.joint else (-1.0, slice(0, labelled))
@@ -207,6 +297,10 @@ def expected_outer(
         for rows in rows_of(objective, theta):
             tau = rows.posterior.tau
             classes, n = tau.shape
+            if mechanism is not None and mechanism.label:
+                outer = _expected_label_outer(rows, model, mechanism, modelled)
+                parts.append(summed(rows, model, np.empty((0, n)), outer, complete=False))
+                continue
             size = classes + (size_of_mechanism(mechanism) if modelled else 0)
             outer = np.zeros((size, size, n))
             q = (np.arange(n) >= rows.labelled) * 1.0 if rate is None else np.full(n, rate)

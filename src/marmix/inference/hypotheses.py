@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from marmix.arrays import Array
-from marmix.inference.curvature import by_coefficients, curvature, expected_outer, hazard_rows, rows_of
+from marmix.inference.curvature import by_coefficients, curvature, expected_outer, missing_rows, rows_of
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
 from marmix.inference.tables import Table, number, p_text
 from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX
+from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 from marmix.mechanism.links import FREE, LINKS
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
@@ -155,6 +155,7 @@ def _better_fit(gain: float) -> str:
 def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
     """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
     mechanism = fitted.require_mechanism("this test")
+    mechanism.require_no_label_term("the test of informative missingness")
     fitted.require_likelihood("the likelihood ratio")
     settings = {key: fitted.estimator.get_params()[key] for key in _MECHANISM_SETTINGS}
     rows = fitted.X, fitted.z, fitted.weight
@@ -272,6 +273,53 @@ def link(fitted: Fitted, name: str = "logit", bootstrap: bool = False, **resampl
     )
 
 
+def label_term(fitted: Fitted, bootstrap: bool = False, **resampling: Any) -> HypothesisTest:
+    """Likelihood-ratio test of delta = 0, that missingness does not depend on the label itself given the features."""
+    fitted.require_mechanism("this test")
+    fitted.require_likelihood("the likelihood ratio")
+    if "delta" not in fitted.estimator.get_params():
+        raise ValueError("this test is for MARGaussianMixture and MARLogisticRegression, which have a label term.")
+
+    def fits(warm: Any, *rows: Any) -> tuple[Any, Any]:
+        """The best fits without and with label terms, each started from the other and from scratch."""
+        null = max((refit(warm, *rows, warm=w, delta=None) for w in (True, False)), key=lambda fit: fit.loglik_)
+        free = [refit(null, *rows, warm=w, delta="estimate") for w in (True, False)]
+        return null, max(free, key=lambda fit: fit.loglik_)
+
+    null, free = fits(fitted.estimator, fitted.X, fitted.z, fitted.weight)
+    gain = free.loglik_ - fitted.loglik if fitted.estimator.delta == "estimate" else 0.0
+    if fitted.estimator.delta == "estimate" and gain <= 0.0:
+        free = fitted.estimator
+    statistic, df = max(2.0 * (free.loglik_ - null.loglik_), 0.0), len(fitted.classes) - 1
+
+    def draw(rng: np.random.Generator) -> float:
+        under, over = fits(null, *simulate(null, fitted.X, rng))
+        return 2.0 * float(over.loglik_ - under.loglik_)
+
+    p_chi = float(chi2.sf(statistic, df))
+    p_value, reference, simulated = _p_value(
+        fitted, statistic, p_chi, f"chi-square({df})", draw if bootstrap else None, **resampling
+    )
+    names = [str(name) for name in fitted.classes.tolist()]
+    delta = dict(zip(names, (float(value) for value in free.delta_), strict=True))
+    shown = ", ".join(f"{number(value)} for {name}" for name, value in list(delta.items())[1:])
+    relies = "densities" if fitted.objective.model.joint else "linear log-odds"
+    sentence = (
+        f"There is {_evidence(p_value)} that labels go missing because of the label itself (estimated label term: {shown}, "
+        f"against {names[0]}). Caution: this relies on the {relies} of the classes being right, which missing labels cannot show."
+    )
+    if np.abs(free.delta_).max() > 0.999 * LABEL_MAX:
+        sentence += " A label term ran to its limit: its estimate means little, and the chi-square is only a guide."
+    return HypothesisTest(
+        "Do labels go missing because of the label itself (hypothesis: they do not, delta = 0)?",
+        statistic,
+        reference,
+        p_value,
+        sentence + _caution(fitted, p_chi, f"chi-square({df})", len(simulated) > 0) + _better_fit(gain),
+        {"delta": delta, "p_chi2": p_chi, "loglik": free.loglik_, "loglik_null": null.loglik_, "simulated": simulated},
+    )
+
+
 def completely_at_random(fitted: Fitted) -> HypothesisTest:
     """Likelihood-ratio test of missing completely at random, by logistic regression of the missing indicator on the features."""
     scale = np.std(fitted.X, axis=0)
@@ -318,7 +366,7 @@ def _quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[flo
 
 def hausman(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
     """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
-    fitted.require_mechanism("this test")
+    fitted.require_mechanism("this test").require_no_label_term("the contrast with the fit that ignores the mechanism")
     fitted.require_likelihood("the contrast of two fits")
     statistic, df, p_chi, covariance = _contrast(fitted)
     simulates = bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None)
@@ -498,13 +546,12 @@ def _residual_moments(fitted: Fitted, functions: Array) -> tuple[Array, Array, A
     slope = np.zeros((len(information.sums.gradient), count))
     with np.errstate(all="ignore"):
         for rows in rows_of(fitted.objective, fitted.theta):
-            hazards = hazard_rows(mechanism, rows, with_curvature=False)
-            q = -np.expm1(-hazards.n)
+            q, by_scores = missing_rows(mechanism, rows)
             b = functions[:, start : start + len(q)]
             m = np.arange(len(q)) >= rows.labelled
             residual += b @ (rows.weight * (m - q))
             variance += (b * (rows.weight * q * (1.0 - q))) @ b.T
-            slope += by_coefficients(rows, model, (1.0 - q) * hazards.gradient) @ (rows.weight * b).T
+            slope += by_coefficients(rows, model, by_scores) @ (rows.weight * b).T
             start += len(q)
     D = information.pull @ slope
     return residual, variance, variance - D.T @ np.linalg.pinv(information.expected, hermitian=True) @ D

@@ -14,6 +14,7 @@ from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
+from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.rows import block_rows
 
@@ -114,9 +115,10 @@ def multiple_imputations(
     Parameters are drawn from their normal approximation with the covariance `cov_type`, in the coordinates of the fit (in
     which weights stay positive and covariances positive definite), then every missing label from its posterior
     probabilities, so that the imputations reflect the uncertainty of the parameters, as Rubin's rules require. Labels are
-    missing at random given the features, so the parameters of the mechanism do not enter. The first imputations of a larger
-    m are those of a smaller one with the same `random_state`. With `delta`, by class, the probabilities of class k are
-    multiplied by e^delta_k and renormalised before labels are drawn: labels are then missing because of the label too.
+    missing at random given the features, so the parameters of the mechanism do not enter, unless it has a label term. The first
+    imputations of a larger m are those of a smaller one with the same `random_state`. With `delta`, by class, the probabilities
+    of class k are multiplied by e^delta_k and renormalised before labels are drawn: labels are then missing because of the label
+    too.
     """
     m = check_count("m", m, 1)
     shift = None if delta is None else deltas_of(delta, fitted.classes)
@@ -145,7 +147,8 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     fitted.require_covariance(cov_type)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
-    size = coordinates.n_theta
+    size = coordinates.size if fitted.model.has_label_term else coordinates.n_theta
+    low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     X = fitted.X[fitted.z < 0]
@@ -153,10 +156,10 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
     def draw(rng: np.random.Generator) -> Array:
         vector = np.zeros(coordinates.size)
         vector[:size] = root @ rng.normal(size=size)
-        return _posteriors(fitted, coordinates.at(vector)[0], X)
+        return _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
 
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
-    return draw, bool(undetermined or coordinates.chart.directions.shape[1] > size)
+    return draw, bool(undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta)
 
 
 def tilted(proba: Array, delta: Array) -> Array:
@@ -177,15 +180,18 @@ def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
     return values
 
 
-def _posteriors(fitted: Fitted, theta: Any, X: NDArray[Any]) -> Array:
-    """Posterior class probabilities (n, K) of rows at the parameters theta."""
+def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:
+    """Class probabilities (n, K) of unlabelled rows at these parameters."""
     model, frame = fitted.objective.model, fitted.objective.engine.frame
     size = block_rows(model.n_features())
     out = np.empty((len(X), len(fitted.classes)))
     with np.errstate(all="ignore"):
         for start in range(0, len(X), size):
             rows = slice(start, start + size)
-            out[rows] = posterior(model.scores(theta, frame.enter(X[rows]))).tau.T
+            p = posterior(model.scores(theta, frame.enter(X[rows])))
+            if mechanism is not None:
+                p = mechanism.unlabelled(p, fitted.covariates.enter(X[rows]))
+            out[rows] = p.tau.T
     return out
 
 

@@ -14,7 +14,7 @@ from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import KernelScores, LinearScores
 
 # Kinds of parameters whose being zero is a hypothesis; a weight, a variance or a shape of zero is a limit.
-TESTABLE = ("mean", "covariance", "coefficient", "alpha")
+TESTABLE = ("mean", "covariance", "coefficient", "alpha", "delta")
 
 Scale = tuple[Callable[[float], float], Callable[[float], float], Callable[[float], float]]
 
@@ -44,7 +44,7 @@ def parameters_of(model: FittedModel, mechanism: Mechanism | None, covariates: C
 
     The coefficients of a kernel logistic regression mean nothing one by one, and only its mechanism has parameters.
     """
-    missingness = _mechanism_parameters(mechanism, covariates, model.column_names)
+    missingness = _mechanism_parameters(mechanism, covariates, model)
     if isinstance(model.score_model, GaussianScores):
         return _mixture_parameters(model, model.score_model, missingness)
     if isinstance(model.score_model, KernelScores):
@@ -91,15 +91,17 @@ def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Pa
     return Parameters(names + mechanism.names, ["coefficient"] * len(names) + mechanism.kinds, values)
 
 
-def _mechanism_parameters(mechanism: Mechanism | None, covariates: Covariates, features: list[str]) -> Parameters:
-    """alpha, and shape and share if they are estimated."""
+def _mechanism_parameters(mechanism: Mechanism | None, covariates: Covariates, model: FittedModel) -> Parameters:
+    """alpha, and label terms, shape and share if they are estimated."""
     if mechanism is None:
         return Parameters([], [], lambda theta, fitted: np.empty(0))
-    names = ["alpha_0", "alpha_1", *(f"alpha[{features[i]}]" for i in covariates.columns)]
+    names = ["alpha_0", "alpha_1", *(f"alpha[{model.column_names[i]}]" for i in covariates.columns)]
+    labels = [f"delta[{name}]" for name in model.classes[1:]] if mechanism.free_label else []
     free = ["shape"] * mechanism.free_shape + ["share"] * mechanism.free_share
 
     def values(theta: Any, fitted: Mechanism | None) -> Array:
         assert fitted is not None
-        return np.array([*covariates.alpha_to_user(fitted.alpha), *(getattr(fitted, name) for name in free)])
+        alpha, delta = covariates.alpha_to_user(fitted.alpha), fitted.label[1:] if labels else ()
+        return np.array([*alpha, *delta, *(getattr(fitted, name) for name in free)])
 
-    return Parameters(names + free, ["alpha"] * len(names) + free, values)
+    return Parameters(names + labels + free, ["alpha"] * len(names) + ["delta"] * len(labels) + free, values)

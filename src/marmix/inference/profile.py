@@ -61,7 +61,7 @@ class Profile:
 
 
 class _SlopeChart:
-    """A chart, like `MechanismChart`, with coordinates ``(log n(centre), slopes, shape / (1 + shape), share)``.
+    """A chart, like `MechanismChart`, with coordinates ``(log n(centre), slopes, label terms, shape / (1 + shape), share)``.
 
     The first is the log hazard at the mean drivers, which determines alpha_0 for any shape.
     """
@@ -70,14 +70,17 @@ class _SlopeChart:
         self.reference, self.centre = reference, centre
         n = hazard(reference.eta(centre[:, None]), reference.shape).n
         rho = reference.shape / (1.0 + reference.shape)
-        self.place = np.array([np.log(n[0]), *reference.alpha[1:], rho, reference.share])
+        labels = reference.label[1:] if reference.free_label else ()
+        self.place = np.array([np.log(n[0]), *reference.alpha[1:], *labels, rho, reference.share])
 
     def mechanism_at(self, place: Array) -> Mechanism:
         """The mechanism at these coordinates."""
         b, *slopes, rho, share = place
+        slopes, labels = slopes[: len(self.centre)], slopes[len(self.centre) :]
         shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
         level = eta_at(float(np.exp(np.clip(b, -690.0, 690.0))), shape) - float(np.dot(slopes, self.centre))
-        return replace(self.reference, alpha=(level, *slopes), shape=shape, share=float(share))
+        moved = replace(self.reference, alpha=(level, *slopes), shape=shape, share=float(share))
+        return replace(moved, label=(0.0, *labels)) if labels else moved
 
     def jacobian_at(self, place: Array) -> Array:
         """d(alpha, shape, share) / d(place)."""
@@ -87,7 +90,7 @@ class _SlopeChart:
         ratio = stretch(shape * n)[0]
         out = np.eye(size)
         out[0, 0] = ratio
-        out[0, 1:-2] = -self.centre
+        out[0, 1 : 1 + len(self.centre)] = -self.centre
         out[0, -2] = (0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape) * (1.0 + shape) ** 2
         out[-2, -2] = (1.0 + shape) ** 2
         return out
@@ -107,7 +110,7 @@ class _Surface:
         self.coordinates = Coordinates(objective, theta, None)
         sample = objective.driver_sample(theta, mechanism, 4096)
         chart = MechanismChart(mechanism, sample.drivers, sample.weight)
-        self.of_slope = profiled < len(mechanism.alpha)
+        self.of_slope = profiled < len(mechanism.alpha) + mechanism.n_free_labels
         self.chart: _SlopeChart | MechanismChart = _SlopeChart(mechanism, chart.centre) if self.of_slope else chart
         self.profiled, size = self.coordinates.size + profiled, self.coordinates.size + len(self.chart.place)
         limits = {size - 2: _LIMITS["shape"], size - 1: _LIMITS["share"]}
@@ -246,22 +249,22 @@ def _profiled(fitted: Fitted, name: str) -> tuple[int, str, float]:
     """The coordinate of the place with that name, its kind, and its unit in the user's axes."""
     mechanism = fitted.require_mechanism("a profile likelihood")
     names, kinds = fitted.parameters.names, fitted.parameters.kinds
-    choices = [
-        n for n, kind in zip(names, kinds, strict=True) if kind in ("alpha", "shape", "share") and n != "alpha_0"
-    ]
+    profiled = ("alpha", "delta", "shape", "share")
+    choices = [n for n, kind in zip(names, kinds, strict=True) if kind in profiled and n != "alpha_0"]
     if name not in choices:
         fixed = " The shape was fixed, not estimated." if name == "shape" else ""
         raise ValueError(
             f"no profile likelihood of {name!r}, only of {', '.join(choices)}.{fixed} For other parameters use conf_int() or "
             "bootstrap()."
         )
-    slopes = len(mechanism.alpha) - 1
+    slopes = len(mechanism.alpha) - 1 + mechanism.n_free_labels
     if name == "shape":
         return 1 + slopes, "shape", 1.0
     if name == "share":
         return 2 + slopes, "share", 1.0
     index = choices.index(name)
-    unit = float(fitted.covariates.frame.unwhitener[index - 1, index - 1]) if index else 1.0
+    of_covariate = 0 < index < len(mechanism.alpha) - 1
+    unit = float(fitted.covariates.frame.unwhitener[index - 1, index - 1]) if of_covariate else 1.0
     return 1 + index, "slope", unit
 
 

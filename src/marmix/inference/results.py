@@ -154,7 +154,7 @@ class Inference:
             covariance = self._fitted.covariance_of(jacobian, kind)
         held = np.all(np.abs(jacobian) <= 1e-9 * np.abs(self._fitted.values)[:, None], axis=1)
         if self._fitted.coordinates.shape_held:
-            held |= np.array([kind == "alpha" for kind in self._fitted.parameters.kinds])
+            held |= np.array([kind in ("alpha", "delta") for kind in self._fitted.parameters.kinds])
         covariance[held], covariance[:, held] = np.nan, np.nan
         return covariance
 
@@ -275,7 +275,7 @@ class Inference:
         return intervals.bayes_error(self._fitted, check_level(alpha))
 
     def profile(self, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
-        """Profile-likelihood interval of 'alpha_1' (or another slope), 'shape' or 'share'.
+        """Profile-likelihood interval of 'alpha_1' (or another slope or label term), 'shape' or 'share'.
 
         Better than `conf_int` where the likelihood is not quadratic, as for a shape. Limits that the data do not
         determine are infinite.
@@ -330,6 +330,17 @@ class Inference:
         `bootstrap` simulates the reference distribution from the fit; None does so if rows or labels are few.
         """
         return hypotheses.hausman(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
+
+    def test_label_term(
+        self, bootstrap: bool = False, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
+    ) -> HypothesisTest:
+        """Do labels go missing because of the label itself? Likelihood ratio of delta = 0 against free label terms.
+
+        The answer relies on the model of the classes: labels that are missing tell which class they have only through the shape
+        of its density (or, for a logistic regression, the linearity of the log-odds). `bootstrap` simulates the reference
+        distribution from the fit without a label term.
+        """
+        return hypotheses.label_term(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_mcar(self) -> HypothesisTest:
         """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them."""

@@ -46,6 +46,8 @@ def simulate(
         z = draw_labels(estimator.predict_proba(rows), rng)
     if missing is None:
         missing = estimator.missing_proba(rows)
+        if estimator.model_.has_label_term:
+            missing = estimator.model_.missing_proba_by_class(rows)[z, np.arange(len(rows))]
     return rows, np.where(rng.uniform(size=len(rows)) < missing, -1, z)
 
 

@@ -305,7 +305,8 @@ class Mechanism:
         """Raise if the mechanism has a label term, which `what` cannot use: it sees only which labels are missing."""
         if self.label:
             raise ValueError(
-                f"{what} has no label term: fit MARGaussianMixture or MARLogisticRegression with delta=..., or leave label=()."
+                f"{what} cannot use a label term (delta): use a mechanism or a fit without one. MARGaussianMixture and "
+                "MARLogisticRegression can fit one."
             )
 
     # For fits: class-major blocks with the labelled rows first.
@@ -354,8 +355,12 @@ class Mechanism:
         with np.errstate(all="ignore"):
             if not self.label:
                 return -xp.expm1(-hazard(self.eta(drivers), self.shape).n - self.extra)
-            q = -xp.expm1(-hazard(self._eta_by_class(drivers), self.shape).n - self.extra)
-            return xp.sum(xp.exp(drivers[len(self.alpha) - 1 :, :]) * q, axis=0)
+            return xp.sum(xp.exp(drivers[len(self.alpha) - 1 :, :]) * self.missing_proba_by_class(drivers), axis=0)
+
+    def missing_proba_by_class(self, drivers: Array) -> Array:
+        """q (K, n) for rows with these drivers if they are of each class, with a label term."""
+        with np.errstate(all="ignore"):
+            return -namespace(drivers).expm1(-hazard(self._eta_by_class(drivers), self.shape).n - self.extra)
 
     def _eta_by_class(self, drivers: Array) -> Array:
         """The linear predictor (K, n) of each class, with a label term."""

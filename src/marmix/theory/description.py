@@ -138,6 +138,7 @@ class Description:
             raise ValueError("mechanism is None and the model has none: pass a marmix.Mechanism.")
         if not isinstance(mechanism, Mechanism):
             raise ValueError(f"mechanism must be a marmix.Mechanism; got {type(mechanism).__name__}.")
+        mechanism.require_no_label_term("the theory of missing labels")
         alpha = np.array(mechanism.alpha, dtype=float)
         if not np.isfinite(alpha).all():
             raise ValueError(
