@@ -22,6 +22,7 @@ from marmix.displays import (
     MixtureDisplay,
     ProfileDisplay,
     RocDisplay,
+    SensitivityDisplay,
     ThresholdDisplay,
     TraceDisplay,
     UncertaintyDisplay,
@@ -32,6 +33,7 @@ from marmix.displays.predictions import UNCORRECTED, Predictions
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.roc import cumulative_counts
 from marmix.mechanism.measures import MEASURES
+from marmix.sensitivity import pattern_mixture, sensitivity, swept
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -707,3 +709,27 @@ def test_without_matplotlib_the_library_imports_and_a_display_says_what_to_insta
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "pip install 'marmix[plot]'" in done.stdout
+
+
+def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
+    p = np.column_stack([np.linspace(0.9, 0.2, 50), np.linspace(0.1, 0.8, 50)])
+    values = swept([-np.log(4.0), np.log(2.0), np.log(4.0)])
+    sweep = sensitivity(
+        pattern_mixture(p, 1, values), np.array([30.0, 5.0]), 1, values, np.array(["a", "b$"]), n_draws=20
+    )
+    shown = SensitivityDisplay.from_sensitivity(sweep, ax=canvas(4, 4)[1])
+    share, wrong, changed, *_ = shown.ax_.lines
+    np.testing.assert_allclose(share.get_xdata(), [0.25, 1.0, 2.0, 4.0])
+    np.testing.assert_allclose(share.get_ydata(), 100.0 * sweep.share)
+    np.testing.assert_allclose(wrong.get_ydata(), 100.0 * sweep.error)
+    np.testing.assert_allclose(changed.get_ydata(), 2.0 * sweep.flips)  # of 50 imputed labels, in percent
+    assert [tick.get_text() for tick in shown.ax_.get_xticklabels()] == ["1/4", "1/2", "1", "2", "4"]
+    marked = [line.get_xdata()[0] for line in shown.ax_.lines if line.get_linestyle() == ":"]
+    nearest = [
+        min((abs(sides[i]), sides[i]) for sides in sweep.tipping.values() if sides[i] is not None)[1] for i in (0, 1)
+    ]
+    np.testing.assert_allclose(np.log(marked), nearest)
+    with pytest.raises(ValueError, match="single value"):
+        SensitivityDisplay.from_sensitivity(
+            sensitivity(pattern_mixture(p, 1, np.zeros(1)), np.ones(2), 1, np.zeros(1), np.array(["a", "b"]), n_draws=1)
+        )

@@ -13,6 +13,7 @@ from marmix.inference import Inference, compare, pool
 from marmix.labels import votes
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
+from marmix.sensitivity import Sensitivity
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "MARLogisticRegression",
     "MARStudentMixture",
     "Mechanism",
+    "Sensitivity",
     "__version__",
     "compare",
     "load",

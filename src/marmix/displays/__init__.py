@@ -9,6 +9,7 @@ from marmix.displays.missingness import MissingnessDisplay
 from marmix.displays.mixture import MixtureDisplay
 from marmix.displays.profile import ProfileDisplay
 from marmix.displays.roc import RocDisplay
+from marmix.displays.sensitivity import SensitivityDisplay
 from marmix.displays.threshold import ThresholdDisplay
 from marmix.displays.trace import TraceDisplay
 from marmix.displays.uncertainty import UncertaintyDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "MixtureDisplay",
     "ProfileDisplay",
     "RocDisplay",
+    "SensitivityDisplay",
     "ThresholdDisplay",
     "TraceDisplay",
     "UncertaintyDisplay",

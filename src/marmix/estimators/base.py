@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
@@ -21,7 +21,9 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
-from marmix.labels import has_votes, known_labels, vote_shares
+from marmix.inference.imputation import posterior_draws
+from marmix.inference.simulation import refit
+from marmix.labels import has_votes, known_labels, label_shares, vote_shares
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
@@ -31,8 +33,12 @@ from marmix.notes import BoundaryWarning, Note, mechanism_notes
 from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
 from marmix.rows.checks import check_finite
 from marmix.scores.gaussian import GaussianScores
+from marmix.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
 from marmix.streams import open_array
 from marmix.workers import one_thread
+
+OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
+HELD = "Some parameters are at a limit or not determined by the data, and were held at the fit: the intervals are too narrow."
 
 
 class Training(NamedTuple):
@@ -472,14 +478,103 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
 
     def multiple_imputations(
-        self, X: Any, y: Any, m: int = 20, random_state: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        m: int = 20,
+        random_state: Any = None,
+        sample_weight: Any = None,
+        *,
+        delta: Mapping[Any, float] | None = None,
     ) -> Imputations:
         """Impute the labels of the rows of the fit m times, for analyses whose results `pool` combines.
 
         Each imputation draws parameters from their estimated distribution, then labels given the parameters. Every variable of
         the later analysis, its outcome included, must be among the features; otherwise its associations are biased towards zero.
+        `delta`, by class, adjusts the imputations for labels that are missing because of the label: e^delta is how many times as
+        likely (as odds) a row of that class is to lose its label as others that look alike. Analyses repeated over a few values
+        are a sensitivity analysis.
         """
-        return self.inference(X, y, sample_weight).multiple_imputations(m, random_state)
+        return self.inference(X, y, sample_weight).multiple_imputations(m, random_state, delta)
+
+    def sensitivity(
+        self,
+        X: Any,
+        y: Any,
+        delta: ArrayLike | None = None,
+        label: Any = None,
+        *,
+        method: str = "auto",
+        threshold: float | None = None,
+        n_draws: int = 200,
+        random_state: int = 0,
+        sample_weight: Any = None,
+    ) -> Sensitivity:
+        """What if labels are missing because of the label itself? A sweep over how strongly.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit. On other rows the intervals do not include the uncertainty of the fit.
+        delta : array-like or None, default=None
+            Logarithms of the odds ratios to sweep: how many times as likely a row of the class is to lose its label as others
+            that look alike. The default is nine values for odds ratios from 1/4 to 4.
+        label : object or None, default=None
+            The class to vary; by default the rarest.
+        method : {"auto", "selection", "pattern-mixture"}, default="auto"
+            "selection" fits the model again at every delta, with the term delta 1{y = label} in its mechanism;
+            "pattern-mixture" keeps the model and tilts the probabilities of the unlabelled rows by e^delta. "auto" is
+            "selection" for mixtures whose mechanism is modelled, if these are the rows of the fit.
+        threshold : float or None, default=None
+            A share of the class that matters to you: where it is crossed is one of the tipping points.
+        n_draws : int, default=200
+            Draws behind the intervals: of the parameters from their estimated distribution, as for multiple imputation, and of
+            the missing labels given them. The uncertainty of the parameters is that at delta = 0.
+        random_state : int, default=0
+
+        Returns
+        -------
+        Sensitivity
+        """
+        if method not in ("auto", "selection", "pattern-mixture"):
+            raise ValueError(f"method={method!r} is not 'auto', 'selection' or 'pattern-mixture'.")
+        options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
+        return sensitivity_of(self, X, y, delta, label, sample_weight, method, **options)
+
+    def _unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of rows if they are unlabelled: those of `predict_proba` unless there is a label term."""
+        return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
+
+    def _selection(self, X: Any, y: Any, sample_weight: Any, k: int, delta: Array, method: str) -> Array | None:
+        """Log class probabilities (D, n, K) of the unlabelled rows, with the model fitted again at every delta of class k.
+
+        None if the method is "auto" and the model is better kept.
+        """
+        model = self.model_
+        possible = "delta" in self.get_params() and model.has_mechanism and model.tempering > 0.0
+        if method == "auto" and not (possible and model.score_model.joint and self.fitted_to(X, y, sample_weight)):
+            return None
+        if not possible:
+            raise ValueError("method='selection' needs a mixture or a logistic regression whose mechanism is modelled.")
+        fitted = self.inference(X, y, sample_weight).fitted
+        rows, base = fitted.X[fitted.z < 0], dict(enumerate(self.delta_.tolist()))
+        log_proba = np.empty((len(delta), len(rows), len(self.classes_)))
+        zero = int(np.abs(delta).argmin())
+        for side in (range(zero, -1, -1), range(zero, len(delta))):  # from fit to fit, away from zero
+            fit = fitted.estimator
+            for i in side:
+                if i != zero:
+                    terms = base | {k: base[k] + float(delta[i])}
+                    fit = refit(fit, fitted.X, fitted.z, fitted.weight, delta=terms)
+                log_proba[i] = log_tau(fit.model_.unlabelled_posterior(rows)).T
+        return log_proba
+
+    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
+        """Draws of the posteriors `proba` (n, K) of the unlabelled rows with the uncertainty of the fit, and notes on them."""
+        if not self.fitted_to(X, y, sample_weight):
+            return None, [OTHER_ROWS]
+        draw, held = posterior_draws(self.inference(X, y, sample_weight).fitted)
+        return draw, [HELD] if held else []
 
     def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
         """Akaike's information criterion (smaller is better), of the fit or of other rows. See `marmix.compare`."""
@@ -522,6 +617,40 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         if mechanism is None or not self.model_.has_mechanism:
             return None
         return mechanism.moved(training.covariates.alpha_from_user(mechanism.alpha))
+
+
+def sensitivity_of(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    delta: ArrayLike | None,
+    label: Any,
+    sample_weight: Any,
+    method: str = "pattern-mixture",
+    **options: Any,
+) -> Sensitivity:
+    """The sensitivity analysis of a fitted classifier; `options` as in `marmix.sensitivity.sensitivity`."""
+    check_is_fitted(estimator)
+    X, y, sample_weight = to_host_or_refuse(
+        "sensitivity", open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")
+    )
+    values, classes = swept(delta), estimator.classes_
+    shares = label_shares(y, classes)
+    proba = np.asarray(estimator._unlabelled_proba(X))
+    w = np.ones(len(shares)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if not len(proba) == len(shares) == len(w):
+        raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
+    rows = ~shares.any(axis=1) & (w > 0.0)
+    given = w @ shares
+    k = rarest(proba[rows], given) if label is None else class_place(label, classes)
+    draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
+    log_proba = None
+    if method != "pattern-mixture":
+        log_proba = estimator._selection(X, y, sample_weight, k, values, method)
+    options |= {"method": "pattern-mixture" if log_proba is None else "selection", "draw": draw, "notes": notes}
+    if log_proba is None:
+        log_proba = pattern_mixture(proba[rows], k, values)
+    return sensitivity(log_proba, given, k, values, classes, weight=w[rows], **options)
 
 
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:

@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, on_cluster, on_device
-from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, _imputed
+from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training, _imputed
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
+from marmix.labels import number_labels
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
 from marmix.model import FittedModel
@@ -26,6 +27,7 @@ from marmix.rows import Covariates, Frame, HostRows, Rows, UserAxes, rows_of
 from marmix.rows.checks import check_finite
 from marmix.rows.engine import slices
 from marmix.scores.trees import Trees, TreeScores, no_trees, trees_of
+from marmix.sensitivity import Draw, calibration_draws
 from marmix.streams import open_array, release
 from marmix.workers import available
 
@@ -38,6 +40,7 @@ _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
 _FEW_ROWS = 20_000  # below which one thread is fastest
 _MOMENT_ROWS = 2**15
 _MOST_CODE = 65_535  # of a category
+UNSPREAD = "The intervals of boosted trees include {}."
 
 
 class MARBoostingClassifier(MARClassifier):
@@ -331,6 +334,16 @@ class MARBoostingClassifier(MARClassifier):
         sd = np.sqrt(variance[columns])
         covariates = Covariates(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
         return Training(rows, features, names, mean, variance, covariates)
+
+    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
+        if not self.fitted_to(X, y, sample_weight):
+            return None, [OTHER_ROWS]
+        if "held_out_proba_" not in vars(self):
+            return None, [UNSPREAD.format("nothing of the uncertainty of the trees, only the draw of labels")]
+        z = np.asarray(number_labels(y, self.classes_))
+        tested = (z >= 0) & ~np.isnan(self.held_out_proba_[:, 0])
+        words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
+        return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
 
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         check_is_fitted(self)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from marmix import evaluation
 from marmix.arrays import Array, to_host_or_refuse
 from marmix.conformal import conformal_sets
-from marmix.estimators.base import NotKept, score_labelled
+from marmix.estimators.base import MARClassifier, NotKept, score_labelled, sensitivity_of
 from marmix.estimators.candidates import (
     Outcome,
     boosting_installed,
@@ -38,6 +38,7 @@ from marmix.labels import copies_of, encode_labels, has_votes, label_shares, mos
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import pseudo_labels
 from marmix.rows.checks import check_finite, refuse_sparse
+from marmix.sensitivity import Draw, Sensitivity
 from marmix.streams import open_array
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
@@ -566,12 +567,86 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """Accuracy on the labelled rows; `score_` also accounts for the unlabelled ones."""
         return score_labelled(self, X, y, sample_weight)
 
+    def sensitivity(
+        self,
+        X: Any,
+        y: Any,
+        delta: ArrayLike | None = None,
+        label: Any = None,
+        *,
+        threshold: float | None = None,
+        n_draws: int = 200,
+        random_state: int = 0,
+        sample_weight: Any = None,
+    ) -> Sensitivity:
+        """What if labels are missing because of the label itself? A sweep over how strongly.
+
+        The averaged probabilities of the unlabelled rows are tilted by e^delta ("pattern-mixture"). Every draw behind the
+        intervals takes one candidate, with its weight as the probability, then its parameters from their estimated distribution
+        (of boosted trees: their calibration on held-out rows), then the missing labels. So the intervals include how far the
+        candidates differ, but not the uncertainty of their weights. On other rows than those of the fit they do not include that
+        of the parameters.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit.
+        delta, label, threshold, n_draws, random_state
+            As in `MARGaussianMixture.sensitivity`.
+
+        Returns
+        -------
+        Sensitivity
+        """
+        options: dict[str, Any] = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
+        return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
+
+    def _unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of unlabelled rows, for the sensitivity analysis."""
+        return self.predict_proba(X)
+
+    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
+        """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
+        X, shares = self._checked(X), label_shares(y, self.classes_)
+        labels = shares if has_votes(y) else most_voted(shares)  # of the classes as the candidates see them
+        rows = np.asarray(~shares.any(axis=1))
+        if sample_weight is not None:
+            rows &= np.asarray(sample_weight) > 0.0
+        members = [self.estimators_[name] for name, weight in self.weights_.items() if weight > 0.0]
+        chances = np.array([weight for weight in self.weights_.values() if weight > 0.0])
+        draws: dict[int, Draw] = {}
+        notes: list[str] = []
+
+        def draw(rng: np.random.Generator) -> Array:
+            c = int(rng.choice(len(members), p=chances / chances.sum()))
+            if c not in draws:
+                x = members[c][:-1].transform(X)
+                draws[c], remarks = _draws_of(members[c][-1], x, labels, sample_weight, rows)
+                notes.extend(remark for remark in remarks if remark not in notes)
+            return draws[c](rng)
+
+        return draw, notes
+
     def to_sklearn(self) -> Pipeline:
         """An equivalent fitted pipeline of scikit-learn's own estimators; see `MARGaussianMixture.to_sklearn`.
 
         Only if one candidate has all the weight, as with method="pick".
         """
         return to_sklearn(self)
+
+
+def _draws_of(
+    estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_]
+) -> tuple[Draw, list[str]]:
+    """Draws of a candidate's posteriors of unlabelled rows, always the same if its fit has no uncertainty; notes on them."""
+    proba = estimator.predict_proba(X[rows])
+    draw, notes = None, ["The intervals do not include the uncertainty of candidates that are not of marmix."]
+    if isinstance(estimator, MARClassifier):
+        try:
+            draw, notes = estimator._posterior_draws(X, y, sample_weight, proba)
+        except ValueError as error:
+            notes = [f"The intervals do not include the uncertainty of the parameters of one candidate: {error}"]
+    return (lambda rng: proba) if draw is None else draw, notes
 
 
 def _held_out(fits: dict[int, Outcome], X: NDArray[Any], folds: list[NDArray[np.intp]], n_classes: int) -> Array:

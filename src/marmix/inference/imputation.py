@@ -1,11 +1,12 @@
 """Multiple imputation of missing labels, and Rubin's rules to pool the results of analyses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from scipy.stats import t as student
 
 from marmix.arrays import Array
@@ -17,6 +18,9 @@ from marmix.labels import most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
 from marmix.rows import block_rows
+
+TINY = 1e-300  # smallest probability whose logarithm is taken
+LARGEST_DELTA = 50.0
 
 
 class Imputations(Sequence[NDArray[Any]]):
@@ -104,7 +108,11 @@ class Imputations(Sequence[NDArray[Any]]):
 
 
 def multiple_imputations(
-    fitted: Fitted, m: int = 20, random_state: Any = None, cov_type: str = "sandwich"
+    fitted: Fitted,
+    m: int = 20,
+    random_state: Any = None,
+    cov_type: str = "sandwich",
+    delta: Mapping[Any, float] | None = None,
 ) -> Imputations:
     """Draw the missing labels m times, each time with other parameters.
 
@@ -112,9 +120,38 @@ def multiple_imputations(
     which weights stay positive and covariances positive definite), then every missing label from its posterior
     probabilities, so that the imputations reflect the uncertainty of the parameters, as Rubin's rules require. Labels are
     missing at random given the features, so the parameters of the mechanism do not enter, unless it has a label term. The first
-    imputations of a larger m are those of a smaller one with the same `random_state`.
+    imputations of a larger m are those of a smaller one with the same `random_state`. With `delta`, by class, the probabilities
+    of class k are multiplied by e^delta_k and renormalised before labels are drawn: labels are then missing because of the label
+    too.
     """
     m = check_count("m", m, 1)
+    shift = None if delta is None else deltas_of(delta, fitted.classes)
+    draw, held = posterior_draws(fitted, cov_type)
+    z, kept, given = fitted.z, fitted.kept, np.eye(len(fitted.classes))[fitted.z]
+    if fitted.shares is not None:
+        first, _ = fitted.distinct
+        kept, given = kept[first], fitted.shares[kept[first]]
+        z = most_voted(given, _posteriors(fitted, fitted.theta, None, fitted.X[first]))
+    imputed = z < 0
+    labels = np.tile(z, (m, 1))
+    tau = np.zeros((int(imputed.sum()), len(fitted.classes)))
+    for drawn, seed in zip(labels, seed_sequence(random_state).spawn(m), strict=True):
+        rng = np.random.default_rng(seed)
+        proba = draw(rng) if shift is None else tilted(draw(rng), shift)
+        drawn[imputed] = draw_labels(proba, rng)
+        tau += proba / m
+    given[imputed] = tau
+    notes = []
+    if held:
+        notes.append(
+            "Some parameters are at a limit or not determined by the data: they were held at the fit, so the imputations "
+            "vary too little."
+        )
+    return Imputations(fitted.classes[labels], given, imputed, kept, notes)
+
+
+def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callable[[np.random.Generator], Array], bool]:
+    """A function that draws parameters and returns the posteriors (n, K) of the unlabelled rows, and whether some are held."""
     fitted.require_covariance(cov_type)
     covariance, blind = fitted.information.covariance(cov_type)
     coordinates = fitted.coordinates
@@ -122,31 +159,33 @@ def multiple_imputations(
     low, high = np.array([(-np.inf if a is None else a, np.inf if b is None else b) for a, b in coordinates.bounds]).T
     values, vectors = np.linalg.eigh(covariance[:size, :size])
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    X, z, kept, given = fitted.X, fitted.z, fitted.kept, np.eye(len(fitted.classes))[fitted.z]
-    if fitted.shares is not None:
-        first, _ = fitted.distinct
-        X, kept, given = X[first], kept[first], fitted.shares[kept[first]]
-        z = most_voted(given, _posteriors(fitted, fitted.theta, None, X))
-    imputed = z < 0
-    X = X[imputed]
-    labels = np.tile(z, (m, 1))
-    tau = np.zeros((len(X), len(fitted.classes)))
-    for drawn, seed in zip(labels, seed_sequence(random_state).spawn(m), strict=True):
-        rng = np.random.default_rng(seed)
+    X = fitted.X[fitted.z < 0]
+
+    def draw(rng: np.random.Generator) -> Array:
         vector = np.zeros(coordinates.size)
         vector[:size] = root @ rng.normal(size=size)
-        proba = _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
-        drawn[imputed] = draw_labels(proba, rng)
-        tau += proba / m
-    given[imputed] = tau
+        return _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
+
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
-    notes = []
-    if undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta:
-        notes.append(
-            "Some parameters are at a limit or not determined by the data: they were held at the fit, so the imputations "
-            "vary too little."
+    return draw, bool(undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta)
+
+
+def tilted(proba: Array, delta: Array) -> Array:
+    """``p_k e^{delta_k}`` of probabilities (n, K), renormalised: the delta-adjusted class probabilities of unlabelled rows."""
+    return np.asarray(softmax(np.log(np.maximum(proba, TINY)) + delta, axis=1))
+
+
+def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:
+    """delta of every class, (K,), from a mapping; zero for classes that it does not name."""
+    names = classes.tolist()
+    if unknown := [name for name in delta if name not in names]:
+        raise ValueError(f"delta names {unknown[0]!r}, which is not one of the classes {names}.")
+    values = np.array([float(delta.get(name, 0.0)) for name in names])
+    if not (np.abs(values) <= LARGEST_DELTA).all():
+        raise ValueError(
+            f"delta is the logarithm of an odds ratio: it must lie between -{LARGEST_DELTA:g} and {LARGEST_DELTA:g}."
         )
-    return Imputations(fitted.classes[labels], given, imputed, kept, notes)
+    return values
 
 
 def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDArray[Any]) -> Array:

@@ -1,6 +1,6 @@
 """`Inference`: standard errors, intervals, tests and resampling for a fit and its rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -409,13 +409,16 @@ class Inference:
         """
         return bootstrap.bootstrap(self._fitted, n_resamples, kind, statistic, n_jobs, random_state, verbose)
 
-    def multiple_imputations(self, m: int = 20, random_state: Any = None) -> Imputations:
+    def multiple_imputations(
+        self, m: int = 20, random_state: Any = None, delta: Mapping[Any, float] | None = None
+    ) -> Imputations:
         """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
 
         Imputations use the features of this fit only: include every variable of the later analysis, its outcome too, among
-        the features, or the analysis will underestimate associations.
+        the features, or the analysis will underestimate associations. `delta`, by class, is the logarithm of the odds ratio by
+        which rows of a class lose their labels more often than others that look alike; see `marmix.Sensitivity`.
         """
-        return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type)
+        return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type, delta)
 
 
 def _resampling(n_resamples: int, n_jobs: int | None, random_state: Any) -> dict[str, Any]:

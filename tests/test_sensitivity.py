@@ -1,0 +1,249 @@
+"""The sensitivity analysis: exact identities of the tilt, intervals, tipping points, and every estimator."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.inference.imputation import deltas_of, tilted
+from marmix.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+]
+
+
+def rows(n=300, K=2, seed=0):
+    """Gaussian rows of K classes, half of the labels missing completely at random."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    X = rng.normal(size=(n, 2)) + 1.5 * np.eye(K)[y][:, :2]
+    return X, np.where(rng.uniform(size=n) < 0.5, -1, y)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    X, y = rows()
+    return MARLogisticRegression(link="logit").fit(X, y), X, y
+
+
+def swept_of(proba, k, delta, given=(20.0, 30.0, 10.0), **options):
+    K = proba.shape[1]
+    names = np.array(list("abc")[:K])
+    values = swept(delta)
+    return sensitivity(pattern_mixture(proba, k, values), np.array(given[:K]), k, values, names, n_draws=20, **options)
+
+
+def probabilities(n=200, K=3, seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=n)
+
+
+# The tilt.
+
+
+def test_a_tilt_is_the_odds_ratio_of_a_logit_selection_model():
+    """P(y | x, missing) / P(y | x, labelled) is proportional to the odds of q_k, so its log odds ratio is delta."""
+    p, eta, delta = probabilities(K=2), np.linspace(-3, 3, 200), 0.7
+    q = expit(eta[:, None] + np.array([0.0, delta]))  # of both classes
+    labelled = p * (1 - q) / (p * (1 - q)).sum(axis=1, keepdims=True)
+    missing = p * q / (p * q).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(tilted(labelled, np.array([0.0, delta])), missing, rtol=1e-12)
+
+
+def test_tilts_add_up_and_a_common_tilt_changes_nothing():
+    p, d = probabilities(), np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(tilted(tilted(p, d), -d), p, rtol=1e-12)
+    np.testing.assert_allclose(tilted(p, d + 3.0), tilted(p, d), rtol=1e-12)
+
+
+def test_tilting_one_of_two_classes_up_is_tilting_the_other_down():
+    p = probabilities(K=2)
+    up, down = swept_of(p, 1, [-1.0, 1.0]), swept_of(p, 0, [-1.0, 1.0])
+    np.testing.assert_allclose(up.shares, down.shares[::-1], rtol=1e-12)
+    np.testing.assert_allclose(up.error, down.error[::-1], rtol=1e-12)
+    np.testing.assert_array_equal(up.flips, down.flips[::-1])
+
+
+def test_at_zero_nothing_changes():
+    p = probabilities()
+    answer = swept_of(p, 2, [0.3])
+    np.testing.assert_array_equal(answer.delta, [0.0, 0.3])
+    np.testing.assert_allclose(answer.shares[0], (np.array([20.0, 30.0, 10.0]) + p.sum(axis=0)) / 260.0)
+    np.testing.assert_allclose(answer.error[0], 1.0 - p.max(axis=1).mean())
+    assert answer.flips[0] == 0.0
+    np.testing.assert_array_equal(answer.flips_interval[0], [0.0, 0.0])
+
+
+def test_by_hand():
+    """A row of log odds x belongs to b with probability expit(x + delta), and flips where x + delta changes its sign."""
+    x = np.array([-2.0, -0.5, 1.0])
+    p = np.column_stack([expit(-x), expit(x)])
+    answer = swept_of(p, 1, [1.0], given=(1.0, 0.0))
+    np.testing.assert_allclose(answer.share[1], expit(x + 1.0).sum() / 4.0)
+    np.testing.assert_allclose(answer.error[1], np.mean([expit(-1.0), expit(0.5), expit(-2.0)]))
+    assert answer.flips[1] == 1.0
+
+
+def test_the_share_of_the_class_rises_with_delta_and_so_do_its_limits():
+    answer = swept_of(probabilities(), 0, None)
+    assert (np.diff(answer.share) > 0.0).all()
+    assert (np.diff(answer.share_interval, axis=0) >= 0.0).all()
+    away = np.abs(np.arange(len(DELTAS)) - len(DELTAS) // 2)
+    assert (np.diff(answer.flips[away.argsort(kind="stable")][::2]) >= 0.0).all()
+    for values, interval in ((answer.share, answer.share_interval), (answer.error, answer.error_interval)):
+        assert ((interval[:, 0] <= values) & (values <= interval[:, 1])).all()
+
+
+def test_a_row_of_weight_two_counts_as_two_rows():
+    p = probabilities(n=40)
+    once = swept_of(np.repeat(p, 2, axis=0), 1, [1.0])
+    twice = swept_of(p, 1, [1.0], weight=np.full(40, 2.0))
+    np.testing.assert_allclose(once.shares, twice.shares)
+    np.testing.assert_allclose(once.error, twice.error)
+    np.testing.assert_allclose(once.flips, twice.flips)
+
+
+def test_certain_rows_do_not_move():
+    answer = swept_of(np.eye(2)[[0, 1, 1]], 1, [-4.0, 4.0])
+    np.testing.assert_allclose(answer.shares, np.tile(answer.shares[1], (3, 1)), atol=1e-12)
+    np.testing.assert_allclose(answer.error, 0.0, atol=1e-12)
+
+
+# Tipping points.
+
+
+def test_tipping_points_are_where_the_conclusion_changes():
+    """All rows have log odds -1 of b: they flip at delta 1."""
+    p = np.tile([expit(1.0), expit(-1.0)], (100, 1))
+    answer = swept_of(p, 1, [-2.0, 2.0], given=(0.0, 0.0), threshold=0.5)
+    assert answer.tipping["flips"] == (None, pytest.approx(1.0, abs=1e-6))
+    assert answer.tipping["largest"] == (None, pytest.approx(1.0, abs=1e-6))
+    assert answer.tipping["threshold"] == (None, pytest.approx(1.0, abs=1e-6))
+    low, high = answer.share_interval[1]
+    expected = [logit(limit) + 1.0 for limit in (low, high)]
+    np.testing.assert_allclose(answer.tipping["share"], expected, atol=1e-6)
+    assert "2.7 times" in " ".join(answer.tipping_words())
+
+
+def test_conclusions_that_do_not_change_have_no_tipping_point():
+    answer = swept_of(np.tile([0.99, 0.01], (100, 1)), 1, [0.1], given=(1000.0, 10.0))
+    assert answer.tipping["flips"] == answer.tipping["largest"] == (None, None)
+
+
+# Intervals.
+
+
+def test_draws_of_the_fit_widen_the_intervals():
+    p = np.tile([0.6, 0.4], (400, 1))
+
+    def draw(rng):
+        return tilted(p, np.array([0.0, 0.5 * rng.normal()]))
+
+    labels_only, with_fit = (swept_of(p, 1, [1.0], draw=value) for value in (None, draw))
+    width = [np.diff(answer.share_interval, axis=1) for answer in (labels_only, with_fit)]
+    assert (width[1] > 2.0 * width[0]).all()
+
+
+def test_calibration_draws_have_the_spread_of_a_bootstrap():
+    """For rows that all have p = 1/2, log odds b are estimated from n labels: their standard error is 2 / sqrt(n)."""
+    n, rng = 400, np.random.default_rng(0)
+    z = np.repeat([0, 1], n // 2)
+    draw = calibration_draws(np.full((n, 2), 0.5), z, np.full((1, 2), 0.5))
+    drawn = np.array([logit(draw(rng)[0, 1]) for _ in range(400)])
+    assert np.std(drawn) == pytest.approx(2.0 / np.sqrt(n), rel=0.15)
+    assert abs(np.mean(drawn)) < 0.03
+
+
+# Estimators.
+
+
+def test_shares_at_zero_are_those_of_the_classifier(fit):
+    clf, X, y = fit
+    answer = clf.sensitivity(X, y, [0.0, np.log(2.0)], n_draws=10)
+    expected = np.bincount(y[y >= 0], minlength=2) + clf.predict_proba(X)[y < 0].sum(axis=0)
+    np.testing.assert_allclose(answer.shares[0], expected / len(y), rtol=1e-12)
+    assert answer.varied == clf.classes_[expected.argmin()]
+    assert "twice as likely" in answer.sentence(2.0)
+    json.dumps(answer.as_dict(), allow_nan=False)
+    frame = answer.to_frame()
+    np.testing.assert_allclose(frame[f"share_{answer.varied}"], answer.share)
+    np.testing.assert_allclose(frame.index, answer.delta)
+
+
+def test_renaming_the_classes_renames_the_answer():
+    X, y = rows(K=3)
+    names = np.array(["z", "y", "x", None], dtype=object)  # sorted the other way round
+    for clf in (MARLogisticRegression(link="logit"), MARGaussianMixture(link="logit")):
+        options = {"delta": [1.0], "n_draws": 2, "method": "pattern-mixture"}
+        answer = clf.fit(X, y).sensitivity(X, y, label=2, **options)
+        renamed = clf.fit(X, names[y]).sensitivity(X, names[y], label="x", **options)
+        np.testing.assert_allclose(renamed.shares[:, ::-1], answer.shares, atol=1e-5)
+        np.testing.assert_allclose(renamed.error, answer.error, atol=1e-5)
+
+
+def test_other_rows_have_intervals_of_the_labels_alone_and_say_so(fit):
+    clf, X, y = fit
+    assert clf.sensitivity(X, y, [1.0], n_draws=2).notes == []
+    assert "not the rows of the fit" in " ".join(clf.sensitivity(X[1:], y[1:], [1.0], n_draws=2).notes)
+
+
+def test_the_average_draws_from_its_candidates():
+    X, y = rows()
+    grid = {"linear": MARLogisticRegression(link="logit"), "classes": MARGaussianMixture(link="logit")}
+    clf = MARClassifierCV(estimators=grid, cv=2).fit(X, y)
+    answer = clf.sensitivity(X, y, [1.0], n_draws=50)
+    np.testing.assert_allclose(
+        answer.shares[0] * len(y), np.bincount(y[y >= 0]) + clf.predict_proba(X)[y < 0].sum(axis=0), rtol=1e-10
+    )
+    assert answer.notes == []
+    one = MARClassifierCV(estimators={"linear": grid["linear"]}, cv=2).fit(X, y)
+    scaled = one.estimators_["linear"][:-1].transform(X)
+    expected = one.estimators_["linear"][-1].sensitivity(scaled, y, [1.0])
+    np.testing.assert_allclose(one.sensitivity(X, y, [1.0]).shares, expected.shares, rtol=1e-10)
+
+
+def test_delta_adjusted_imputations_draw_the_class_more_often(fit):
+    clf, X, y = fit
+    plain, zero, more = (
+        clf.multiple_imputations(X, y, 5, random_state=0, delta=delta) for delta in (None, {1: 0.0}, {1: 1.5})
+    )
+    np.testing.assert_array_equal(plain.labels, zero.labels)
+    assert (more.labels >= plain.labels).all()  # the same uniforms, a larger probability of the second class
+    assert more.labels.mean() > plain.labels.mean() + 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"label": "no such class"}, "is not one of the classes"),
+        ({"delta": [np.inf]}, "between -50 and 50"),
+        ({"threshold": 1.0}, "between 0 and 1"),
+        ({"n_draws": 0}, "at least 1"),
+        ({"method": "guess"}, "selection"),
+    ],
+)
+def test_refused(fit, options, words):
+    clf, X, y = fit
+    with pytest.raises(ValueError, match=words):
+        clf.sensitivity(X, y, **options)
+
+
+def test_refused_deltas():
+    with pytest.raises(ValueError, match="names 'q'"):
+        deltas_of({"q": 1.0}, np.array(["a", "b"]))
+    with pytest.raises(ValueError, match="odds ratio"):
+        deltas_of({"a": np.nan}, np.array(["a", "b"]))
+
+
+def test_odds_ratios_in_words():
+    assert [times(odds) for odds in (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)] == [
+        "a quarter",
+        "half",
+        "just",
+        "1.5 times",
+        "twice",
+        "4 times",
+    ]
