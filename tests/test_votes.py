@@ -18,6 +18,7 @@ from marmix import (
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
+    MARStudentMixture,
     votes,
 )
 from marmix.cli import main
@@ -44,13 +45,19 @@ from marmix.tables.labels import ShareColumns, VoteColumns
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
     "two components": MARGaussianMixture(covariance_type="diag", n_components={0: 2}, random_state=0, tol=1e-10),
+    "student": MARStudentMixture(tol=1e-10),
     "logistic": MARLogisticRegression(),
     "kernel": MARKernelClassifier(C=1.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=20, cv=None),
     "boosting": MARBoostingClassifier(n_estimators=10, mechanism_weight=0.1, cv=None, n_jobs=1),
 }
 BY_NAME = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 WITH_PARAMETERS = pytest.mark.parametrize(
-    "estimator", [ESTIMATORS["mixture"], ESTIMATORS["two components"], MARLogisticRegression(C=np.inf)]
+    "estimator",
+    [
+        *(ESTIMATORS[name] for name in ("mixture", "two components", "student")),
+        MARGaussianMixture(delta={1: 0.7}),
+        MARLogisticRegression(C=np.inf),
+    ],
 )
 
 

@@ -16,7 +16,7 @@ from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
-from marmix.labels import number_labels
+from marmix.labels import label_shares, most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
 from marmix.model import FittedModel
@@ -340,7 +340,7 @@ class MARBoostingClassifier(MARClassifier):
             return None, [OTHER_ROWS]
         if "held_out_proba_" not in vars(self):
             return None, [UNSPREAD.format("nothing of the uncertainty of the trees, only the draw of labels")]
-        z = np.asarray(number_labels(y, self.classes_))
+        z = most_voted(label_shares(y, self.classes_))
         tested = (z >= 0) & ~np.isnan(self.held_out_proba_[:, 0])
         words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
         return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
