@@ -95,8 +95,12 @@ class Coordinates:
 
     @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy; only a free shape and share have any."""
+        """Bounds of the coordinates, for scipy; only degrees of freedom, a free shape and a free share have any."""
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * self.size
+        lower, upper = self.chart.lower, self.chart.upper
+        for tail in np.flatnonzero(np.isfinite(lower)):
+            for column in np.flatnonzero(self.basis[tail]):
+                bounds[column] = float(lower[tail]), float(upper[tail])
         if self.mechanism_chart is not None:
             for i, row in enumerate(self.basis[self.chart.size :]):
                 columns = np.flatnonzero(row)
