@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 from scipy.stats import multivariate_t, t
 
-from marmix import BoundaryWarning, MARGaussianMixture, MARStudentMixture, theory
+from marmix import BoundaryWarning, MARGaussianMixture, MARStudentMixture, compare, theory
 from marmix.displays.mixture import _ellipses
 from marmix.displays.planes import Components
 from marmix.fitting import Objective
@@ -266,11 +266,19 @@ def test_inference_reports_the_tails(heavy):
     assert "scale[x0, x1]" in result.param_names
 
 
+def test_criteria_compare_it_with_the_gaussian_mixture(heavy):
+    table = compare(MARGaussianMixture().fit(*heavy), MARStudentMixture().fit(*heavy))
+    assert table.index == ["Student tied, logit, entropy", "tied, logit, entropy"]
+
+
 def test_multiple_imputation_and_simulation_use_the_tails(heavy):
     X, y = heavy
     clf = MARStudentMixture().fit(X, y)
     imputations = clf.multiple_imputations(X, y, m=3, random_state=0)
     assert all(np.array_equal(labels[y >= 0], y[y >= 0]) for labels in imputations.labels)
+    resampled = clf.inference(X, y).bootstrap(3, kind="parametric", random_state=0)
+    assert resampled.estimates.shape == (3, len(clf.inference(X, y).params))
+    assert (resampled.estimates[:, clf.inference(X, y).param_names.index("1/dof")] < 1.0).all()
     rows, _ = simulate(clf, np.repeat(X, 30, axis=0), np.random.default_rng(0))
     share = np.mean(np.abs(rows[:, 1] - np.median(rows[:, 1])) > 6.0 * np.sqrt(clf.scales_[1, 1]))
     assert share == pytest.approx(2 * t(clf.dof_[0]).sf(6.0), rel=0.4)  # for a Gaussian it is 2e-9

@@ -21,6 +21,7 @@ from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
+from marmix.estimators.student import MARStudentMixture
 from marmix.labels import copies_of
 from marmix.notes import BoundaryWarning
 
@@ -31,6 +32,9 @@ _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 # too closely unless their weight was small; smooth models of two classes took the whole weight, those of more classes did not.
 _SMOOTH, _SMOOTH_MANY, _TREES = (0.3, 1.0), (0.1, 0.3), (0.03, 0.1, 0.3)
 _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on rows that are never labelled
+
+# Most iterations of a Student mixture: with many classes and few rows it climbs slowly, and predicts no better for it.
+_MOST_ITERATIONS = 100
 
 _PLAIN: Mapping[str, Any] = {"extra_trees": False, "colsample_bynode": 1.0}  # trees as LightGBM grows them by default
 
@@ -93,6 +97,9 @@ def default_candidates(
             grid["mixture, full, mechanism"] = MARGaussianMixture(covariance_type="full", **mechanism)
         pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
         grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
+        for covariance_type in ("tied", "full") if "mixture, full, mechanism" in grid else ("tied",):
+            student: dict[str, Any] = {"covariance_type": covariance_type, "max_iter": _MOST_ITERATIONS}
+            grid[f"Student mixture, {covariance_type}, mechanism"] = MARStudentMixture(**student | dict(mechanism))
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:

@@ -21,6 +21,7 @@ from scipy.stats import norm
 from marmix.arrays import Array
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
+from marmix.inference.parameters import mixture_values
 from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import Table, listed
 from marmix.mechanism.charts import SHAPE_MAX
@@ -252,8 +253,7 @@ def values_of(fitted: Fitted, estimator: Any) -> Array:
     """The user's parameters, in the order of `fitted.parameters.names`, of an estimator fitted to other rows."""
     model: Any = fitted.objective.model
     if model.joint:
-        covariances = model.structure.distinct(estimator.covariances_)
-        parts = [estimator.weights_, estimator.means_.ravel(), covariances.ravel()]
+        parts = [mixture_values(model, estimator.model_.values)]
     elif fitted.kernel:
         parts = [np.empty(0)]
     else:

@@ -99,8 +99,12 @@ class Coordinates:
 
     @property
     def bounds(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the coordinates, for scipy; only free label terms, shape and share have any."""
+        """Bounds of the coordinates, for scipy: of degrees of freedom, free label terms, a free shape and a free share."""
         bounds: list[tuple[float | None, float | None]] = [(None, None)] * self.size
+        lower, upper = self.chart.lower, self.chart.upper
+        for tail in np.flatnonzero(np.isfinite(lower)):
+            for column in np.flatnonzero(self.basis[tail]):
+                bounds[column] = float(lower[tail]), float(upper[tail])
         if self.mechanism_chart is not None:
             for i, row in enumerate(self.basis[self.chart.size :]):
                 columns = np.flatnonzero(row)

@@ -60,8 +60,8 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
     Parameters
     ----------
     *fits : fitted estimators
-        `MARGaussianMixture` or `MARLogisticRegression`, all of one kind: the likelihood of the first includes the features,
-        that of the second does not, so they are not comparable.
+        `MARGaussianMixture` and `MARStudentMixture`, or `MARLogisticRegression`: the likelihood of a mixture includes the
+        features, that of a logistic regression does not, so they are not comparable.
     names : list of str or None
         Names of the fits; by default their settings.
     by : {"aic", "bic", "icl"}, default="bic"
@@ -98,7 +98,7 @@ def compare(*fits: Any, names: list[str] | None = None, by: str = "bic", ignored
         raise ValueError("compare needs at least two fitted estimators.")
     for fit in fits:
         if not isinstance(getattr(fit, "model_", None), FittedModel):
-            raise ValueError(f"compare takes fitted MARGaussianMixture or MARLogisticRegression, not {fit!r}.")
+            raise ValueError(f"compare takes fitted mixtures or MARLogisticRegression, not {fit!r}.")
     _check_comparable(fits, ignored)
     models = [fit.model_ for fit in fits]
     mixed = len({model.mechanism is None for model in models}) == 2
@@ -141,7 +141,7 @@ def _check_comparable(fits: tuple[Any, ...], ignored: str) -> None:
     if any(fit.model_.tempering != 1.0 and fit.model_.mechanism is not None for fit in fits):
         raise ValueError("a fit with mechanism_weight below 1 does not maximise its likelihood: criteria do not apply.")
     for fit in fits[1:]:
-        if type(fit) is not type(first):
+        if fit.model_.score_model.joint is not first.model_.score_model.joint:
             raise ValueError(
                 f"{type(first).__name__} and {type(fit).__name__} have likelihoods of different kinds (of the features, and "
                 "given the features): use MARClassifierCV to compare their predictions."
@@ -169,7 +169,10 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
     labels = []
     for fit in fits:
         params = fit.get_params()
-        parts = [str(params["covariance_type"])] if "covariance_type" in params else [f"degree {params['degree']}"]
+        student = "Student " if "dof" in params else ""
+        parts = (
+            [f"{student}{params['covariance_type']}"] if "covariance_type" in params else [f"degree {params['degree']}"]
+        )
         if "n_components" in params and params["n_components"] != 1:
             parts.append(f"{len(fit.weights_)} components")
         parts.append("ignored" if params["link"] is None else str(params["link"]))

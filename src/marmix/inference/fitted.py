@@ -154,7 +154,7 @@ class Fitted:
         """The model's main settings, as text."""
         params = self.estimator.get_params()
         if "covariance_type" in params:
-            parts = [f"{params['covariance_type']} covariance"]
+            parts = [f"{params['covariance_type']} {'scale matrix' if 'dof' in params else 'covariance'}"]
         else:
             parts = [f"degree {params['degree']}" if "degree" in params else "Gaussian kernel"]
         if not self.objective.model.joint:

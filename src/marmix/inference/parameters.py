@@ -78,19 +78,27 @@ def _mixture_parameters(model: FittedModel, scores: GaussianScores, mechanism: P
             word = "scale" if student else "cov" if second else "var"
             names.append(f"{word}[{entry}]")
             kinds.append("covariance" if second else "variance")
-    tails = scores.n_tails if isinstance(scores, StudentScores) else 0  # degrees of freedom that are estimated
+    tails = _tails(scores)
     names += ["1/dof"] if tails == 1 else [f"1/dof[{name}]" for name in model.classes[:tails]]
     kinds += ["1/dof"] * tails
 
     def values(theta: Any, fitted: Mechanism | None) -> Array:
         user = scores.user_values(theta, model.frame)
-        covariances = scores.structure.distinct(user[scores.scales])
-        dof = 1.0 / user["dof"][:tails] if tails else np.empty(0)
-        return np.concatenate(
-            [user["weights"], user["means"].ravel(), covariances.ravel(), dof, mechanism.values(theta, fitted)]
-        )
+        return np.concatenate([mixture_values(scores, user), mechanism.values(theta, fitted)])
 
     return Parameters(names + mechanism.names, kinds + mechanism.kinds, values)
+
+
+def mixture_values(scores: GaussianScores, user: dict[str, Any]) -> Array:
+    """The parameters of the classes of a mixture, from its values in the user's axes."""
+    matrices = scores.structure.distinct(user[scores.scales])
+    parts = [user["weights"], user["means"].ravel(), matrices.ravel()]
+    return np.concatenate([*parts, 1.0 / user["dof"][:tails]] if (tails := _tails(scores)) else parts)
+
+
+def _tails(scores: GaussianScores) -> int:
+    """Number of degrees of freedom that are estimated."""
+    return scores.n_tails if isinstance(scores, StudentScores) else 0
 
 
 def _logistic_parameters(model: FittedModel, scores: LinearScores, mechanism: Parameters) -> Parameters:

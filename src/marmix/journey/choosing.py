@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK, empty_rows
@@ -29,6 +29,7 @@ REFITTED, _MOST_VALUES = 4, 200_000_000
 
 KINDS = {
     "MARGaussianMixture": "Gaussian classes",
+    "MARStudentMixture": "Student-t classes",
     "MARLogisticRegression": "logistic regression",
     "MARKernelClassifier": "kernel logistic regression",
     "MARBoostingClassifier": "boosted trees",
@@ -116,7 +117,7 @@ def compare(
 def statistical(cv: MARClassifierCV) -> str | None:
     """The name of the best candidate with parameters to interpret; None if there is none.
 
-    These are logistic regressions and mixtures with one Gaussian per class, fitted by likelihood. The best one that models the
+    These are logistic regressions and mixtures with one component per class, fitted by likelihood. The best one that models the
     missingness is preferred unless ignoring the missingness is better by more than two standard errors: estimated losses are
     noisy when few hard rows have labels.
     """
@@ -133,7 +134,7 @@ def statistical(cv: MARClassifierCV) -> str | None:
 def _has_parameters(estimator: Any) -> bool:
     settings = estimator.get_params()
     return (
-        type(estimator) in (MARGaussianMixture, MARLogisticRegression)
+        type(estimator) in (MARGaussianMixture, MARStudentMixture, MARLogisticRegression)
         and settings["link"] is not None
         and settings["mechanism_weight"] in (0.0, 1.0)
         and settings.get("n_components", 1) == 1

@@ -74,7 +74,7 @@ def _check_model(saved: Saved, path: Path) -> None:
     scaled_only = len(saved.between) <= single and all(isinstance(step, StandardScaler) for step in saved.between)
     if not scaled_only or not (single or isinstance(saved.classifier, MARClassifierCV)):
         raise ValueError(
-            f"{path}: a report needs a MARClassifierCV, or a MARGaussianMixture or MARLogisticRegression after at most a "
+            f"{path}: a report needs a MARClassifierCV, or a mixture or MARLogisticRegression after at most a "
             f"StandardScaler, not {type(saved.classifier).__name__} in another pipeline. 'marmix evaluate' scores any model."
         )
     members = [saved.classifier] if single else _members(saved.classifier)
