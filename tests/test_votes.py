@@ -37,7 +37,7 @@ from marmix.evaluation import (
 )
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
-from marmix.journey import FitOptions, Progress, fit_file, report_file
+from marmix.journey import FitOptions, Progress, evaluate_file, fit_file, report_file
 from marmix.labels import copies_of, vote_shares
 from marmix.pseudo_labels import pseudo_labels
 from marmix.tables.labels import ShareColumns, VoteColumns
@@ -469,6 +469,19 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     )
     assert again.labels == findings.labels
     assert again.scores == findings.scores
+    table[["ill", "well"]] = counts  # the same votes as counts of the classes
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    by_vote, by_share = (
+        evaluate_file(
+            tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", None, progress=Progress(quiet=True), **given
+        )
+        for given in ({"votes": readers}, {"shares": ["well", "ill"]})
+    )
+    assert by_vote == by_share
+    assert by_vote.labelled == voted.sum()
+    accuracy = next(score.plain for score in by_vote.scores if score.name == "accuracy")
+    agree = np.where(written["marmix_p_ill"] > 0.5, counts[:, 0], counts[:, 1])[voted] / counts[voted].sum(axis=1)
+    assert accuracy == pytest.approx(agree.mean(), abs=1e-12)
 
 
 @pytest.mark.parametrize(

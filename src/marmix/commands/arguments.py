@@ -81,6 +81,28 @@ def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
         parser.add_argument(name, **SHARED[name])
 
 
+def add_labels(parser: argparse.ArgumentParser, words: str, required: bool = True) -> None:
+    """Add the options that name the columns of the labels, of which one may be given."""
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument("--label", metavar="COLUMN", help=words)
+    group.add_argument(
+        "--votes",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="in place of --label: a label column for each annotator. A row counts once, with the shares of its votes; it has no "
+        "label if nobody voted",
+    )
+    group.add_argument(
+        "--shares",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="in place of --label: a column of votes or probabilities for each class, named after it; blank or 0 in all of them "
+        "if the label is missing",
+    )
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a data file."""
     group = parser.add_argument_group("reading the file")

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_reading, add_shared, reading_options
+from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, reading_options
 from marmix.commands.words import print_json
 from marmix.journey import Progress, evaluate_file
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "  marmix evaluate results/model.marmix test.csv --label type --json\n",
     )
     add_shared(parser, "model", "data")
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="label column; some labels may be missing")
+    add_labels(parser, "label column; some labels may be missing")
     add_shared(parser, "--missing")
     add_reading(parser)
     add_shared(parser, "--json", "--quiet")
@@ -34,6 +34,8 @@ def evaluate(options: argparse.Namespace) -> int:
         Path(options.model),
         Path(options.data),
         options.label,
+        votes=options.votes,
+        shares=options.shares,
         progress=Progress(options.quiet),
         missing=options.missing,
         reading=reading_options(options),

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_reading, add_shared, at_least, reading_options
+from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, FitOptions, Progress, fit_file
 from marmix.mechanism.links import LINKS
@@ -31,24 +31,7 @@ def add(commands: Any) -> None:
         "  marmix fit scans.csv --votes reader1 reader2 reader3 --out results\n",
     )
     parser.add_argument("data", metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
-    labels = parser.add_mutually_exclusive_group(required=True)
-    labels.add_argument("--label", metavar="COLUMN", help="label column; some labels are missing")
-    labels.add_argument(
-        "--votes",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="in place of --label: a label column for each annotator; a row counts once, with the shares of its votes, and "
-        "has no label if nobody voted",
-    )
-    labels.add_argument(
-        "--shares",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="in place of --label: a column of votes or probabilities for each class, named after it; blank or 0 in all of "
-        "them if the label is missing",
-    )
+    add_labels(parser, "label column; some labels are missing")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_reading, add_shared, reading_options
+from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, reading_options
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import Progress, report_file
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     )
     add_shared(parser, "model", "data")
     parser.add_argument("--out", required=True, metavar="FILE", help="HTML file to write")
-    parser.add_argument("--label", metavar="COLUMN", help="label column (default: as in the fit)")
+    add_labels(parser, "label column (default: labels as in the fit)", required=False)
     parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows (default: as in the fit)")
     add_shared(parser, "--missing", "--seed", "--force")
     add_reading(parser)
@@ -38,6 +38,8 @@ def report(options: argparse.Namespace) -> int:
         Path(options.out),
         progress=Progress(options.quiet),
         label=options.label,
+        votes=options.votes,
+        shares=options.shares,
         id=options.id,
         missing=options.missing,
         seed=options.seed,

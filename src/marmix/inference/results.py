@@ -233,7 +233,7 @@ class Inference:
         if fitted.copied:
             yield (
                 "Rows have votes for several classes. The sandwich adds the scores of their copies; other standard errors, tests "
-                "and profile intervals treat the votes of a row as one label, and are conservative."
+                "and profile intervals take the votes of a row as one label, and are conservative if votes follow the model."
             )
         if fitted.few_rows is not None:
             yield f"Only {fitted.few_rows}: these approximations need more. Use `bootstrap`."

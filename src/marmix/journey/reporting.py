@@ -36,6 +36,8 @@ def report_file(
     *,
     progress: Progress,
     label: str | None = None,
+    votes: Sequence[str] = (),
+    shares: Sequence[str] = (),
     id: str | None = None,
     missing: Sequence[str] = (),
     seed: int = 0,
@@ -47,9 +49,9 @@ def report_file(
     require_libraries()
     saved, source = open_model(model), open_table(data, **(reading or {}))
     _check_model(saved, model)
-    votes, shares = ([] if label else saved.about.get(name, []) for name in ("votes", "shares"))
-    label = label or saved.about.get("label")
-    if label is None and not (votes or shares):
+    if not (label or votes or shares):
+        label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
+    if not (label or votes or shares):
         raise ValueError("--label is required: the model file does not name the label column.")
     id = id or (saved.about.get("id") if saved.about.get("id") in source.names else None)
     labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], saved.classifier.classes_)

@@ -20,10 +20,11 @@ from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
+from marmix.labels import most_voted
 from marmix.outputs import one_file
 from marmix.report.contents import ScoreFacts, finite
 from marmix.tables.cells import counted, shown
-from marmix.tables.labels import LabelColumn
+from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import check_columns, open_table
 from marmix.tables.writing import RowWriter
@@ -178,23 +179,26 @@ class Evaluation:
 def evaluate_file(
     model: Path,
     data: Path,
-    label: str,
+    label: str | None,
     *,
     progress: Progress,
+    votes: Sequence[str] = (),
+    shares: Sequence[str] = (),
     missing: Sequence[str] = (),
     reading: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Score a saved model on the labelled rows of a file."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
-    check_label(label, saved.preparation)
     classes = saved.classifier.classes_
-    labels = LabelColumn(label, [*saved.about.get("missing", []), *missing], classes)
+    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], classes)
+    for name in labels.columns:
+        check_label(name, saved.preparation)
     proba, complete_rows, q = [], [], []
     counts = Counts.none()
     with progress.phase("predicting") as step:
-        for batch in source.batches([*saved.preparation.features_in(), label], step):
+        for batch in source.batches([*saved.preparation.features_in(), *labels.columns], step):
             block, filled, gaps = saved.features(batch, labels.rows)
-            labels.add(batch.column(label))
+            labels.add_batch(batch)
             complete_rows.append(filled)
             counts += gaps
             if len(block):
@@ -204,7 +208,7 @@ def evaluate_file(
     z = labels.codes[complete]
     if not (z >= 0).any():
         raise ValueError(
-            f"{data} has no complete row with a label in {label!r}: scores need some. Check --label and --missing."
+            f"{data} has no complete row with a label in {labels.name!r}: scores need some. Check {labels.option} and --missing."
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
     labelled, notes = z >= 0, counts.notes()
@@ -220,6 +224,10 @@ def evaluate_file(
         notes.append(
             "The model does not estimate how labels go missing: the scores are those of the labelled rows only."
         )
+    given: NDArray[Any] = z
+    if labels.shares is not None:
+        given = labels.shares[complete]
+        z = most_voted(given, p).astype(np.int32)
     confusion = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(confusion, (z[labelled], p[labelled].argmax(axis=1)), 1)
     return Evaluation(
@@ -227,7 +235,7 @@ def evaluate_file(
         rows=len(complete),
         labelled=int(labelled.sum()),
         scores=score_facts(
-            all_scores(z, p, np.minimum(missing_p, Q_MAX) if corrected else None, p if corrected else None)
+            all_scores(given, p, np.minimum(missing_p, Q_MAX) if corrected else None, p if corrected else None)
         ),
         corrected=corrected,
         classes=[str(name) for name in classes],

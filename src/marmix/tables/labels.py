@@ -268,7 +268,11 @@ class ShareColumns(LabelColumn):
 
 
 def label_columns(
-    label: str | None, votes: Sequence[str], shares: Sequence[str], missing: Iterable[str] = (), classes: Any = None
+    label: str | None,
+    votes: Sequence[str] | None,
+    shares: Sequence[str] | None,
+    missing: Iterable[str] = (),
+    classes: Any = None,
 ) -> LabelColumn:
     """The encoder of a label column, of the columns of annotators, or of columns of shares: whichever is named."""
     if votes:
