@@ -1,4 +1,4 @@
-"""`marmix predict` and `marmix evaluate`: a saved model, applied to the rows of a file."""
+"""`marmix predict`, `marmix evaluate` and `marmix sensitivity`: a saved model, applied to the rows of a file."""
 
 import sys
 from collections import Counter
@@ -15,6 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from marmix import container
 from marmix.arrays import Array
+from marmix.displays import SensitivityDisplay
+from marmix.displays.drawing import canvas, styled
 from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
@@ -22,6 +24,7 @@ from marmix.journey.progress import Progress
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.outputs import one_file
 from marmix.report.contents import ScoreFacts, finite
+from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation
@@ -234,3 +237,63 @@ def evaluate_file(
         confusion=confusion.tolist(),
         notes=notes,
     )
+
+
+def sensitivity_file(
+    model: Path,
+    data: Path,
+    label: str | None,
+    *,
+    progress: Progress,
+    varied: str | None = None,
+    delta: Sequence[float] | None = None,
+    threshold: float | None = None,
+    draws: int = 200,
+    plot: Path | None = None,
+    missing: Sequence[str] = (),
+    seed: int = 0,
+    force: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> Sensitivity:
+    """The sensitivity analysis of a saved model on the rows of a file, with a figure if `plot` names one."""
+    saved, source = open_model(model), open_table(data, **(reading or {}))
+    classifier = saved.classifier
+    if not hasattr(classifier, "sensitivity"):
+        raise ValueError(f"{model} holds a {type(classifier).__name__}, which has no sensitivity analysis.")
+    label = label or saved.about.get("label")
+    if label is None:
+        raise ValueError("--label is required: the model file does not name the label column.")
+    check_label(label, saved.preparation)
+    check_columns([*saved.preparation.features_in(), label], source.names, str(source.path))
+    names = {str(name): name for name in classifier.classes_.tolist()}
+    if varied is not None and varied not in names:
+        raise ValueError(f"--class {varied!r} is not one of the classes {', '.join(names)}.")
+    labels = LabelColumn(label, [*saved.about.get("missing", []), *missing], classifier.classes_)
+    blocks, complete_rows, counts = [], [], Counts.none()
+    with progress.phase("reading the rows") as step:
+        for batch in source.batches([*saved.preparation.features_in(), label], step):
+            block, filled, gaps = saved.features(batch, labels.rows)
+            labels.add(batch.column(label))
+            blocks.append(block)
+            complete_rows.append(filled)
+            counts += gaps
+    X, z = np.concatenate(blocks), labels.codes[np.concatenate(complete_rows)]
+    if not (z < 0).any():
+        raise ValueError(f"{data} has no row without a label in {label!r}: there is nothing to vary.")
+    with nullcontext() if plot is None else one_file(plot, force) as target, progress.phase("varying the odds") as step:
+        result: Sensitivity = classifier.sensitivity(
+            X,
+            np.array([*classifier.classes_.tolist(), None], dtype=object)[z],
+            delta,
+            None if varied is None else names[varied],
+            threshold=threshold,
+            n_draws=draws,
+            random_state=seed,
+        )
+        result.notes.extend(counts.notes())
+        if plot is not None and target is not None:
+            with styled():
+                figure, ax = canvas(6.4, 4.6)
+                SensitivityDisplay.from_sensitivity(result, ax=ax)
+                figure.savefig(target, format=plot.suffix.lstrip(".").lower() or "png")
+    return result
