@@ -8,8 +8,8 @@ The mechanism says that labels are missing where rows are hard. Two likelihood-r
   term, ``eta = alpha_0 + alpha_1 u + delta_k``? It sees labels that are missing because of the label also where the rates of
   missing labels look right, because the fit has moved its classes to explain them.
 
-Both need a p-value below 0.001 and an odds ratio of at least 2. The second relies on the shape of the classes; benchmarks/mnar.py
-has how often they are right, and how often they are wrong on classes that are not Gaussian.
+Both need a p-value below 0.001 and an odds ratio of at least 2. The second relies on the shape of the classes;
+benchmarks/doubts.py counts how often they are right, and how often they are wrong where classes are not Gaussian.
 """
 
 import warnings
