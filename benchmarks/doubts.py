@@ -1,10 +1,10 @@
 """Which files are called doubtful when labels are missing on one side, or because of the label, and which by mistake.
 
-For every setting: how often the two checks of the mechanism fail, and how often the sentence of `test_informative` of a tied mixture
-is cautious; the share of wrong imputed labels, and what the model expects; and the share of files in which the 95 % interval of the
-share of class 1 covers the truth, at odds ratio 1 and at the true odds ratio: with the model kept (pattern-mixture), and with the
-tied mixture fitted again (selection). Labels of class 1 are lost with the odds ratio in the name of the setting. Standard errors in
-brackets.
+For every setting: how often the two checks of the mechanism fail, and how often the sentence of `test_informative` of a tied
+mixture is cautious; the share of wrong imputed labels, and what the model expects; and the share of files in which the 95 %
+interval of the share of class 1 covers the truth, at odds ratio 1 and at the true odds ratio: with the model kept
+(pattern-mixture), and with the tied mixture fitted again (selection). Labels of class 1 are lost with the odds ratio in the name
+of the setting. Standard errors in brackets.
 
     python benchmarks/doubts.py [--files 40] [--average]
 
