@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators.doubts import doubts, label_term, one_sided
 from marmix.inference.imputation import deltas_of, tilted
 from marmix.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
 
@@ -125,7 +126,7 @@ def test_tipping_points_are_where_the_conclusion_changes():
     low, high = answer.share_interval[1]
     expected = [logit(limit) + 1.0 for limit in (low, high)]
     np.testing.assert_allclose(answer.tipping["share"], expected, atol=1e-6)
-    assert "2.7 times" in " ".join(answer.tipping_words())
+    assert "2.7 times as likely" in " ".join(answer.tipping_words())
 
 
 def test_conclusions_that_do_not_change_have_no_tipping_point():
@@ -247,3 +248,86 @@ def test_odds_ratios_in_words():
         "twice",
         "4 times",
     ]
+
+
+# Mixtures are fitted again with the label term.
+
+
+def mixture_rows(q, n=400, seed=1):
+    """Two Gaussian classes whose labels are missing with the probabilities q of the classes, and the true classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    X = rng.normal(size=(n, 2)) + 2.0 * y[:, None]
+    return X, np.where(rng.uniform(size=n) < np.array(q)[y], -1, y), y
+
+
+def test_a_mixture_is_fitted_again_and_finds_the_share_at_the_true_odds_ratio():
+    X, z, y = mixture_rows((0.3, 0.85))
+    delta = logit(0.85) - logit(0.3)
+    clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, z)
+    answer = clf.sensitivity(X, z, [0.5 * delta, delta], label=1)
+    assert answer.method == "selection"
+    again = MARGaussianMixture(covariance_type="tied", link="logit", delta={1: delta}).fit(X, z)
+    proba = again.model_.unlabelled_posterior(X[z < 0]).tau.T
+    expected = (np.bincount(z[z >= 0], minlength=2) + proba.sum(axis=0)) / len(z)
+    np.testing.assert_allclose(answer.shares[-1], expected, atol=1e-4)
+    assert abs(answer.share[-1] - np.mean(y == 1)) < 0.05 < abs(answer.share[0] - np.mean(y == 1))
+
+
+def test_a_fit_with_a_label_term_is_varied_around_it():
+    X, z, _ = mixture_rows((0.4, 0.6))
+    plain = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, z)
+    term = MARGaussianMixture(covariance_type="tied", link="logit", delta={1: 0.8}).fit(X, z)
+    a = plain.sensitivity(X, z, [0.8], label=1, n_draws=2)
+    b = term.sensitivity(X, z, [-0.8], label=1, n_draws=2)
+    np.testing.assert_allclose(a.shares, b.shares, atol=1e-4)
+
+
+def test_selection_is_for_models_with_a_mechanism(fit):
+    _, X, y = fit
+    with pytest.raises(ValueError, match="mechanism is modelled"):
+        MARLogisticRegression(link=None).fit(X, y).sensitivity(X, y, method="selection")
+    assert MARGaussianMixture(link=None).fit(X, y).sensitivity(X, y, [1.0], n_draws=2).method == "pattern-mixture"
+
+
+# Checks of the mechanism.
+
+
+def test_labels_missing_because_of_the_label_raise_doubts_and_others_do_not():
+    X, z, _ = mixture_rows((0.3, 0.8))
+    note = label_term(X, z)
+    assert note.code == "label-term"
+    assert note.values["classes"] == [1]
+    assert 3.0 < note.values["odds"] < 30.0  # the truth is 9.3
+    X, z, _ = mixture_rows((0.5, 0.5))
+    clf = MARGaussianMixture(link="logit").fit(X, z)
+    assert doubts(X, z, clf.predict_proba(X)) == []
+
+
+def test_one_sided_missingness_raises_doubts():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=1000)
+    proba, z = np.column_stack([1 - p, p]), (rng.uniform(size=1000) < p).astype(int)
+    lost = rng.uniform(size=1000)
+    note = one_sided(np.where(lost < p, -1, z), proba)
+    assert note == ("one-sided", {"classes": [1], "odds": pytest.approx(note.values["odds"])})
+    assert one_sided(np.where(lost < 1 - p, -1, z), proba).values["classes"] == [0]
+    assert one_sided(np.where(lost < 4 * p * (1 - p), -1, z), proba) is None  # hard rows on both sides
+
+
+def test_sentences_depend_on_the_checks():
+    X, z, _ = mixture_rows((0.3, 0.8))
+    clf = MARGaussianMixture(covariance_type="tied", link="logit").fit(X, z)
+    test = clf.inference(X, z).test_informative(bootstrap=False)
+    assert test.p_value < 0.05
+    assert "would lose" not in test.sentence
+    assert "checks of the mechanism fail" in test.sentence
+    assert len(test.details["checks"]) >= 1
+    grid = {
+        "with": MARGaussianMixture(covariance_type="tied", link="logit"),
+        "without": MARGaussianMixture(covariance_type="tied", link=None),
+    }
+    with pytest.warns(UserWarning, match="because of the label itself"):
+        average = MARClassifierCV(estimators=grid, cv=2).fit(X, z)
+    assert "label-term" in [note.code for note in average.note_records_]
+    assert ("checks of the mechanism fail" in average.verdict_) == average.comparison_.clear

@@ -69,6 +69,12 @@ SENTENCES = {
     "max_estimators or learning_rate.",
     "no-boosting": "Gradient-boosted trees are not among the candidates, because LightGBM is not installed: "
     "pip install 'marmix[boost]' adds them. They help most where the boundary between the classes is curved.",
+    "one-sided": "Labels are missing more often where class {classes} is probable than the uncertainty explains: they may be "
+    "lost on one side of the boundary, or because of the label itself. Models of the missingness, and scores corrected by them, "
+    "may then be wrong; sensitivity(X, y) shows what would follow.",
+    "label-term": "There are signs that labels are missing because of the label itself: Gaussian classes fit better if rows of "
+    "class {classes} are {odds:.2g} times as likely to lose their label as others that look alike. Imputed labels and scores may "
+    "then be far off; sensitivity(X, y) shows what would follow.",
     "single-label": "A class has a single labelled row: candidates could not be compared, and have equal weights.",
 }
 

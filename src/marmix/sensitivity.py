@@ -30,7 +30,7 @@ DELTAS = np.log(2.0) * np.arange(-4, 5) / 2.0  # odds ratios from 1/4 to 4
 _FLIPPED = 0.05  # share of the imputed labels whose change counts as another conclusion
 _FINE, _HALVINGS = 100, 30  # steps to each side, and bisections, in the search for tipping points
 TIPPING = {
-    "share": "the share of {name} leaves its 95 % interval at odds ratio 1",
+    "share": "the share of {name} leaves its present 95 % interval",
     "flips": "more than 5 % of the imputed labels change",
     "largest": "another class becomes the largest",
     "threshold": "the share of {name} crosses {threshold:.0%}",
@@ -130,9 +130,10 @@ class Sensitivity:
         for key, sides in self.tipping.items():
             what = TIPPING[key].format(name=name, threshold=self.threshold or 0.0)
             reached = [times(np.exp(side)) for side in sides if side is not None]
-            ends = f"{times(self.odds_ratio[0])} and {times(self.odds_ratio[-1])}"
-            when = f"{' or '.join(reached)} as likely" if reached else f"not between {ends} as likely"
-            sentences.append(f"{what[0].upper()}{what[1:]}: {when}.")
+            when = f"if {name} is {' or '.join(reached)} as likely to lose its label"
+            if not reached:
+                when = f"at no odds ratio from {number(self.odds_ratio[0])} to {number(self.odds_ratio[-1])}"
+            sentences.append(f"{what[0].upper()}{what[1:]} {when}.")
         return sentences
 
     def table(self) -> Table:

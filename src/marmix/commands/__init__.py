@@ -1,5 +1,5 @@
 """The commands of the program: a file each, with a function that adds its arguments and one that runs it."""
 
-from marmix.commands import completion, demo, evaluate, fit, info, predict, report, simulate, study
+from marmix.commands import completion, demo, evaluate, fit, info, predict, report, sensitivity, simulate, study
 
-ALL = (demo, fit, predict, evaluate, report, info, simulate, study, completion)
+ALL = (demo, fit, predict, evaluate, sensitivity, report, info, simulate, study, completion)

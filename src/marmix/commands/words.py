@@ -73,7 +73,7 @@ def _informative(findings: Findings) -> str:
             f" P(label missing) is {facts.toss_up:.2f} if all classes are equally probable, {facts.certain:.2f} if the class is "
             "certain."
         )
-    word = {True: "yes. ", False: "no. ", None: ""}[facts.informative]
+    word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
     return word + facts.sentence.removesuffix(".") + p + "." + ends
 
 

@@ -37,6 +37,7 @@ from marmix.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, 
 from marmix.streams import open_array
 from marmix.workers import one_thread
 
+_CHECKED = 20_000  # most rows for the checks of the mechanism
 OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
 HELD = "Some parameters are at a limit or not determined by the data, and were held at the fit: the intervals are too narrow."
 
@@ -461,6 +462,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             n_rows=len(rows.X),
             checked=self._checked_values,
             shares=rows.shares,
+            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight),
         )
         with one_thread():
             return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
@@ -708,6 +710,18 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
     """`Rows.map` with the column names and the memory needs of a model."""
     width = model.score_model.values_per_row()
     return rows.map(function, *arrays, names=model.column_names, width=width, **options)
+
+
+def _doubts(model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> list[Note]:
+    """Notes on checks of the mechanism that fail."""
+    from marmix.estimators.doubts import doubts  # which fits estimators itself
+
+    if model.has_label_term:
+        return []
+    if len(z) > _CHECKED:
+        places = np.sort(np.random.default_rng(0).choice(len(z), _CHECKED, replace=False))
+        X, z, weight = X[places], z[places], None if weight is None else weight[places]
+    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight)
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:

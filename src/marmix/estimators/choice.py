@@ -29,6 +29,7 @@ from marmix.estimators.candidates import (
     models_missingness,
 )
 from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.doubts import BUT, doubtful, doubts
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies, whole_row_folds
 from marmix.estimators.summary import Described
@@ -49,6 +50,8 @@ TINY = 1e-300  # lower limit of probabilities in the log-loss
 # Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features; with less there is
 # a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
+
+_LIGHT = 0.05  # weight of candidates below which a sensitivity analysis takes their parameters as given
 
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
 
@@ -415,6 +418,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
         if mechanism is not None and models.any() and evidence.gain(tau[tested]) < _LEAST_GAIN:
             self.note_records_.append(Note("no-support"))
+        if mechanism is not None:
+            self.note_records_ += doubts(X[tested], z[tested], tau[tested], counts[tested])
         everywhere = mechanism is not None and not untested.any()
         self.missing_proba_ = np.empty(len(z)) if everywhere else self._missing_rate(X, z, counts)
         if mechanism is not None:
@@ -456,7 +461,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         else:
             without[~models] = evidence.average(held[~models][:, tested]).weights
         self.comparison_ = Gain.of(losses_of(with_it), losses_of(without), r.sum(axis=1))
-        self.verdict_ = self.comparison_.sentence()
+        but = BUT if self.comparison_.clear and doubtful(self.note_records_) else ""
+        self.verdict_ = self.comparison_.sentence() + but
         return weights
 
     def _judge(self, X: NDArray[Any], z: NDArray[Any], probas: Array, tau: Array, pool: Array) -> None:
@@ -583,9 +589,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
         The averaged probabilities of the unlabelled rows are tilted by e^delta ("pattern-mixture"). Every draw behind the
         intervals takes one candidate, with its weight as the probability, then its parameters from their estimated distribution
-        (of boosted trees: their calibration on held-out rows), then the missing labels. So the intervals include how far the
-        candidates differ, but not the uncertainty of their weights. On other rows than those of the fit they do not include that
-        of the parameters.
+        (of boosted trees: their calibration on held-out rows; of candidates with a weight below 0.05, as fitted), then the
+        missing labels. So the intervals include how far the candidates differ, but not the uncertainty of their weights. On other
+        rows than those of the fit they do not include that of the parameters.
 
         Parameters
         ----------
@@ -616,12 +622,13 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         chances = np.array([weight for weight in self.weights_.values() if weight > 0.0])
         draws: dict[int, Draw] = {}
         notes: list[str] = []
+        light = chances < _LIGHT * chances.sum()
 
         def draw(rng: np.random.Generator) -> Array:
             c = int(rng.choice(len(members), p=chances / chances.sum()))
             if c not in draws:
                 x = members[c][:-1].transform(X)
-                draws[c], remarks = _draws_of(members[c][-1], x, labels, sample_weight, rows)
+                draws[c], remarks = _draws_of(members[c][-1], x, labels, sample_weight, rows, bool(light[c]))
                 notes.extend(remark for remark in remarks if remark not in notes)
             return draws[c](rng)
 
@@ -636,10 +643,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
 
 def _draws_of(
-    estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_]
+    estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
 ) -> tuple[Draw, list[str]]:
-    """Draws of a candidate's posteriors of unlabelled rows, always the same if its fit has no uncertainty; notes on them."""
+    """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes on them."""
     proba = estimator.predict_proba(X[rows])
+    if fixed:
+        return lambda rng: proba, []
     draw, notes = None, ["The intervals do not include the uncertainty of candidates that are not of marmix."]
     if isinstance(estimator, MARClassifier):
         try:

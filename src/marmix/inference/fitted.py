@@ -16,6 +16,7 @@ from marmix.inference.information import KINDS, Information
 from marmix.inference.parameters import Parameters, parameters_of
 from marmix.mechanism import Mechanism
 from marmix.model import FittedModel
+from marmix.notes import Note, sentence
 from marmix.rows import Covariates, NumpyEngine
 from marmix.scores.linear import KernelScores
 
@@ -42,6 +43,7 @@ class Fitted:
     n_rows: int
     checked: Callable[[Any], NDArray[Any]]  # validates rows to predict, as the estimator does
     shares: Array | None = None  # (n_rows, K), of the votes of the user's rows; None if each has one label
+    doubts: Callable[[], list[Note]] = list  # runs checks of the mechanism; notes on those that fail
 
     @property
     def theta(self) -> Any:
@@ -176,6 +178,10 @@ class Fitted:
         if not self.objective.model.joint and labels.sum() < _FEW_ROWS * self.coordinates.n_theta:
             return f"{labels.sum():.0f} labelled rows for {self.coordinates.n_theta} coefficients"
         return None
+
+    def misgivings(self) -> list[str]:
+        """What speaks against the mechanism, in sentences: labels missing on one side, or because of the label."""
+        return [sentence(note, self.classes, self.features) for note in self.doubts()]
 
     def require_memory(self, what: str) -> None:
         """Raise if the rows are in a file."""

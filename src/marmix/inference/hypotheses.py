@@ -180,10 +180,12 @@ def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any
     p_value, reference, simulated = _p_value(
         fitted, statistic, p_chi, "chi-square(1)", draw if simulates else None, **resampling
     )
-    sentence = (
-        f"There is {_evidence(p_value)} that labels go missing according to how uncertain the classifier is of a row"
-        f"{': modelling it uses information that ignoring it would lose' if p_value < 0.05 else ''}."
-    )
+    misgivings = fitted.misgivings() if p_value < 0.05 else []
+    gain = ": modelling it uses information that ignoring it would lose" if p_value < 0.05 and not misgivings else ""
+    what = "labels go missing according to how uncertain the classifier is of a row"
+    sentence = f"There is {_evidence(p_value)} that {what}{gain}."
+    if misgivings:
+        sentence = f"{sentence} But checks of the mechanism fail, and modelling it may do harm. {' '.join(misgivings)}"
     sentence += _caution(fitted, p_chi, "chi-square(1)", len(simulated) > 0)
     if irregular and not len(simulated):
         parameter = "shape" if mechanism.free_shape else "share"
@@ -194,7 +196,13 @@ def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any
         reference,
         p_value,
         sentence + _better_fit(full - fitted.loglik),
-        {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated},
+        {
+            "p_chi2": p_chi,
+            "loglik": full,
+            "loglik_null": null.loglik,
+            "simulated": simulated,
+            "checks": misgivings,
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """Findings about a model and the rows of a file, as the plain values of a report."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from marmix.displays import ThresholdDisplay
 from marmix.displays.predictions import Predictions
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY
+from marmix.estimators.doubts import CODES, doubtful
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
 from marmix.journey.choosing import (
@@ -47,12 +49,14 @@ from marmix.report.contents import (
     Reproduction,
     RivalFacts,
     ScoreFacts,
+    SensitivityFacts,
     StatisticalFacts,
     Thresholds,
     VoteFacts,
 )
 from marmix.report.figures import Subject, figures
 from marmix.report.notes import SINGLE, plain_notes
+from marmix.sensitivity import Sensitivity
 from marmix.tables.preparation import Preparation
 
 RULES = {
@@ -73,6 +77,7 @@ _MOST_PARAMETERS = 1500  # above it, no standard errors: they would take too lon
 _SIMULATE, _RESAMPLES = 5000, 99  # simulate the reference distribution up to so many rows, with so many samples
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
 _MOST_CLASSES = 20  # most classes with a threshold
+_DRAWS = 100  # behind the intervals of the sensitivity analysis
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
@@ -135,13 +140,13 @@ class Analysis(NamedTuple):
     sample: SampledRows
     tally: Tally
 
-    def findings(self, warnings: list[str], command: str, seed: int) -> Findings:
+    def findings(self, warnings: list[str], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
         """The findings; `warnings` come before those of the model."""
         return Findings(
             data=self._data_facts(),
             labels=self._label_facts(),
             model=self._model_facts(),
-            missingness=missingness_facts(self.model, self.result),
+            missingness=missingness_facts(self.model, self.result, self._doubts()),
             comparison=comparison(self.cv, self.z) if self.cv else Comparison.none(OTHER_ROWS),
             rival=rival_facts(self.cv) if self.cv else RivalFacts.none(OTHER_ROWS),
             statistical=self._statistical_facts(),
@@ -150,9 +155,28 @@ class Analysis(NamedTuple):
             estimates=[] if isinstance(self.result, str) else self._estimates(self.result),
             warnings=[*warnings, *self._warnings()],
             reproduction=reproduction(command, self.path, seed),
+            sensitivity=None if sweep is None else sensitivity_facts(sweep),
         )
 
-    def contents(self, findings: Findings) -> Contents:
+    def sweep(self) -> Sensitivity | None:
+        """What follows if labels are missing because of the label, for the rarest class; None if none is missing."""
+        X, z = self.sample.X, self.sample.z
+        if not (z < 0).any():
+            return None
+        classifier = self.model.classifier if self.cv is None else self.cv
+        if not isinstance(classifier, MARClassifierCV):
+            X, classifier = classifier[:-1].transform(X) if len(classifier) > 1 else X, classifier[-1]
+            result = classifier.sensitivity(X, z, n_draws=_DRAWS, method="pattern-mixture")
+        else:
+            result = classifier.sensitivity(X, z, n_draws=_DRAWS)
+        return replace(result, classes=self.model.classes, varied=self.model.classes.tolist()[result.place])
+
+    def _doubts(self) -> list[str]:
+        """Checks of the mechanism that fail, in words."""
+        notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
+        return plain_notes(notes, self.sample.features, self.model.classes)
+
+    def contents(self, findings: Findings, sweep: Sensitivity | None = None) -> Contents:
         """The contents of the report."""
         places = sample_places(self.z, seed=0, size=_FIGURE_ROWS)
         features = self.sample.features
@@ -169,6 +193,7 @@ class Analysis(NamedTuple):
             tested=self.tested and self.tested.predictions(),
             classes=self.model.classes,
             words=findings.statistical.name if findings.statistical and self.model.averages else "",
+            sweep=sweep,
         )
         drawn, left_out = figures(subject)
         return Contents(
@@ -355,7 +380,24 @@ def inference_of(model: Model, labels: NDArray[Any]) -> Inference | str:
     return result
 
 
-def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts:
+def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
+    """The sensitivity analysis as plain values."""
+    n = max(sweep.n_unlabelled, 1.0)
+    return SensitivityFacts(
+        label=str(sweep.varied),
+        odds_ratio=sweep.odds_ratio.tolist(),
+        share=sweep.share.tolist(),
+        share_interval=sweep.share_interval.tolist(),
+        wrong=sweep.error.tolist(),
+        wrong_interval=sweep.error_interval.tolist(),
+        changed=(sweep.flips / n).tolist(),
+        changed_interval=(sweep.flips_interval / n).tolist(),
+        tipping=sweep.tipping_words(),
+        notes=list(sweep.notes),
+    )
+
+
+def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[str] = ()) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", f"Not tested. {NO_PARAMETERS}", None, None)
@@ -373,9 +415,13 @@ def missingness_facts(model: Model, result: Inference | str) -> MissingnessFacts
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
     sentence = f"Labels are missing {'more' if certain <= toss_up else 'less'} often when the class is unclear."
+    if p_value < 0.05 and doubts:
+        sentence = (
+            "Labels seem to depend on how unclear the class is, but checks of the mechanism fail: see the warnings."
+        )
     if p_value >= 0.05:
         sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
-    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain)
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, list(doubts))
 
 
 def _informative(result: Inference) -> tuple[float | None, str]:
@@ -484,7 +530,11 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
-    return Comparison(gain.clear, gain.sentence(), gain.with_it, gain.without, gain.gain, gain.stderr)
+    sentence, doubt = gain.sentence(), gain.clear and doubtful(cv.note_records_)
+    if doubt:
+        sentence += " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
+    helped = None if doubt else gain.clear
+    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
 def held_out(cv: MARClassifierCV, labels: NDArray[Any], n_rows: int) -> TestedRows | None:

@@ -98,8 +98,9 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
         with progress.phase("writing the rows") as step:
             warnings = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
-            findings = analysis.findings(warnings, options.command, options.seed)
-            contents = analysis.contents(findings)
+            sweep = analysis.sweep()
+            findings = analysis.findings(warnings, options.command, options.seed, sweep)
+            contents = analysis.contents(findings, sweep)
             step(0.9)
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)

@@ -66,8 +66,9 @@ def report_file(
         fitted = _model(saved, rows, output.scratch)
         analysis = _analysis(saved, fitted, source, rows, labels.name, id, seed, progress)
         with progress.phase("writing the report") as step:
-            findings = analysis.findings([], command, seed)
-            output.path(out.name).write_text(report_html(analysis.contents(findings)), encoding="utf-8")
+            sweep = analysis.sweep()
+            findings = analysis.findings([], command, seed, sweep)
+            output.path(out.name).write_text(report_html(analysis.contents(findings, sweep)), encoding="utf-8")
     return findings
 
 

@@ -1,4 +1,4 @@
-"""`marmix predict` and `marmix evaluate`: a saved model, applied to the rows of a file."""
+"""`marmix predict`, `marmix evaluate` and `marmix sensitivity`: a saved model, applied to the rows of a file."""
 
 import sys
 from collections import Counter
@@ -15,6 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from marmix import container
 from marmix.arrays import Array
+from marmix.displays import SensitivityDisplay
+from marmix.displays.drawing import canvas, styled
 from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
@@ -23,6 +25,7 @@ from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.labels import most_voted
 from marmix.outputs import one_file
 from marmix.report.contents import ScoreFacts, finite
+from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Counts, Preparation
@@ -242,3 +245,72 @@ def evaluate_file(
         confusion=confusion.tolist(),
         notes=notes,
     )
+
+
+def sensitivity_file(
+    model: Path,
+    data: Path,
+    label: str | None,
+    *,
+    progress: Progress,
+    votes: Sequence[str] = (),
+    shares: Sequence[str] = (),
+    varied: str | None = None,
+    delta: Sequence[float] | None = None,
+    threshold: float | None = None,
+    draws: int = 200,
+    plot: Path | None = None,
+    missing: Sequence[str] = (),
+    seed: int = 0,
+    force: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> Sensitivity:
+    """The sensitivity analysis of a saved model on the rows of a file, with a figure if `plot` names one."""
+    saved, source = open_model(model), open_table(data, **(reading or {}))
+    classifier = saved.classifier
+    if not hasattr(classifier, "sensitivity"):
+        raise ValueError(f"{model} holds a {type(classifier).__name__}, which has no sensitivity analysis.")
+    if not (label or votes or shares):
+        label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
+    if not (label or votes or shares):
+        raise ValueError("--label is required: the model file does not name the label column.")
+    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], classifier.classes_)
+    for name in labels.columns:
+        check_label(name, saved.preparation)
+    columns = [*saved.preparation.features_in(), *labels.columns]
+    check_columns(columns, source.names, str(source.path))
+    names = {str(name): name for name in classifier.classes_.tolist()}
+    if varied is not None and varied not in names:
+        raise ValueError(f"--class {varied!r} is not one of the classes {', '.join(names)}.")
+    blocks, complete_rows, counts = [], [], Counts.none()
+    with progress.phase("reading the rows") as step:
+        for batch in source.batches(columns, step):
+            block, filled, gaps = saved.features(batch, labels.rows)
+            labels.add_batch(batch)
+            blocks.append(block)
+            complete_rows.append(filled)
+            counts += gaps
+    X, complete = np.concatenate(blocks), np.concatenate(complete_rows)
+    z = labels.codes[complete]
+    if not (z < 0).any():
+        raise ValueError(f"{data} has no row without a label in {labels.name!r}: there is nothing to vary.")
+    y = np.array([*classifier.classes_.tolist(), None], dtype=object)[z]
+    if labels.shares is not None:
+        y = labels.shares[complete]
+    with nullcontext() if plot is None else one_file(plot, force) as target, progress.phase("varying the odds") as step:
+        result: Sensitivity = classifier.sensitivity(
+            X,
+            y,
+            delta,
+            None if varied is None else names[varied],
+            threshold=threshold,
+            n_draws=draws,
+            random_state=seed,
+        )
+        result.notes.extend(counts.notes())
+        if plot is not None and target is not None:
+            with styled():
+                figure, ax = canvas(6.4, 4.6)
+                SensitivityDisplay.from_sensitivity(result, ax=ax)
+                figure.savefig(target, format=plot.suffix.lstrip(".").lower() or "png")
+    return result

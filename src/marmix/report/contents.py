@@ -104,6 +104,23 @@ class MissingnessFacts:
     sentence: str
     toss_up: float | None  # P(label missing) if all classes are equally probable
     certain: float | None  # P(label missing) if the class is certain
+    doubts: list[str] = field(default_factory=list)  # checks of the mechanism that fail, in sentences
+
+
+@dataclass(frozen=True)
+class SensitivityFacts:
+    """What follows if labels are missing because of the label; an entry for every odds ratio, with 95 % intervals."""
+
+    label: str  # the class that loses its labels more, or less, often than others that look alike
+    odds_ratio: list[float]
+    share: list[float]  # of that class among all rows
+    share_interval: list[list[float]]
+    wrong: list[float]  # share of the imputed labels that would be wrong
+    wrong_interval: list[list[float]]
+    changed: list[float]  # share of the imputed labels that would change
+    changed_interval: list[list[float]]
+    tipping: list[str]  # in sentences
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -189,6 +206,7 @@ class Findings:
     estimates: list[Estimate]
     warnings: list[str]
     reproduction: Reproduction
+    sensitivity: SensitivityFacts | None = None  # None if no label is missing
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with None for NaN and infinities."""

@@ -14,11 +14,13 @@ from marmix.displays import (
     MissingnessDisplay,
     MixtureDisplay,
     RocDisplay,
+    SensitivityDisplay,
     UncertaintyDisplay,
 )
 from marmix.displays.drawing import canvas, styled
 from marmix.displays.predictions import Predictions
 from marmix.report.contents import Figure
+from marmix.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +31,7 @@ TITLES = {
     "classes": "What do the classes look like?",
     "calibration": "Can the probabilities be trusted?",
     "roc": "How well are the classes separated?",
+    "sensitivity": "What if labels are missing because of the label?",
 }
 CAPTIONS = {
     "missingness": "Points show the observed share of missing labels in groups of rows that are about equally hard to classify. "
@@ -39,6 +42,8 @@ CAPTIONS = {
     "probable under the model.",
     "calibration": "Among rows with a predicted probability of 80 %, about 80 % should belong to the class: the points should "
     "lie near the diagonal.",
+    "sensitivity": "To the right, rows of the class lose their labels more often than others that look alike, to the left less "
+    "often; in the middle is what the models assume. Bands are 95 % intervals.",
     "roc": "The closer the curve comes to the upper left corner, the better. An area of 1 is perfect; 0.5 is guessing.",
 }
 CORRECTED = (
@@ -49,7 +54,7 @@ WEIGHTED = "lets labelled rows stand for similar rows without a label."
 ROBUST = "counts all rows: those without a label by the model's probabilities, adjusted by how far these miss the given labels."
 NO_PARAMETERS = "None of the candidates has parameters to draw."
 UNTESTED = "There were too few labels to test the model on rows it was not fitted to."
-_SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6)}
+_SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6), "sensitivity": (6.4, 4.6)}
 _SQUARE = (4.4, 4.2)
 
 
@@ -68,6 +73,7 @@ class Subject(NamedTuple):
     tested: Predictions | None  # held-out predictions
     classes: NDArray[Any]
     words: str  # that model in words, if it is not the classifier
+    sweep: Sensitivity | None = None
 
 
 def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
@@ -79,6 +85,8 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
         "uncertainty": lambda ax: UncertaintyDisplay.from_estimator(subject.classifier, subject.X, subject.z, ax=ax),
         "classes": lambda ax: MixtureDisplay.from_estimator(subject.named, subject.rows, subject.labels, ax=ax),
     }
+    if (sweep := subject.sweep) is not None:
+        displays["sensitivity"] = lambda ax: SensitivityDisplay.from_sensitivity(sweep, ax=ax)
     left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
     if subject.statistical is None:
         for key in ("missingness", "classes"):

@@ -20,6 +20,12 @@ WORDS = {
     "hardly affected; --link logit is a simpler choice.",
     "separated": "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of "
     "the missingness curve is not determined.",
+    "one-sided": "Labels are missing more often where {classes} is probable than the difficulty of the rows explains: they may "
+    "be lost on one side of the boundary, or because of the label itself. The imputed labels, the corrected scores and the "
+    "comparison may then be wrong; 'marmix sensitivity' shows what would follow.",
+    "label-term": "There are signs that labels are missing because of the label itself: rows of {classes} may be {odds:.2g} "
+    "times as likely to lose their label as others that look alike. The imputed labels and the scores may then be far off; "
+    "'marmix sensitivity' shows what would follow.",
     "single-label": f"The model could not be compared or scored: {SINGLE}",
 }
 WORDS["shape-infinite"] = WORDS["shape-zero"]

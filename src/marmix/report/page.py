@@ -21,6 +21,7 @@ def report_html(contents: Contents) -> str:
         sections.overview(contents.findings),
         sections.models(contents.findings),
         *sections.figure_sections(contents),
+        sections.sensitivity(contents),
         sections.threshold(contents),
         sections.next_rows(contents),
         sections.parameters(contents.findings),

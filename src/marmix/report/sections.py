@@ -11,6 +11,7 @@ from marmix.report import wording
 from marmix.report.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
 from marmix.report.markup import NAME, name, plain, readable, table
 from marmix.report.wording import count, counted, figure, percent, share_of
+from marmix.sensitivity import times
 
 PAGE = 25  # rows shown at a time
 EXACT = 2**53  # larger integers are not exact in JavaScript
@@ -173,11 +174,48 @@ def figure_sections(contents: Contents) -> list[Section]:
         else _absent(contents, key)
         for key in ("calibration", "roc")
     ]
-    lead = wording.trust_lead(findings.scores)
+    lead = wording.trust_lead(findings.scores) + wording.doubts(findings.missingness)
     return [
         *sections,
         Section("trust", "How far can the results be trusted?", lead, f'<div class="pair">{"".join(pair)}</div>'),
     ]
+
+
+def sensitivity(contents: Contents) -> Section:
+    """What follows if labels are missing because of the label: a figure, and a table of a few odds ratios."""
+    facts, title = contents.findings.sensitivity, "What if labels are missing because of the label?"
+    lead = wording.sensitivity_lead(facts)
+    if facts is None:
+        return Section("sensitivity", title, lead, "")
+    drawing = next((drawing for drawing in contents.figures if drawing.key == "sensitivity"), None)
+    rows = [
+        [
+            f"{plain(times(facts.odds_ratio[i]))} as likely" if facts.odds_ratio[i] != 1.0 else "as the models assume",
+            *(
+                f"{percent(values[i], 1)} ({percent(interval[i][0], 1)} to {percent(interval[i][1], 1)})"
+                for values, interval in (
+                    (facts.share, facts.share_interval),
+                    (facts.wrong, facts.wrong_interval),
+                    (facts.changed, facts.changed_interval),
+                )
+            ),
+        ]
+        for i in sorted({wording.nearest(facts.odds_ratio, odds) for odds in (0.25, 0.5, 1.0, 2.0, 4.0)})
+    ]
+    head = [
+        f"{name(facts.label)} is to lose its label",
+        f"Rows that are {name(facts.label)}",
+        "Imputed labels that would be wrong",
+        "that would change",
+    ]
+    tipping = "".join(f"<li>{plain(sentence)}</li>" for sentence in facts.tipping)
+    notes = "".join(f"<p class='quiet'>{plain(note)}</p>" for note in facts.notes)
+    body = (
+        f'<div class="single">{_figure(drawing) if drawing else _absent(contents, "sensitivity")}</div>'
+        f"{table(head, rows, caption='Results at a few odds ratios, with 95 % intervals')}"
+        f"<h3>Where conclusions change</h3><ul>{tipping}</ul><p class='quiet'>{wording.ODDS}</p>{notes}"
+    )
+    return Section("sensitivity", title, lead, body)
 
 
 def _figure(drawing: Figure) -> str:

@@ -10,16 +10,19 @@ from marmix.report.contents import (
     MissingnessFacts,
     RivalFacts,
     ScoreFacts,
+    SensitivityFacts,
     StatisticalFacts,
     Thresholds,
 )
 from marmix.report.markup import name
+from marmix.sensitivity import times
 
 DASH = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit
 MANY = 30  # parameters above which only those of the mechanism are shown unfolded
 HALF = 0.5
+ODDS = "\u201cLikely\u201d is in terms of odds. <code>marmix sensitivity</code> does the same for other classes and odds ratios."
 SLOPE = (
     "The missingness curve has an intercept, alpha_0, and a slope, alpha_1, which measures how strongly missing labels depend on "
     "the uncertainty of the class. A slope of 0 means no dependence."
@@ -153,6 +156,27 @@ def trust_lead(scores: Sequence[ScoreFacts]) -> str:
     return "Where the calibration curve follows the diagonal, the predicted probabilities can be taken at face value."
 
 
+def doubts(missingness: MissingnessFacts) -> str:
+    """A caution to add to scores if checks of the mechanism fail."""
+    if not missingness.doubts:
+        return ""
+    return " This rests on a model of the missingness whose checks fail: the truth may be far worse."
+
+
+def sensitivity_lead(facts: SensitivityFacts | None) -> str:
+    """What follows if rows of the class are twice as likely to lose their labels."""
+    if facts is None:
+        return "No label is missing."
+    twice, now = nearest(facts.odds_ratio, 2.0), nearest(facts.odds_ratio, 1.0)
+    label, likely = name(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
+    share, wrong = ([percent(values[i], 1) for i in (twice, now)] for values in (facts.share, facts.wrong))
+    return (
+        "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
+        f"{label} were {likely} to lose its label as the other classes, {share[0]} of all rows would be {label} instead of "
+        f"{share[1]}, and {wrong[0]} of the imputed labels would be wrong instead of {wrong[1]}."
+    )
+
+
 def correction(scores: Sequence[ScoreFacts]) -> str:
     """Why scores of the labelled rows need a correction, and which way it goes here."""
     why = (
@@ -173,7 +197,7 @@ def correction(scores: Sequence[ScoreFacts]) -> str:
 def help_verdict(comparison: Comparison) -> str:
     """A few words on whether modelling the missingness helped."""
     if comparison.helped is None:
-        return "Not compared"
+        return "Not compared" if comparison.gain is None else "Doubtful"
     if comparison.helped:
         return "Yes"
     if comparison.gain is not None and comparison.stderr is not None and comparison.gain < -2.0 * comparison.stderr:
@@ -194,6 +218,8 @@ def rival_verdict(rival: RivalFacts) -> str:
 
 def informative_verdict(missingness: MissingnessFacts) -> str:
     """A few words on whether missingness is informative."""
+    if missingness.informative and missingness.doubts:
+        return "Doubtful"
     return {True: "Yes", False: "No clear sign", None: "Not tested"}[missingness.informative]
 
 

@@ -1,0 +1,103 @@
+"""Checks of the mechanism: signs that labels are missing on one side, or because of the label.
+
+The mechanism says that labels are missing where rows are hard. Two likelihood-ratio tests look for what would mislead it:
+
+- `one_sided`: do the class probabilities tell more about the missing indicators than the uncertainty does? Then labels are lost
+  on one side of the boundary, by the features or by the label.
+- `label_term`: do Gaussian classes with a common covariance fit the features, labels and missing indicators better with a label
+  term, ``eta = alpha_0 + alpha_1 u + delta_k``? It sees labels that are missing because of the label also where the rates of
+  missing labels look right, because the fit has moved its classes to explain them.
+
+Both need a p-value below 0.001 and an odds ratio of at least 2. The second relies on the shape of the classes;
+benchmarks/doubts.py counts how often they are right, and how often they are wrong where classes are not Gaussian.
+"""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+from scipy.stats import chi2
+
+from marmix.arrays import Array
+from marmix.estimators.mixture import MARGaussianMixture
+from marmix.mechanism import Mechanism
+from marmix.notes import Note
+
+CODES = ("one-sided", "label-term")  # of the notes
+BUT = " But checks of the mechanism fail (see notes_), so this estimate may be wrong."
+_LEVEL, _LEAST_ODDS = 1e-3, 2.0
+_MOST_ROWS = 5000  # for the fits of `label_term`
+_FEWEST = 5  # labelled rows of a class
+_ROWS_PER_FEATURE = 10
+_TOL = 1e-6
+
+
+def doubts(X: NDArray[Any], z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = None) -> list[Note]:
+    """Notes on signs that the mechanism is wrong; labels z are -1 where missing, `proba` (n, K) class probabilities."""
+    counts = np.bincount(z[z >= 0], minlength=proba.shape[1])
+    if counts.min() < _FEWEST or not (z < 0).any():
+        return []
+    notes = (one_sided(z, proba, weight), label_term(X, z, weight))
+    return [note for note in notes if note is not None]
+
+
+def doubtful(notes: Iterable[Note]) -> bool:
+    """Whether a check of the mechanism is among the notes."""
+    return any(note.code in CODES for note in notes)
+
+
+def one_sided(z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = None) -> Note | None:
+    """A note if missing labels depend on which class is probable, given how uncertain it is."""
+    order = np.argsort(z < 0, kind="stable")
+    labelled, w = int(np.sum(z >= 0)), np.ones(len(z)) if weight is None else weight[order]
+    drivers = np.vstack([entr(proba).sum(axis=1), proba[:, 1:].T])[:, order]
+    drivers = (drivers - drivers.mean(axis=1, keepdims=True)) / np.maximum(drivers.std(axis=1, keepdims=True), 1e-12)
+    rate = float(w[labelled:].sum() / w.sum())
+    fits = [
+        Mechanism(alpha=(0.0,) * (1 + len(part))).starting(rate).profile_of(part, labelled, w)
+        for part in (drivers[:1], drivers)
+    ]
+    gain = fits[1].loglik_of(drivers, labelled, w) - fits[0].loglik_of(drivers[:1], labelled, w)
+    p_value = float(chi2.sf(2.0 * max(gain, 0.0), len(drivers) - 1))
+    effect = np.array(fits[1].alpha[2:]) @ drivers[1:]  # log-odds of a missing label, beyond the uncertainty
+    low, high = np.quantile(effect, [0.05, 0.95])
+    if p_value >= _LEVEL or high - low < np.log(_LEAST_ODDS):
+        return None
+    side = int(np.argmax((effect - effect.mean()) @ proba[order]))
+    return Note("one-sided", {"classes": [side], "odds": float(np.exp(min(high - low, 10.0)))})
+
+
+def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None = None) -> Note | None:
+    """A note if Gaussian classes fit better with a label term in the mechanism."""
+    if len(z) < _ROWS_PER_FEATURE * X.shape[1] or not np.isfinite(X).all():
+        return None
+    if len(z) > _MOST_ROWS:
+        places = np.sort(np.random.default_rng(0).choice(len(z), _MOST_ROWS, replace=False))
+        X, z, weight = X[places], z[places], None if weight is None else weight[places]
+        if np.bincount(z[z >= 0]).min() < _FEWEST:
+            return None
+
+    def fit(delta: str | None, init: Any = "labelled") -> MARGaussianMixture:
+        model = MARGaussianMixture(covariance_type="tied", link="logit", delta=delta, init=init, tol=_TOL)
+        return model.fit(X, z, sample_weight=weight)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            null, free = fit(None), fit("estimate")
+            if _p_value(free, null) < _LEVEL:  # the hypothesis may have a higher maximum near the other fit
+                near = {name: getattr(free, f"{name}_") for name in ("weights", "means", "covariances", "alpha")}
+                null = max(null, fit(None, near), key=lambda model: float(model.loglik_))
+        except ValueError:  # too few labels, or covariances that collapse
+            return None
+    spread = float(np.ptp(free.delta_))
+    if _p_value(free, null) >= _LEVEL or spread < np.log(_LEAST_ODDS):
+        return None
+    return Note("label-term", {"classes": [int(free.delta_.argmax())], "odds": float(np.exp(min(spread, 10.0)))})
+
+
+def _p_value(free: Any, null: Any) -> float:
+    return float(chi2.sf(2.0 * max(free.loglik_ - null.loglik_, 0.0), len(null.classes_) - 1))
