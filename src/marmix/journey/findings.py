@@ -160,15 +160,15 @@ class Analysis(NamedTuple):
 
     def sweep(self) -> Sensitivity | None:
         """What follows if labels are missing because of the label, for the rarest class; None if none is missing."""
-        X, z = self.sample.X, self.sample.z
-        if not (z < 0).any():
+        X, y = self.sample.X, self.sample.labels
+        if not (self.sample.z < 0).any():
             return None
         classifier = self.model.classifier if self.cv is None else self.cv
         if not isinstance(classifier, MARClassifierCV):
             X, classifier = classifier[:-1].transform(X) if len(classifier) > 1 else X, classifier[-1]
-            result = classifier.sensitivity(X, z, n_draws=_DRAWS, method="pattern-mixture")
+            result = classifier.sensitivity(X, y, n_draws=_DRAWS, method="pattern-mixture")
         else:
-            result = classifier.sensitivity(X, z, n_draws=_DRAWS)
+            result = classifier.sensitivity(X, y, n_draws=_DRAWS)
         return replace(result, classes=self.model.classes, varied=self.model.classes.tolist()[result.place])
 
     def _doubts(self) -> list[str]:
