@@ -265,7 +265,7 @@ def test_rows_in_a_file_may_have_votes_for_one_class_only(tmp_path, monkeypatch)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match=r"must be in memory.*sample_weight"):
         MARGaussianMixture().fit(tmp_path / "X.npy", VOTES)
-    one_hot = VOTES * (VOTES == VOTES.max(axis=1, keepdims=True)) * [1, 2]
+    one_hot = VOTES * (VOTES.max(axis=1, keepdims=True) == VOTES) * [1, 2]
     one_hot[(one_hot > 0).all(axis=1)] = 0
     fit = MARGaussianMixture().fit(tmp_path / "X.npy", one_hot)
     assert fit.loglik_ == pytest.approx(MARGaussianMixture().fit(X, one_hot).loglik_, rel=1e-10)
