@@ -330,8 +330,9 @@ def test_data_that_cannot_be_fitted_are_refused(client, rows):
         fit(lazy(X), lazy(y, (1000, 500, 1, 999, 2500))[lazy(y, (1000, 500, 1, 999, 2500)) < 7])
     with pytest.raises(ValueError, match="y is a local array, but the lengths of X's partitions are unknown"):
         fit(lazy(X)[known < 7], y)
-    with pytest.raises(ValueError, match="y should be a 1d array, got 2 dimensions"):
-        fit(lazy(X), lazy(X))
+    for votes in (lazy(X), X):
+        with pytest.raises(ValueError, match=r"votes, y of shape \(n, K\), are not supported on a cluster"):
+            fit(lazy(X), votes)
     with pytest.raises(ValueError, match="y has no label at all"):
         fit(lazy(X), da.full_like(unknown, -1))
     with pytest.raises(ValueError, match="class 2 has no labelled row of positive sample_weight"):

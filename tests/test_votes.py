@@ -267,6 +267,17 @@ def test_votes_must_match_the_classes_and_the_rows():
         MARGaussianMixture().fit(X[1:], VOTES)
 
 
+def test_rows_in_a_file_may_have_votes_for_one_class_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("marmix.streams.LEFT_IN_FILE", -1)
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match=r"must be in memory.*sample_weight"):
+        MARGaussianMixture().fit(tmp_path / "X.npy", VOTES)
+    one_hot = VOTES * (VOTES.max(axis=1, keepdims=True) == VOTES) * [1, 2]
+    one_hot[(one_hot > 0).all(axis=1)] = 0
+    fit = MARGaussianMixture().fit(tmp_path / "X.npy", one_hot)
+    assert fit.loglik_ == pytest.approx(MARGaussianMixture().fit(X, one_hot).loglik_, rel=1e-10)
+
+
 def test_votes_of_any_size_become_shares():
     y = np.array([[1.0, 3.0], [1e308, 1e308], [5e-324, 0.0], [0.0, 0.0], [np.nan, np.nan], [0.2, 0.8]])
     shares, classes = vote_shares(y)

@@ -118,8 +118,12 @@ class SampledRows(NamedTuple):
 
 def sample_rows(rows: FileRows, preparation: Preparation, seed: int) -> SampledRows:
     """Sample complete rows, before they are standardised."""
-    z = rows.z
-    places = sample_places(z, seed, SAMPLE)
+    z = groups = rows.z
+    if rows.shares is not None:  # by the rarest class that a row has votes for, so that every class is in the sample
+        shares = rows.labels
+        rarest = np.where(shares > 0.0, (shares > 0.0).sum(axis=0), np.inf).argmin(axis=1)
+        groups = np.where(z < 0, z, rarest)
+    places = sample_places(groups, seed, SAMPLE)
     names = [str(name) for name in preparation.get_feature_names_out()]
     return SampledRows(rows_at(rows.X, places), z[places], names, places, rows.labels[places])
 
