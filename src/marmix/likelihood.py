@@ -30,7 +30,7 @@ from marmix.scores.covariance import Derivatives, Moments
 
 
 class ScoreModel(Protocol):
-    """Interface of the score models, `GaussianScores` and `LinearScores`."""
+    """Interface of the score models: `GaussianScores`, `StudentScores` and `LinearScores`."""
 
     joint: bool
     n_classes: int

@@ -98,8 +98,9 @@ def default_candidates(
         pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
         grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
         for covariance_type in ("tied", "full") if "mixture, full, mechanism" in grid else ("tied",):
-            student: dict[str, Any] = {"covariance_type": covariance_type, "max_iter": _MOST_ITERATIONS}
-            grid[f"Student mixture, {covariance_type}, mechanism"] = MARStudentMixture(**student | dict(mechanism))
+            for name, settings in (("ignored", ignoring), ("mechanism", mechanism)):
+                student = MARStudentMixture(covariance_type=covariance_type, max_iter=_MOST_ITERATIONS, **settings)
+                grid[f"Student mixture, {covariance_type}, {name}"] = student
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:

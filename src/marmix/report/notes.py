@@ -12,6 +12,8 @@ SINGLE = "a class has only one labelled row, which cannot be used both to fit an
 # Other codes are worded as for users of the estimators; a note with an empty text is dropped.
 WORDS = {
     "all-labelled": "",
+    "dof-infinite": "",
+    "dof-lowest": "The columns of class {classes} have extremely heavy tails: look for gross outliers.",
     "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than columns, so the data do not determine "
     "the model. Drop columns with --exclude.",
     "collapsed": "The rows of class {classes} do not vary in some direction: there are too few, or duplicates. The "
