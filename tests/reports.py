@@ -23,6 +23,7 @@ from marmix.report.contents import (
     RivalFacts,
     RowTable,
     ScoreFacts,
+    SensitivityFacts,
     StatisticalFacts,
     Thresholds,
 )
@@ -198,6 +199,20 @@ def two_classes():
             without=0.1671,
             gain=0.0248,
             stderr=0.009,
+        ),
+        sensitivity=SensitivityFacts(
+            label="malignant",
+            odds_ratio=[0.25, 0.5, 1.0, 2.0, 4.0],
+            share=[0.31, 0.35, 0.386, 0.427, 0.469],
+            share_interval=[[0.27, 0.35], [0.31, 0.39], [0.33, 0.43], [0.37, 0.47], [0.40, 0.51]],
+            wrong=[0.149, 0.126, 0.121, 0.136, 0.172],
+            wrong_interval=[[0.10, 0.20], [0.09, 0.19], [0.09, 0.17], [0.09, 0.18], [0.12, 0.23]],
+            changed=[0.128, 0.04, 0.0, 0.072, 0.117],
+            changed_interval=[[0.07, 0.14], [0.03, 0.08], [0.0, 0.0], [0.02, 0.08], [0.04, 0.16]],
+            tipping=[
+                "More than 5 % of the imputed labels change if 'malignant' is 1.6 times as likely to lose its label."
+            ],
+            notes=[],
         ),
         rival=RivalFacts(
             better=True,

@@ -249,6 +249,48 @@ def test_scores_are_corrected_where_labels_are_missing(program, fitted):
     assert "accuracy" in text
 
 
+def test_sensitivity_prints_the_sweep_and_draws_it(program, fitted, frame, tmp_path):
+    folder, _ = fitted
+    command = ("sensitivity", "out/model.marmix", "trees.csv", "--draws", "20")
+    done = program(*command, "--odds", "1/2", "2", "--class", "oak", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["odds_ratio"] == pytest.approx([0.5, 1.0, 2.0])
+    assert (result["rows"], result["unlabelled"], result["class"]) == (300, (frame["kind"] == "").sum(), "oak")
+    proba = np.array([float(row[-3]) for row in cells(folder / "out" / "imputed.csv")[1:]])
+    assert cells(folder / "out" / "imputed.csv")[0][-3] == "marmix_p_oak"
+    given = frame["kind"].to_numpy()
+    expected = ((given == "oak").sum() + proba[given == ""].sum()) / 300
+    assert result["shares"][1][1] == pytest.approx(expected, abs=1e-6)
+    plot = tmp_path / "what if.svg"
+    text = program(*command, "--label", "kind", "--delta", "-0.7", "0.7", "--plot", plot, cwd=folder).stdout
+    assert "odds ratio 2.014" in text
+    assert plot.read_bytes().startswith(b"<svg")
+    summary = json.loads((folder / "out" / "summary.json").read_text())["sensitivity"]
+    assert summary["odds_ratio"][4] == 1.0
+    assert summary["changed"][4] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--class", "fir"], "--class 'fir' is not one of the classes elm, oak"),
+        (["--threshold", "2"], "between 0 and 1"),
+        (["--label", "height"], "--label"),
+    ],
+)
+def test_sensitivity_refuses_what_it_cannot_vary(program, fitted, options, words):
+    done = program("sensitivity", "out/model.marmix", "trees.csv", "--draws", "2", *options, cwd=fitted[0])
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("ratio", ["0", "-1", "half", "1/0"])
+def test_odds_ratios_are_positive(program, fitted, ratio):
+    with pytest.raises(SystemExit):
+        program("sensitivity", "out/model.marmix", "trees.csv", f"--odds={ratio}", cwd=fitted[0])
+
+
 def test_the_report_of_a_saved_model_is_that_of_the_fit(program, fitted, tmp_path):
     folder, _ = fitted
     done = program("report", "out/model.marmix", "trees.csv", "--out", tmp_path / "report.html", "--json", cwd=folder)
@@ -420,7 +462,7 @@ def test_the_demo_fits_and_names_its_report(program, tmp_path, demonstration):
 def test_shells_learn_every_command(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for command in ("fit", "predict", "evaluate", "report", "simulate", "study", "info", "demo"):
+    for command in ("fit", "predict", "evaluate", "sensitivity", "report", "simulate", "study", "info", "demo"):
         assert command in script
     assert "escape-formulas" in script or "escape_formulas" in script
 

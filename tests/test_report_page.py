@@ -99,8 +99,9 @@ def test_style_and_script_reach_for_nothing_and_never_write_html():
 
 def test_the_sections_stand_in_the_order_of_the_questions():
     page = report_html(two_classes())
-    order = ["found", "models", "missingness", "uncertainty", "classes", "trust", "threshold", "rows", "parameters"]
-    assert re.findall(r'<section id="(\w+)"', page) == [*order, "warnings", "reproduce"]
+    order = ["found", "models", "missingness", "uncertainty", "classes", "trust", "sensitivity"]
+    order += ["threshold", "rows", "parameters", "warnings", "reproduce"]
+    assert re.findall(r'<section id="(\w+)"', page) == order
     assert re.findall(r'<li><a href="#(\w+)">', page) == [*order, "warnings", "reproduce"]
 
 
@@ -351,3 +352,34 @@ def test_the_page_of_500_rows_is_small():
     table = RowTable([f"column {j}" for j in range(20)], [False] + [True] * 19, rows, of=100_000)
     page = report_html(replace(four_classes(), figures=[], next_rows=table))
     assert len(page) < 600_000
+
+
+def test_the_section_on_sensitivity_has_a_sentence_a_table_and_the_tipping_points():
+    page = report_html(two_classes())
+    section = re.search(r'<section id="sensitivity".*?</section>', page, re.S)[0].replace("\u00a0", " ")
+    text = re.sub(r"<[^>]+>", "", section)
+    assert "twice as likely to lose its label as the other classes, 42.7 % of all rows would be malignant" in text
+    assert "13.6 % of the imputed labels would be wrong instead of 12.1 %" in text
+    assert section.count("<tr>") == 6  # a head and five odds ratios
+    assert "42.7 % (37.0 % to 47.0 %)" in text
+    assert "1.6 times as likely" in text
+    complete = replace(two_classes(), findings=replace(two_classes().findings, sensitivity=None))
+    assert (
+        "No label is missing." in re.search(r'<section id="sensitivity".*?</section>', report_html(complete), re.S)[0]
+    )
+
+
+def test_doubts_about_the_mechanism_take_the_place_of_verdicts():
+    contents = two_classes()
+    findings = contents.findings
+    doubtful = replace(
+        findings,
+        missingness=replace(findings.missingness, doubts=["Labels are missing on one side."]),
+        comparison=replace(findings.comparison, helped=None),
+    )
+    assert wording.informative_verdict(findings.missingness) == wording.help_verdict(findings.comparison) == "Yes"
+    assert wording.informative_verdict(doubtful.missingness) == wording.help_verdict(doubtful.comparison) == "Doubtful"
+    caution = wording.doubts(doubtful.missingness)
+    assert "checks fail" in caution
+    assert caution in report_html(replace(contents, findings=doubtful))
+    assert "checks fail" not in report_html(contents)

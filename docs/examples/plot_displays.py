@@ -19,6 +19,7 @@ from marmix.displays import (
     MixtureDisplay,
     ProfileDisplay,
     RocDisplay,
+    SensitivityDisplay,
     ThresholdDisplay,
     TraceDisplay,
     UncertaintyDisplay,
@@ -78,3 +79,11 @@ ProfileDisplay.from_estimator(clf, X, y, name="alpha_1", n_points=11)
 # ----------------------
 
 TraceDisplay.from_estimator(clf)
+
+# %%
+# What if labels are missing because of the label?
+# ------------------------------------------------
+#
+# To the right, rows of the class lose their labels more often than others that look alike.
+
+SensitivityDisplay.from_estimator(clf, X, y, n_draws=100)

@@ -309,8 +309,8 @@ def sensitivity_file(
         )
         result.notes.extend(counts.notes())
         if plot is not None and target is not None:
-            with styled():
+            with styled(), target.open("wb") as file:
                 figure, ax = canvas(6.4, 4.6)
                 SensitivityDisplay.from_sensitivity(result, ax=ax)
-                figure.savefig(target, format=plot.suffix.lstrip(".").lower() or "png")
+                figure.savefig(file, format=plot.suffix.lstrip(".").lower() or "png")
     return result
