@@ -20,6 +20,9 @@ WORDS = {
     "hardly affected; --link logit is a simpler choice.",
     "separated": "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of "
     "the missingness curve is not determined.",
+    "maxima": "With so few labels the model is not determined uniquely: other fits are almost as likely, and label some rows "
+    "otherwise.",
+    "run-off": "The rows with labels are perfectly separable by the columns, so that the coefficients are not determined.",
     "single-label": f"The model could not be compared or scored: {SINGLE}",
 }
 WORDS["shape-infinite"] = WORDS["shape-zero"]
