@@ -10,6 +10,9 @@ from marmix.arrays import Array
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 
+# Difference of two maxima of the log-likelihood that is reported.
+MAXIMA_DIFFER = 0.5
+
 
 class BoundaryWarning(UserWarning):
     """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance, and so on."""
@@ -50,6 +53,10 @@ SENTENCES = {
     "labels of a class are missing, or none, and the data do not say how many. Give numbers for delta instead.",
     "separated": "The uncertainty separates labelled from unlabelled rows perfectly, so the slope of the mechanism has no finite "
     "estimate: alpha_ is where the solver stopped.",
+    "run-off": "The labelled rows are perfectly separable, and ever larger coefficients fit no worse: without a penalty there "
+    "is no finite maximum. Coefficients and alpha_ are where the solver stopped; use a finite C.",
+    "maxima": "The likelihood has several maxima: {reached} of {starts} starts that were followed to the end reached the "
+    "highest, the others ended up to {short:.3g} below it. A larger n_init may find a higher one.",
     "dependent": "Columns {columns} are linearly dependent, or there are fewer rows than features: covariances are singular, and "
     "log-likelihoods depend on reg_covar. Drop a column, reduce the features (sklearn.decomposition.PCA in a pipeline), or use "
     "covariance_type='diag'.",
@@ -102,6 +109,14 @@ def tail_notes(tail: Array, owner: NDArray[Any], least: float, most: float) -> I
     for code, at_limit in (("dof-infinite", tail <= 2.0 * least), ("dof-lowest", tail >= 0.999 * most)):
         if at_limit.any():
             yield Note(code, {"classes": np.unique(owner[at_limit]).tolist()})
+
+
+def maxima_notes(maxima: Sequence[float]) -> Iterator[Note]:
+    """A note if the maxima reached from several starts differ."""
+    best = max(maxima, default=0.0)
+    reached = sum(value > best - MAXIMA_DIFFER for value in maxima)
+    if reached < len(maxima):
+        yield Note("maxima", {"reached": reached, "starts": len(maxima), "short": float(best - min(maxima))})
 
 
 def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:

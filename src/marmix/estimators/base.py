@@ -29,7 +29,7 @@ from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
-from marmix.notes import BoundaryWarning, Note, mechanism_notes
+from marmix.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
 from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
 from marmix.rows.checks import check_finite
 from marmix.scores.gaussian import GaussianScores
@@ -281,7 +281,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            notes=[*limits, *notes],
+            notes=[*limits, *notes, *maxima_notes(fit.maxima)],
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
@@ -300,8 +300,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if model.notes:
-            warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=3)
+        at_limit = [text for note, text in zip(model.notes, model.sentences, strict=True) if note.code != "maxima"]
+        if at_limit:
+            warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)
 
     def _mechanism_of_user(self, mechanism: Mechanism | None, covariates: Covariates) -> Mechanism | None:
         """The fitted mechanism, with alpha for the covariates as the user gave them."""

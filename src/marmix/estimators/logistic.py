@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 
 from marmix.estimators.base import FromModel, MARClassifier
 from marmix.estimators.validation import check_parameters
-from marmix.fitting.restarts import Search, fit_logistic, silent
+from marmix.fitting.restarts import Search, fit_logistic, runs_off, silent
+from marmix.notes import Note
 from marmix.rows import Frame
 from marmix.scores.linear import LinearScores
 
@@ -55,9 +56,10 @@ class MARLogisticRegression(MARClassifier):
         that of the first class being 0; this relies on the linearity of the log-odds, so prefer a few fixed values.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
-    n_init : int, default=2
+    n_init : int or "auto", default="auto"
         Number of starts, of which the best maximum is kept. The first is the fit to the labelled rows; others start from smaller,
-        slightly rotated coefficients, as the likelihood can have several maxima.
+        slightly rotated coefficients, as the likelihood can have several maxima. "auto" makes two. If the labelled rows are
+        separable and C is above 1, the fit with C = 1 is one more start. If the maxima differ, `notes_` says by how much.
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     max_iter : int, default=1000
@@ -133,7 +135,7 @@ class MARLogisticRegression(MARClassifier):
         mechanism_features: Sequence[Any] | None = None,
         delta: Mapping[Any, float] | str | None = None,
         classes: ArrayLike | None = None,
-        n_init: int = 2,
+        n_init: int | str = "auto",
         warm_start: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-8,
@@ -194,7 +196,8 @@ class MARLogisticRegression(MARClassifier):
             say_more=print if self.verbose > 1 else silent,
         )
         fit = fit_logistic(objective, self._mechanism(training), search)
-        self._finish(fit, objective, training, [])
+        without_maximum = np.isinf(self.C) and runs_off(objective, fit.theta, fit.mechanism)
+        self._finish(fit, objective, training, [Note("run-off")] if without_maximum else [])
         return self
 
     def _previous_fit(self, model: LinearScores) -> dict[str, Any]:

@@ -75,9 +75,12 @@ class MARGaussianMixture(MARClassifier):
         Starting values: moments of the labelled rows, with covariances shrunk towards the pooled one; k-means on all rows, with
         clusters matched to the labels (the paper's choice); or a dict with any of "weights", "means", "covariances", "alpha",
         "delta", "shape", "share", in the form of the fitted attributes.
-    n_init : int, default=1
-        Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. Raise it if labels
-        are few, as the likelihood can have several maxima.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. The likelihood can
+        have several maxima if labels are few: "auto" makes 16 starts if there are fewer than five labels per parameter, gives up
+        the worse half of them twice after a few iterations, and follows four to the end; otherwise one start, unless
+        ``init="kmeans"``, which is then tried beside the labelled rows. If the maxima differ, `notes_` says by how much. Starting
+        values that are given (`init`, `warm_start`) are the only start of "auto".
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     reg_covar : float, default=1e-6
@@ -88,7 +91,7 @@ class MARGaussianMixture(MARClassifier):
     tol : float, default=1e-8
         Stop when the expected further increase of the log-likelihood per row is below this.
     random_state : int, RandomState instance or None, default=None
-        For k-means and restarts; the default start uses no random numbers.
+        For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
     precision : {"double", "single"}, default="double"
         Precision on a device (torch, CuPy); the host always uses double. "single" is faster on most GPUs, computes the link and
         all sums in double, and moves estimates a little; more rows than about ten million show its rounding.
@@ -167,7 +170,7 @@ class MARGaussianMixture(MARClassifier):
         classes: ArrayLike | None = None,
         solver: str = "lbfgs",
         init: str | Mapping[str, Any] = "labelled",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         warm_start: bool = False,
         reg_covar: float = 1e-6,
         max_iter: int = 1000,
@@ -231,7 +234,7 @@ class MARGaussianMixture(MARClassifier):
         frame = starts.frame_of(model, training.mean, training.covariance, labelled, bool(dependent))
         objective = training.objective(frame, model, weight)
         search = Search(
-            check_random_state(self.random_state),
+            check_random_state(0 if self.random_state is None and self.n_init == "auto" else self.random_state),
             self._starting_values(training, values),
             self.solver,
             self.n_init,

@@ -28,8 +28,8 @@ class MARStudentMixture(MARGaussianMixture):
         given number from 1 (Cauchy) to infinity (Gaussian).
     covariance_type : {"full", "tied", "diag", "spherical"}, default="tied"
         Structure of the scale matrices Sigma, as of the covariances of `MARGaussianMixture`.
-    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, classes, n_init, warm_start, \
-            reg_covar, max_iter, tol, random_state, precision, verbose
+    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, delta, classes, n_init, \
+            warm_start, reg_covar, max_iter, tol, random_state, precision, verbose
         As in `MARGaussianMixture`.
     solver : {"lbfgs"}, default="lbfgs"
         "ecm" is for Gaussian mixtures only.
@@ -79,10 +79,11 @@ class MARStudentMixture(MARGaussianMixture):
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
+        delta: Mapping[Any, float] | str | None = None,
         classes: ArrayLike | None = None,
         solver: str = "lbfgs",
         init: str | Mapping[str, Any] = "labelled",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         warm_start: bool = False,
         reg_covar: float = 1e-6,
         max_iter: int = 1000,
@@ -100,6 +101,7 @@ class MARStudentMixture(MARGaussianMixture):
             mcar_share=mcar_share,
             mechanism_weight=mechanism_weight,
             mechanism_features=mechanism_features,
+            delta=delta,
             classes=classes,
             solver=solver,
             init=init,

@@ -74,7 +74,7 @@ def check_parameters(params: Mapping[str, Any]) -> None:
     if "num_leaves" in params:
         return
     if "n_init" in params:
-        _number(params, "n_init", Integral, lambda v: v >= 1, "a whole number, at least 1")
+        _number(params, "n_init", Integral, lambda v: v >= 1, "'auto' or a whole number, at least 1", "auto")
     _number(params, "max_iter", Integral, lambda v: v >= 1, "a whole number, at least 1")
     if params["precision"] not in ("double", "single"):
         raise ValueError(f"precision={params['precision']!r} must be 'double' or 'single'.")

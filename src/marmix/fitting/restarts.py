@@ -1,6 +1,6 @@
 """The best maximum over several starts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_rep
 from marmix.likelihood import Block
 from marmix.mechanism import Mechanism
 from marmix.moments import GroupMoments
+from marmix.scores.covariance import structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
 from marmix.scores.linear import LinearScores
 from marmix.scores.student import TAIL_MIN, Students, StudentScores
@@ -25,6 +26,17 @@ _NEWTON_SIZE = 500
 _NEAR_TOL = 1e-10
 # Starting values of 1 / nu of a Student mixture: the Gaussian limit, and heavy tails.
 _TAILS = (TAIL_MIN, 0.25)
+# With n_init="auto": starts if there are fewer labels per parameter than the second number, unless rows times parameters exceed
+# the third; the number of these starts that are followed to their maxima, and the iterations after which the worse half of the
+# others is given up for the first time.
+_STARTS, _FEW_LABELS, _CHEAP, _FINISHED, _SHORT = 16, 5, 2_000_000, 4, 5
+# Starts of a logistic regression with n_init="auto".
+_LOGISTIC_STARTS = 2
+# Rows up to which a free shape is held at first. With more rows the first sample does so.
+_SHAPE_HELD_ROWS = 8000
+# Loss per labelled row below which classes may be separable; the factor of the coefficients by which that is tested, and the
+# decrease of the objective that counts as none.
+_SEPARATED, _LARGER, _SAME = 0.01, 1.05, 1e-3
 
 
 def silent(line: str) -> None:
@@ -37,7 +49,7 @@ class Search(NamedTuple):
     rng: np.random.RandomState
     values: dict[str, Any]  # user's starting values by name, for the first start
     solver: str = "lbfgs"  # a key of `SOLVERS`
-    n_init: int = 1  # number of starts; all but the first are perturbed
+    n_init: int | str = 1  # number of starts; all but the first are perturbed. "auto": several if labels are few
     max_iter: int = 1000
     tol: float = 1e-8
     kmeans: bool = False  # whether to start from k-means instead of the labelled rows
@@ -62,13 +74,70 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     if objective.engine.labelled == objective.engine.n_rows and model.single:
         return _closed_form(objective, model, labelled)
 
-    def all_starts() -> Iterator[tuple[Gaussians, dict[str, Any]]]:
-        for i in range(search.n_init):
-            values = search.values if i == 0 else {}
-            theta = _mixture_start(objective, labelled, search._replace(values=values), perturbed=i > 0)
-            yield (theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)), values
+    auto, by_labels = search.n_init == "auto", search._replace(values={}, kmeans=False)
 
-    return _best_fit(objective, all_starts(), mechanism, search)
+    def start(search: Search, perturbed: bool) -> Gaussians:
+        theta = _mixture_start(objective, labelled, search, perturbed)
+        return theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)
+
+    first = start(search, perturbed=False)
+    several = auto and not search.values and _few_labels(objective, first, mechanism)
+    n_init = _STARTS if several else 1 if auto else int(search.n_init)
+    others = by_labels if auto else search._replace(values={})
+    all_starts = [(first, search.values)]
+    if auto and search.kmeans:
+        all_starts.append((start(by_labels, perturbed=False), {}))
+    all_starts += [(start(others, perturbed=True), {}) for _ in range(n_init - 1)]
+    if mechanism is not None and mechanism.free_label and not search.values:
+        without = replace(mechanism, label=(), free_label=False)
+        null = fit_mixture(objective, labelled, without, search._replace(say=silent, say_more=silent))
+        no_effect = (0.0,) * len(mechanism.label)
+        all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
+    fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
+    for submodel in _submodels(objective, labelled, mechanism, by_labels) if several else ():
+        if submodel.objective > fit.objective:
+            with one_thread(), np.errstate(all="ignore"):
+                higher = _climb(objective, submodel, search, search.max_iter)
+            fit = higher._replace(maxima=(*fit.maxima, higher.objective))
+    return fit
+
+
+def _few_labels(objective: Objective, theta: Any, mechanism: Mechanism | None) -> bool:
+    """Whether labels per parameter are so few that there may be several maxima, and rows few enough for many starts."""
+    size = objective.model.chart(theta).size + (0 if mechanism is None else len(mechanism.alpha))
+    return objective.engine.labelled < _FEW_LABELS * size and objective.engine.n_rows * size <= _CHEAP
+
+
+def _submodels(
+    objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search
+) -> Iterator[Fit]:
+    """Fits of submodels as points of the model: without the mechanism, with tied covariances, with one component a class."""
+    model: GaussianScores = objective.model  # type: ignore[assignment]
+    search = search._replace(n_init=1, say=silent, say_more=silent)
+
+    def point(theta: Gaussians, mechanism: Mechanism | None) -> Fit:
+        value = objective.value(theta, objective.sums(theta, mechanism))
+        return Fit(theta, mechanism, value, [value], False, "")
+
+    with np.errstate(all="ignore"):
+        if mechanism is not None and objective.tempering:
+            theta = fit_mixture(objective, labelled, None, search).theta
+            yield point(theta, starts.mechanism_start(objective, theta, mechanism, {}))
+        smaller = []
+        if model.structure.name == "full":
+            tied = structure("tied", labelled.mean.shape[1])
+            smaller.append(GaussianScores(tied, model.counts, model.floor))
+        if not model.single:
+            smaller.append(GaussianScores(model.structure, [1] * len(model.counts), model.floor))
+        for submodel in smaller:
+            fit = fit_mixture(replace(objective, model=submodel), labelled, mechanism, search)
+            log_pi, mu, chol = fit.theta
+            if len(mu) < len(model.owner):
+                log_pi = log_pi[model.owner] - np.log(np.array(model.counts))[model.owner]
+                mu, chol = mu[model.owner], chol[model.owner] if model.structure.by_component else chol
+            if submodel.structure is not model.structure:
+                chol = np.broadcast_to(chol, (len(mu), *chol.shape[-2:])).copy()
+            yield point(Gaussians(log_pi, mu, chol), fit.mechanism)
 
 
 def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search) -> Fit:
@@ -80,12 +149,8 @@ def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     gaussian = replace(objective, model=model.gaussian())
     fit = fit_mixture(gaussian, labelled, mechanism, search)
     tails: Sequence[Any] = _TAILS if model.n_tails else [1.0 / float(model.dof)]
-    starts_of_mechanism = {}
-    if fit.mechanism is not None:
-        starts_of_mechanism = {name: getattr(fit.mechanism, name) for name in ("alpha", "shape", "share")}
-    all_starts: list[tuple[Students, dict[str, Any]]] = [
-        (model.with_tail(fit.theta, tail), starts_of_mechanism) for tail in tails
-    ]
+    values = _values_of(fit.mechanism)
+    all_starts: list[tuple[Students, dict[str, Any]]] = [(model.with_tail(fit.theta, tail), values) for tail in tails]
     if "dof" in search.values and model.n_tails:
         tail = 1.0 / starts.dof_start(search.values, model.n_classes)[model.owner]
         if model.dof == "common":
@@ -93,7 +158,14 @@ def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         theta = _mixture_start(gaussian, labelled, search, perturbed=False)
         theta = theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)
         all_starts.append((model.with_tail(theta, tail), search.values))
-    return _best_fit(objective, all_starts, mechanism, search._replace(n_init=len(all_starts)))
+    return _best_fit(objective, all_starts, mechanism, search)._replace(maxima=fit.maxima)
+
+
+def _values_of(mechanism: Mechanism | None) -> dict[str, Any]:
+    """A fitted mechanism as starting values."""
+    if mechanism is None:
+        return {}
+    return {"alpha": mechanism.alpha, "delta": mechanism.label, "shape": mechanism.shape, "share": mechanism.share}
 
 
 def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Search) -> Fit:
@@ -126,23 +198,62 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
         fit = fit._replace(theta=theta, converged=fit.converged or at_maximum, sums=None)
         return _with_mechanism(objective, fit, mechanism)
 
-    from_labels = origin
-    if given is None or search.n_init > 1:
+    n_init = _LOGISTIC_STARTS if search.n_init == "auto" else int(search.n_init)
+    all_starts = [(start, search.values)]
+    if given is None or n_init > 1:
         with one_thread():
             fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
         from_labels = fit.theta
-
-    def all_starts() -> Iterator[tuple[Array, dict[str, Any]]]:
-        yield (from_labels if given is None else start), search.values
-        for _ in range(search.n_init - 1):
-            shrunk = rng.uniform(0.3, 1.0) * from_labels
-            size = np.sqrt(np.mean(from_labels[:, 1:] ** 2))
-            yield shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}
-
-    fit = _best_fit(objective, all_starts(), mechanism, search)
+        all_starts = [(from_labels if given is None else start, search.values)]
+        if model.C > 1.0 and _separated(objective, fit.objective):  # the labels may have no finite maximum
+            penalised = _penalised(objective, mechanism, search)
+            from_labels = penalised.theta
+            assert penalised.mechanism is not None
+            values = {"alpha": penalised.mechanism.alpha, "share": penalised.mechanism.share}
+            all_starts.append((from_labels, values))
+    for _ in range(n_init - 1):
+        shrunk = rng.uniform(0.3, 1.0) * from_labels
+        size = np.sqrt(np.mean(from_labels[:, 1:] ** 2))
+        all_starts.append((shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}))
+    fit = _best_fit(objective, all_starts, mechanism, search)
     if model.vectors > 1:  # a vector added to all changes no posterior: let them sum to zero, as in scikit-learn
         fit = fit._replace(theta=fit.theta - fit.theta.mean(axis=0))
     return fit
+
+
+def _separated(objective: Objective, loglik_of_labels: float) -> bool:
+    """Whether the labelled rows of a logistic regression are almost perfectly predicted."""
+    engine = objective.engine
+    return loglik_of_labels > -_SEPARATED * engine.labelled * engine.total_weight / engine.n_rows
+
+
+def _penalised(objective: Objective, mechanism: Mechanism, search: Search) -> Fit:
+    """The fit with a penalty of C = 1 on the coefficients in the axes of the fit; a free shape is held at 1."""
+    model: LinearScores = objective.model  # type: ignore[assignment]
+    scores = LinearScores(model.d, model.n_classes, model.degree, 1.0, np.zeros(model.d), np.ones(model.d))
+    search = search._replace(n_init="auto", values={}, say=silent, say_more=silent)
+    return fit_logistic(replace(objective, model=scores), replace(mechanism, free_shape=False), search)
+
+
+def runs_off(objective: Objective, theta: Array, mechanism: Mechanism | None) -> bool:
+    """Whether a logistic regression has no finite maximum here: larger coefficients, with their mechanism, fit no worse."""
+    sums = objective.sums(theta, mechanism)
+    if not _separated(objective, sums.ignorable):
+        return False
+    larger = _LARGER * theta
+    with np.errstate(all="ignore"):
+        if mechanism is not None and objective.tempering:
+            before, after = (
+                objective.driver_sample(t, mechanism, _CALIBRATION_ROWS).drivers[0] for t in (theta, larger)
+            )
+            alpha = np.array(mechanism.alpha)
+            alpha[1] *= before.mean() / after.mean()  # the certainty of rows changes by orders of magnitude
+            scaled = mechanism.moved(alpha) if np.isfinite(alpha).all() else mechanism
+            anew = starts.mechanism_start(objective, larger, mechanism, {})
+            fits = [fit_mechanism(objective, larger, start) for start in (scaled, anew)]
+            mechanism = max(fits, key=lambda fit: fit[1])[0]
+        change = objective.value(larger, objective.sums(larger, mechanism)) - objective.value(theta, sums)
+    return bool(change > -_SAME)
 
 
 def _newton(objective: Objective, model: LinearScores, theta: Array) -> tuple[Array, bool]:
@@ -179,30 +290,75 @@ def _hessian(block: Block, model: LinearScores, theta: Array) -> Any:
 
 def _best_fit(
     objective: Objective,
-    all_starts: Iterable[tuple[Any, dict[str, Any]]],
+    all_starts: Sequence[tuple[Any, dict[str, Any]]],
     mechanism: Mechanism | None,
     search: Search,
+    halving: bool = False,
 ) -> Fit:
-    """The best of the maxima from these starts (parameters, and starting values of the mechanism)."""
-    offset, limits = objective.offset, {"max_iter": search.max_iter, "tol": search.tol}
+    """The best of the maxima from these starts (parameters, and starting values of the mechanism).
+
+    With `halving` only the better half of many starts goes on after a few iterations, twice as far, and so on. A free shape is
+    held at first, at 1 (logit) and at 0 (cloglog), so that no fit ends below theirs, and then freed in the better half of
+    these fits.
+    """
+    fitted = (
+        mechanism if objective.tempering else None
+    )  # a mechanism of weight 0 is fitted afterwards, with theta fixed
+    held = fitted is not None and fitted.free_shape and objective.engine.n_rows <= _SHAPE_HELD_ROWS
+    held = held and not any("shape" in values for _, values in all_starts)
+    options = [replace(fitted, shape=shape, free_shape=False) for shape in (1.0, 0.0)] if held else [fitted]  # type: ignore[type-var]
+    ends: list[Fit] = []
+    with one_thread(), np.errstate(all="ignore"):
+        for option in options:
+            fits = [
+                Fit(theta, start, -np.inf, [], False, "")
+                for theta, values in all_starts
+                for start in _mechanism_starts(objective, theta, option, values)
+            ]
+            iterations = _SHORT
+            while halving and len(fits) > _FINISHED:
+                fits = [_climb(objective, fit, search, iterations) for fit in fits]
+                fits = sorted(fits, key=_objective_of, reverse=True)[: max(len(fits) // 2, _FINISHED)]
+                iterations *= 2
+            ends += [_climb(objective, fit, search, search.max_iter) for fit in fits]
+        if held:
+            ends = sorted(ends, key=_objective_of, reverse=True)[: len(ends) // 2]
+            ends = [_with_free_shape(objective, fit, search) for fit in ends]
+        for i, fit in enumerate(ends, start=1):
+            search.say(
+                f"start {i} of {len(ends)}: log-likelihood {fit.objective + objective.offset:.6f} after "
+                f"{len(fit.trace) - 1} iterations{'' if fit.converged else ', not converged'}"
+            )
+        best = max(ends, key=_objective_of)._replace(maxima=tuple(map(_objective_of, ends)))
+        return best if objective.tempering else _with_mechanism(objective, best, mechanism)
+
+
+def _objective_of(fit: Fit) -> float:
+    return fit.objective
+
+
+def _with_free_shape(objective: Objective, fit: Fit, search: Search) -> Fit:
+    """The maximum above a fit whose shape was held."""
+    assert fit.mechanism is not None
+    free = replace(fit.mechanism, free_shape=True)
+    return _climb(objective, fit._replace(mechanism=free, converged=False), search, search.max_iter)
+
+
+def _climb(objective: Objective, fit: Fit, search: Search, iterations: int) -> Fit:
+    """Continue a fit for at most so many iterations, and `max_iter` in all."""
+    used, offset = max(len(fit.trace) - 1, 0), objective.offset
+    if fit.converged or used >= search.max_iter:
+        return fit
 
     def report(iteration: int, value: float) -> None:
-        search.say_more(f"  iteration {iteration}: log-likelihood {value + offset:.6f}")
+        search.say_more(f"  iteration {used + iteration}: log-likelihood {value + offset:.6f}")
 
-    best: Fit | None = None
-    with one_thread(), np.errstate(all="ignore"):
-        for i, (theta, values) in enumerate(all_starts, start=1):
-            # a mechanism of weight 0 is fitted afterwards, with theta fixed
-            for start in _mechanism_starts(objective, theta, mechanism if objective.tempering else None, values):
-                fit = SOLVERS[search.solver](objective, theta, start, **limits, report=report)
-                search.say(
-                    f"start {i} of {search.n_init}: log-likelihood {fit.objective + offset:.6f} after {len(fit.trace) - 1} "
-                    f"iterations{'' if fit.converged else ', not converged'}"
-                )
-                if best is None or fit.objective > best.objective:
-                    best = fit
-        assert best is not None
-        return best if objective.tempering else _with_mechanism(objective, best, mechanism)
+    limits = {"max_iter": min(iterations, search.max_iter - used), "tol": search.tol}
+    further = SOLVERS[search.solver](objective, fit.theta, fit.mechanism, **limits, report=report)
+    trace = [*fit.trace[:-1], *further.trace]
+    used_up = not further.converged and len(trace) > search.max_iter
+    reason = f"max_iter={search.max_iter} iterations were used up" if used_up else further.reason
+    return further._replace(trace=trace, reason=reason)
 
 
 def _with_mechanism(objective: Objective, fit: Fit, mechanism: Mechanism | None) -> Fit:

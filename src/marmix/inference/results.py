@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from marmix.arrays import Array
+from marmix.fitting.restarts import runs_off
 from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
 from marmix.inference.fitted import Fitted
@@ -18,13 +19,12 @@ from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval,
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
 from marmix.inference.tables import Table, listed, number, p_text
+from marmix.scores.linear import LinearScores
 from marmix.workers import one_thread
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
 # _NOISE / sqrt(n) for the worst of some ten parameters.
 _DISAGREE, _NOISE = 0.25, 8.0
-# Log-likelihood per labelled row above which the classes count as separated.
-_SEPARATED = 0.01
 
 
 class Inference:
@@ -214,11 +214,15 @@ class Inference:
                 "The observed information is singular or not positive definite: the data do not determine "
                 f"{listed(undetermined) if undetermined else 'some combination of parameters'}."
             )
-        labelled = fitted.row_weights[fitted.z >= 0].sum()
-        if not fitted.objective.model.joint and fitted.estimator.loglik_ignorable_ > -_SEPARATED * labelled:
+        model = fitted.objective.model
+        if (
+            isinstance(model, LinearScores)
+            and np.isinf(model.C)
+            and runs_off(fitted.objective, fitted.theta, fitted.mechanism)
+        ):
             yield (
-                "The classes of the labelled rows are (almost) perfectly separated: without a penalty the coefficients have no "
-                "finite maximum, and their standard errors mean little."
+                "The labelled rows are perfectly separable, and ever larger coefficients fit no worse: without a penalty they "
+                "have no finite maximum, and their standard errors mean little."
             )
         if fitted.kernel:
             yield "Only the mechanism has parameters to report: the coefficients of a kernel mean nothing one by one."

@@ -28,6 +28,9 @@ WORDS = {
     "label-term": "There are signs that labels are missing because of the label itself: rows of {classes} may be {odds:.2g} "
     "times as likely to lose their label as others that look alike. The imputed labels and the scores may then be far off; "
     "'marmix sensitivity' shows what would follow.",
+    "maxima": "With so few labels the model is not determined uniquely: other fits are almost as likely, and label some rows "
+    "otherwise.",
+    "run-off": "The rows with labels are perfectly separable by the columns, so that the coefficients are not determined.",
     "single-label": f"The model could not be compared or scored: {SINGLE}",
 }
 WORDS["shape-infinite"] = WORDS["shape-zero"]
