@@ -185,13 +185,21 @@ def test_the_verdict_of_a_pick_compares_picks():
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
-def test_the_verdict_follows_the_difference_in_its_standard_errors(gain, word):
-    losses = np.random.default_rng(0).normal(1.0, 0.02, size=400)
-    other = losses + gain + 0.02 * np.resize([1.0, -1.0], 400)
-    comparison = Gain.of(2.0 * losses, 2.0 * other, np.full(400, 2.0))
+def test_the_verdict_follows_the_interval_of_the_difference(gain, word):
+    comparison = Gain(0.5, 0.5 + gain, gain, 0.04)
+    low, high = comparison.interval
+    assert (comparison.clear, comparison.clear_loss) == (low > 0.0, high < 0.0)
     assert word in comparison.sentence()
-    assert comparison.gain == pytest.approx(gain)
-    assert comparison.stderr == pytest.approx(0.02 / np.sqrt(400))
+    assert all(f"{end:.4f}" in comparison.sentence() for end in (gain, low, high))
+
+
+@pytest.mark.parametrize("gain", [0.1, -0.1])
+def test_a_comparison_is_declined_where_many_rows_have_no_chance_of_a_label(gain):
+    comparison = Gain(0.5, 0.5 + gain, gain, 0.001, no_chance=0.62)
+    assert not comparison.clear
+    assert not comparison.clear_loss
+    assert "cannot be told" in comparison.sentence()
+    assert "62%" in comparison.sentence().replace(" %", "%")
 
 
 def test_data_frames_pipelines_and_named_columns_are_welcome():

@@ -22,7 +22,7 @@ from marmix.estimators import (
     MARKernelClassifier,
     MARLogisticRegression,
 )
-from marmix.estimators.choice import Gain
+from marmix.estimators.choice import Gain, Overlap
 from marmix.estimators.validation import check_parameters
 from marmix.evaluation import Score
 from marmix.likelihood import ScoreModel
@@ -38,7 +38,7 @@ from marmix.scores.linear import KernelScores, LinearScores
 from marmix.scores.trees import Trees, TreeScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
-OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
+OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_")
 
 CAN_BE_SAVED = (
     "MARGaussianMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, MARClassifierCV, and pipelines "
@@ -87,7 +87,7 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Score):
         return asdict(value)
-    return value._asdict() if isinstance(value, Gain) else value
+    return value._asdict() if isinstance(value, Gain | Overlap) else value
 
 
 def _steps(pipeline: Pipeline, fitted: bool) -> list[Any]:
@@ -224,16 +224,20 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
     estimator.results_ = _results(fitted, weights)
     if fitted.has("rival_comparison_"):
         estimator.rival_comparison_ = _numbers(fitted, "rival_comparison_", Gain)
+    if fitted.has("overlap_"):
+        estimator.overlap_ = _numbers(fitted, "overlap_", Overlap)
     fitted.finish()
 
 
 def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
-    """An object of named numbers, or None."""
+    """An object of named numbers, or None. Files of earlier versions lack some numbers, which have defaults."""
     value = fitted.anything(name)
     if value is None:
         return None
     fields = Fields(value, f"{fitted.where}, {name}")
-    numbers = kind(**{field: fields.number(field) for field in kind.__annotations__})
+    later = {"least", "most", "no_chance"} if kind in (Score, Gain) else set()
+    names = [field for field in kind.__annotations__ if field not in later or fields.has(field)]
+    numbers = kind(**{field: fields.number(field) for field in names})
     fields.finish()
     return numbers
 

@@ -23,6 +23,7 @@ from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.outputs import Output
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.labels import LabelColumn
@@ -174,4 +175,5 @@ def _other_rows(tally: Tally, z: NDArray[np.integer[Any]]) -> TestedRows | None:
     where = f"{labelled:,} labelled rows of this file, which the model was not fitted to"
     if labelled == len(z):
         return TestedRows(z, tally.proba, None, None, where)
-    return TestedRows(z, tally.proba, np.minimum(tally.missing, Q_MAX), tally.proba, where)
+    doubt = UncertainPosterior.of(tally.proba, z, tally.missing)
+    return TestedRows(z, tally.proba, np.minimum(tally.missing, Q_MAX), doubt, where)
