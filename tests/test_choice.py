@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
+from marmix.datasets import make_mar_mixture
 from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import Gain
 from marmix.estimators.held_out import whole_row_folds
@@ -202,6 +203,21 @@ def test_a_comparison_is_declined_where_many_rows_have_no_chance_of_a_label(gain
     assert "62%" in comparison.sentence().replace(" %", "%")
 
 
+def test_the_verdict_is_declined_where_every_hard_row_lacks_its_label():
+    candidates = {"on": SMALL["on"], "off": SMALL["off"]}
+    fits = []
+    for slope in (None, -60.0):
+        rows = make_mar_mixture(400, slope=slope, at_least=5, random_state=3)
+        fits.append(MARClassifierCV(estimators=candidates, cv=3).fit(rows.data, rows.target))
+    usual, steep = fits
+    assert usual.overlap_.no_chance < 0.2 < steep.overlap_.no_chance
+    assert steep.overlap_.n_effective < usual.overlap_.n_effective < usual.overlap_.n_labelled
+    assert ("cannot be told" in usual.verdict_, "cannot be told" in steep.verdict_) == (False, True)
+    assert not steep.comparison_.clear
+    again = MARClassifierCV(estimators=candidates, cv=3).fit(rows.data, rows.target)
+    assert (again.score_, again.comparison_) == (steep.score_, steep.comparison_)
+
+
 def test_data_frames_pipelines_and_named_columns_are_welcome():
     pandas = pytest.importorskip("pandas")
     X, _, y = partly_labelled()
@@ -228,9 +244,9 @@ def test_only_tested_rows_count_and_none_twice():
     # a row is tested with half the probability with which it is labelled
     tested = np.where(np.isin(np.arange(len(y)), labelled[::2]), y, -1)
     share = len(labelled[::2]) / len(labelled)
-    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    kwargs = {"classes": [0, 1], "posterior": clf.posterior_}
     score = evaluation.log_loss(tested, clf.held_out_proba_, 1 - (1 - clf.missing_proba_) * share, **kwargs)
-    assert clf.score_.value == pytest.approx(score.value)
+    assert (clf.score_.value, clf.score_.stderr) == pytest.approx((score.value, score.stderr))
     with pytest.raises(ValueError, match="twice"):
         MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
 
@@ -253,9 +269,9 @@ def test_held_out_probabilities_give_the_score_of_the_choice():
     for rows in (y == -1, y >= 0):  # labelled or not, a row is held out whole
         assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[rows].max() > 1e-3
     np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
-    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    kwargs = {"classes": [0, 1], "posterior": clf.posterior_}
     score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **kwargs)
-    assert score.value == pytest.approx(clf.score_.value)
+    assert (score.value, score.stderr) == pytest.approx((clf.score_.value, clf.score_.stderr))
     assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
 

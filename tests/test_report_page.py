@@ -326,8 +326,11 @@ def test_the_lead_follows_the_direction_of_the_curve():
 
 
 def test_the_sentence_on_the_correction_follows_its_direction():
-    better, equal = ScoreFacts("accuracy", 0.9, 0.01, 0.95, "higher"), ScoreFacts("AUC", 0.9, 0.01, 0.9, "higher")
-    worse = ScoreFacts("log-loss", 0.2, 0.01, 0.3, "lower")
+    better, equal = (
+        ScoreFacts("accuracy", 0.9, 0.01, 0.88, 0.92, 0.95, "higher"),
+        ScoreFacts("AUC", 0.9, 0.01, 0.88, 0.92, 0.9, "higher"),
+    )
+    worse = ScoreFacts("log-loss", 0.2, 0.01, 0.18, 0.22, 0.3, "lower")
     assert "agree" in wording.correction([equal])
     for scores, words in (
         ([better, equal], (True, False)),
