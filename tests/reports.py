@@ -198,6 +198,8 @@ def two_classes():
             without=0.1671,
             gain=0.0248,
             stderr=0.009,
+            low=0.0074,
+            high=0.0426,
         ),
         rival=RivalFacts(
             better=True,
@@ -208,6 +210,8 @@ def two_classes():
             rival=0.1803,
             gain=0.038,
             stderr=0.012,
+            low=0.0145,
+            high=0.0615,
         ),
         scores=[
             ScoreFacts("log-loss", 0.1423, 0.0181, 0.1068, 0.1778, 0.0774, "lower"),
@@ -265,7 +269,7 @@ def four_classes():
         warnings=[],
         model=replace(old.model, kind="MARGaussianMixture", candidates=[], rivals=[], converged=False),
         statistical=replace(old.statistical, converged=False),
-        rival=replace(old.rival, better=False, gain=-0.038),
+        rival=replace(old.rival, better=False, gain=-0.038, low=-0.06, high=-0.02),
     )
     return replace(
         contents,

@@ -200,7 +200,7 @@ def test_a_comparison_is_declined_where_many_rows_have_no_chance_of_a_label(gain
     assert not comparison.clear
     assert not comparison.clear_loss
     assert "cannot be told" in comparison.sentence()
-    assert "62%" in comparison.sentence().replace(" %", "%")
+    assert "62 %" in comparison.sentence()
 
 
 def test_the_verdict_is_declined_where_every_hard_row_lacks_its_label():

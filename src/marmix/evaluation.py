@@ -22,7 +22,7 @@ bias vanishes as rows are added, and the variance stays finite. `Score.n_effecti
 equally weighted rows with the same variance.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -342,23 +342,26 @@ def mean_of(losses: Array, counts: Array | None = None) -> Estimate:
     return estimate
 
 
-def imputed_estimate(
-    estimate: Estimate, indicator: Array, q: Array, posterior: UncertainPosterior
-) -> tuple[float, float]:
-    """The value of an estimate with imputed labels, and its standard error with that of the posteriors in it.
+def imputed_estimates(
+    estimates: Sequence[Estimate], indicator: Array, q: Array, posterior: UncertainPosterior
+) -> list[tuple[float, float]]:
+    """The value of each estimate with imputed labels, and its standard error with that of the posteriors in it.
 
     `indicator` (n, K) is one at the label of a row, zero for unlabelled rows.
     """
     labelled = np.asarray(indicator.any(axis=1))[:, None]
     central = posterior.central
-    value, _ = estimate(np.where(labelled, indicator, central))
-    _, influence = estimate(pseudo_labels(indicator, q, central)[0])
-    variance = (influence**2).sum()
+    imputed, robust = np.where(labelled, indicator, central), pseudo_labels(indicator, q, central)[0]
+    values = [estimate(imputed)[0] for estimate in estimates]
+    variances = np.array([np.sum(estimate(robust)[1] ** 2) for estimate in estimates])
     if not labelled.all():
         for pair in posterior.pairs():
-            above, below = (estimate(np.where(labelled, indicator, tau))[0] for tau in pair)
-            variance += 0.25 * (above - below) ** 2
-    return value, float(np.sqrt(variance))
+            above, below = (
+                np.array([estimate(r)[0] for estimate in estimates])
+                for r in (np.where(labelled, indicator, tau) for tau in pair)
+            )
+            variances += 0.25 * (above - below) ** 2
+    return list(zip(values, np.sqrt(variances).tolist(), strict=True))
 
 
 def _mean_score(
@@ -397,7 +400,7 @@ def _score(
     given = posterior.proba if isinstance(posterior, UncertainPosterior) else posterior
     r, weight, n_truncated = pseudo_labels(indicator, q, None if given is None else checked_posterior(given, shape))
     if isinstance(posterior, UncertainPosterior):
-        value, stderr = imputed_estimate(estimate, indicator, q, posterior)
+        ((value, stderr),) = imputed_estimates([estimate], indicator, q, posterior)
     else:
         value, influence = estimate(r)
         stderr = float(np.sqrt((influence**2).sum()))

@@ -100,7 +100,7 @@ class Gain(NamedTuple):
     @property
     def no_overlap(self) -> str:
         """Why the comparison is declined, in words."""
-        return f"{self.no_chance:.0%} of the rows have practically no chance of a label"
+        return f"{100.0 * self.no_chance:.0f} % of the rows have practically no chance of a label"
 
     def sentence(self) -> str:
         """The comparison as a sentence."""
@@ -446,37 +446,39 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         elif compared:
             without[~models] = evidence.average(held[~models][:, tested]).weights
         ours, theirs = (np.einsum("c,cnk->nk", pi, held) for pi in (with_it, without))
-        others = [*([theirs] if compared else []), *probas[~candidates]]
+        others = [*([theirs] if compared else []), *([pool] if self.method == "pick" else []), *probas[~candidates]]
         self.posterior_ = UncertainPosterior.of(tau, z, not_tested, others, counts)
         n_effective = representation(not_tested, z >= 0, counts)[1] if (z < 0).any() else float(np.sum(z >= 0))
         no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())
         self.overlap_ = Overlap(no_chance, n_effective, int(np.sum(z >= 0)))
-        scores = [self._scores_of(z, p, q) for p in probas]
+        indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float)
+        central = self.posterior_.central
+        scores = [self._scores_of(z, p, central) for p in probas]
         self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
+        estimates = [evaluation.mean_of(-np.log(np.maximum(p, TINY))) for p in probas]
+        errors = evaluation.imputed_estimates(estimates, indicator, q, self.posterior_)
+        self.results_["log_loss_stderr"] = np.array([error for _, error in errors])
         self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
-        self.score_ = self._log_loss(z, pool, q)
+        numbers = np.arange(tau.shape[1])
+        self.score_ = evaluation.log_loss(z, np.maximum(pool, TINY), q, classes=numbers, posterior=self.posterior_)
         self.comparison_ = self.rival_comparison_ = None
         if not candidates.all():
             best = np.where(candidates, np.inf, self.results_["log_loss"]).argmin()
-            self.rival_comparison_ = self._gain(z, q, counts, pool, probas[best])
+            self.rival_comparison_ = self._gain(indicator, q, counts, pool, probas[best])
         if compared:
-            self.comparison_ = self._gain(z, q, counts, ours, theirs)
+            self.comparison_ = self._gain(indicator, q, counts, ours, theirs)
             self.verdict_ = self.comparison_.sentence()
         else:
             self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
         return weights
 
-    def _gain(self, z: NDArray[Any], q: Array, counts: Array, ours: Array, theirs: Array) -> Gain:
+    def _gain(self, indicator: Array, q: Array, counts: Array, ours: Array, theirs: Array) -> Gain:
         """The log-losses of two held-out probabilities (n, K), and their difference with its standard error."""
         assert self.overlap_ is not None
-        indicator = (z[:, None] == np.arange(ours.shape[1])).astype(float)
         losses = [-np.log(np.maximum(p, TINY)) for p in (ours, theirs)]
-        gain, stderr = evaluation.imputed_estimate(
-            evaluation.mean_of(losses[1] - losses[0], counts), indicator, q, self.posterior_
-        )
-        imputed = np.where(indicator.any(axis=1)[:, None], indicator, self.posterior_.central)
-        with_it, without = (evaluation.mean_of(loss, counts)(imputed)[0] for loss in losses)
-        return Gain(with_it, without, gain, stderr, self.overlap_.no_chance)
+        estimates = [evaluation.mean_of(loss, counts) for loss in (*losses, losses[1] - losses[0])]
+        (with_it, _), (without, _), gain = evaluation.imputed_estimates(estimates, indicator, q, self.posterior_)
+        return Gain(with_it, without, *gain, self.overlap_.no_chance)
 
     def _missing_rate(self, X: NDArray[Any], z: NDArray[Any], counts: Array) -> Array:
         """The mean q of each row over the candidates with a mechanism; the overall rate if there is none."""
@@ -485,25 +487,18 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in models], axis=0), Q_MAX)
 
-    def _log_loss(self, z: NDArray[Any], proba: Array, q: Array) -> evaluation.Score:
-        numbers = np.arange(len(self.classes_))
-        return evaluation.log_loss(z, np.maximum(proba, TINY), q, classes=numbers, posterior=self.posterior_)
-
-    def _scores_of(self, z: NDArray[Any], proba: Array, q: Array) -> dict[str, float]:
-        # without errors: imputed labels are doubly robust ones with a weight of one
-        kwargs: dict[str, Any] = {
-            "missing_proba": np.zeros(len(z)),
-            "classes": np.arange(len(self.classes_)),
-            "posterior": self.posterior_.central,
-        }
-        loss = self._log_loss(z, proba, q)
+    def _scores_of(self, z: NDArray[Any], proba: Array, central: Array) -> dict[str, float]:
+        """The scores with imputed labels, which are doubly robust ones with a weight of one."""
+        q, numbers = np.zeros(len(z)), np.arange(len(self.classes_))
+        kwargs: dict[str, Any] = {"classes": numbers, "posterior": central}
+        loss = evaluation.log_loss(z, np.maximum(proba, TINY), q, **kwargs)
         return {
             "log_loss": loss.value,
             "log_loss_stderr": loss.stderr,
             "plain_log_loss": loss.plain,
-            "brier": evaluation.brier(z, proba, **kwargs).value,
-            "accuracy": evaluation.accuracy(z, proba, **kwargs).value,
-            "roc_auc": evaluation.roc_auc(z, proba, **kwargs).value,
+            "brier": evaluation.brier(z, proba, q, **kwargs).value,
+            "accuracy": evaluation.accuracy(z, proba, q, **kwargs).value,
+            "roc_auc": evaluation.roc_auc(z, proba, q, **kwargs).value,
         }
 
     def _checked(self, X: Any, reset: bool = False) -> NDArray[Any]:
