@@ -194,11 +194,13 @@ def two_classes():
         comparison=Comparison(
             helped=True,
             sentence="Modelling the missingness lowered the estimated log-loss from 0.167 to 0.142 "
-            "(difference 0.025, standard error 0.009).",
+            "(difference 0.0250, 95 % interval 0.0074 to 0.0426).",
             with_it=0.1423,
             without=0.1671,
             gain=0.0248,
             stderr=0.009,
+            low=0.0074,
+            high=0.0426,
         ),
         sensitivity=SensitivityFacts(
             label="malignant",
@@ -216,18 +218,21 @@ def two_classes():
         ),
         rival=RivalFacts(
             better=True,
-            sentence="The estimated log-loss is 0.142, and 0.180 for random forest (difference 0.0380, standard error 0.0120).",
+            sentence="The estimated log-loss is 0.142, and 0.180 for random forest "
+            "(difference 0.0380, 95 % interval 0.0145 to 0.0615).",
             name="random forest",
             log_loss=0.1423,
             rival=0.1803,
             gain=0.038,
             stderr=0.012,
+            low=0.0145,
+            high=0.0615,
         ),
         scores=[
-            ScoreFacts("log-loss", 0.1423, 0.0181, 0.0774, "lower"),
-            ScoreFacts("Brier score", 0.0431, 0.0062, 0.0215, "lower"),
-            ScoreFacts("accuracy", 0.9512, 0.0103, 0.9783, "higher"),
-            ScoreFacts("AUC", 0.9861, 0.0042, 0.9958, "higher"),
+            ScoreFacts("log-loss", 0.1423, 0.0181, 0.1068, 0.1778, 0.0774, "lower"),
+            ScoreFacts("Brier score", 0.0431, 0.0062, 0.0309, 0.0553, 0.0215, "lower"),
+            ScoreFacts("accuracy", 0.9512, 0.0103, 0.9310, 0.9714, 0.9783, "higher"),
+            ScoreFacts("AUC", 0.9861, 0.0042, 0.9779, 0.9943, 0.9958, "higher"),
         ],
         scored_on="357 labelled rows, each predicted by a model fitted without it",
         estimates=weights + means + covariances + alpha,
@@ -272,12 +277,14 @@ def four_classes():
             certainty=Certainty(0.9996, 200, 199, 0.08),
         ),
         missingness=replace(old.missingness, informative=False, p_value=0.412, sentence="No sign of it was found."),
-        comparison=Comparison(False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01),
+        comparison=Comparison(
+            False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01, -0.05, -0.01
+        ),
         estimates=old.estimates[:2] + old.estimates[-2:],
         warnings=[],
         model=replace(old.model, kind="MARGaussianMixture", candidates=[], rivals=[], converged=False),
         statistical=replace(old.statistical, converged=False),
-        rival=replace(old.rival, better=False, gain=-0.038),
+        rival=replace(old.rival, better=False, gain=-0.038, low=-0.06, high=-0.02),
     )
     return replace(
         contents,

@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
+from marmix.datasets import make_mar_mixture
 from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import Gain
 from marmix.estimators.held_out import whole_row_folds
@@ -185,13 +186,36 @@ def test_the_verdict_of_a_pick_compares_picks():
 
 
 @pytest.mark.parametrize(("gain", "word"), [(0.1, "lowered"), (0.0, "No evidence"), (-0.1, "raised")])
-def test_the_verdict_follows_the_difference_in_its_standard_errors(gain, word):
-    losses = np.random.default_rng(0).normal(1.0, 0.02, size=400)
-    other = losses + gain + 0.02 * np.resize([1.0, -1.0], 400)
-    comparison = Gain.of(2.0 * losses, 2.0 * other, np.full(400, 2.0))
+def test_the_verdict_follows_the_interval_of_the_difference(gain, word):
+    comparison = Gain(0.5, 0.5 + gain, gain, 0.04)
+    low, high = comparison.interval
+    assert (comparison.clear, comparison.clear_loss) == (low > 0.0, high < 0.0)
     assert word in comparison.sentence()
-    assert comparison.gain == pytest.approx(gain)
-    assert comparison.stderr == pytest.approx(0.02 / np.sqrt(400))
+    assert all(f"{end:.4f}" in comparison.sentence() for end in (gain, low, high))
+
+
+@pytest.mark.parametrize("gain", [0.1, -0.1])
+def test_a_comparison_is_declined_where_many_rows_have_no_chance_of_a_label(gain):
+    comparison = Gain(0.5, 0.5 + gain, gain, 0.001, no_chance=0.62)
+    assert not comparison.clear
+    assert not comparison.clear_loss
+    assert "cannot be told" in comparison.sentence()
+    assert "62 %" in comparison.sentence()
+
+
+def test_the_verdict_is_declined_where_every_hard_row_lacks_its_label():
+    candidates = {"on": SMALL["on"], "off": SMALL["off"]}
+    fits = []
+    for slope in (None, -60.0):
+        rows = make_mar_mixture(400, slope=slope, at_least=5, random_state=3)
+        fits.append(MARClassifierCV(estimators=candidates, cv=3).fit(rows.data, rows.target))
+    usual, steep = fits
+    assert usual.overlap_.no_chance < 0.2 < steep.overlap_.no_chance
+    assert steep.overlap_.n_effective < usual.overlap_.n_effective < usual.overlap_.n_labelled
+    assert ("cannot be told" in usual.verdict_, "cannot be told" in steep.verdict_) == (False, True)
+    assert not steep.comparison_.clear
+    again = MARClassifierCV(estimators=candidates, cv=3).fit(rows.data, rows.target)
+    assert (again.score_, again.comparison_) == (steep.score_, steep.comparison_)
 
 
 def test_data_frames_pipelines_and_named_columns_are_welcome():
@@ -220,9 +244,9 @@ def test_only_tested_rows_count_and_none_twice():
     # a row is tested with half the probability with which it is labelled
     tested = np.where(np.isin(np.arange(len(y)), labelled[::2]), y, -1)
     share = len(labelled[::2]) / len(labelled)
-    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    kwargs = {"classes": [0, 1], "posterior": clf.posterior_}
     score = evaluation.log_loss(tested, clf.held_out_proba_, 1 - (1 - clf.missing_proba_) * share, **kwargs)
-    assert clf.score_.value == pytest.approx(score.value)
+    assert (clf.score_.value, clf.score_.stderr) == pytest.approx((score.value, score.stderr))
     with pytest.raises(ValueError, match="twice"):
         MARClassifierCV(estimators=SMALL, cv=half * 2).fit(X, y)
 
@@ -245,9 +269,9 @@ def test_held_out_probabilities_give_the_score_of_the_choice():
     for rows in (y == -1, y >= 0):  # labelled or not, a row is held out whole
         assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[rows].max() > 1e-3
     np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
-    kwargs = {"classes": [0, 1], "posterior": clf.reference_proba_}
+    kwargs = {"classes": [0, 1], "posterior": clf.posterior_}
     score = evaluation.log_loss(y, clf.held_out_proba_, clf.missing_proba_, **kwargs)
-    assert score.value == pytest.approx(clf.score_.value)
+    assert (score.value, score.stderr) == pytest.approx((clf.score_.value, clf.score_.stderr))
     assert clf.comparison_.with_it == pytest.approx(clf.score_.value)
     assert clf.comparison_.gain == pytest.approx(clf.comparison_.without - clf.comparison_.with_it)
 

@@ -8,8 +8,15 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
+from marmix.labels import label_shares
+from marmix.pseudo_labels import DOUBT, UncertainPosterior, representation
 
 SCORES = {name: function for name, (function, _) in evaluation.SCORES.items()}
+
+
+def uncertain(proba, z, *args):
+    """`UncertainPosterior` from labels that are -1 where missing."""
+    return UncertainPosterior.of(proba, label_shares(z, np.arange(proba.shape[1])), *args)
 
 
 def population(n, rng):
@@ -232,3 +239,112 @@ def test_a_possible_class_of_probability_zero_has_infinite_loss(row):
     proba[row] = [1.0, 0.0]  # in the first row, labelled 0, the pseudo-label of class 1 is negative
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=tau).value == np.inf
     assert evaluation.log_loss(y, proba, q, classes=[0, 1], posterior=proba).value < 1.0
+
+
+def uncertain_rows(n=300, n_classes=3, seed=0, overlap=True):
+    """Labels (-1 where missing), probabilities that are too sharp, another classifier's, q, and the true posteriors."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(scale=1.5, size=(n, n_classes))
+    tau = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    y = np.array([rng.choice(n_classes, p=row) for row in tau])
+    q = 0.2 + 0.6 * (tau.max(axis=1) < 0.7) if overlap else np.where(tau.max(axis=1) < 0.7, 0.999, 0.01)
+    sharp = tau**1.6 / (tau**1.6).sum(axis=1, keepdims=True)
+    other = 0.7 * tau + 0.3 * tau[:, [*range(1, n_classes), 0]]
+    return np.where(rng.uniform(size=n) < q, -1, y), sharp, other, q, tau
+
+
+@pytest.mark.parametrize("name", ["log_loss", "brier", "accuracy", "roc_auc"])
+def test_intervals_contain_the_score_and_lie_in_its_range(name):
+    for n_classes in (2, 3):
+        z, p, other, q, _ = uncertain_rows(60, n_classes)
+        sure = np.where(z[:, None] < 0, p, np.eye(n_classes)[z] * 0.999 + 0.001 / n_classes)
+        for proba in (p, sure):
+            for posterior in (None, uncertain(p, z, q, [other])):
+                score = getattr(evaluation, name)(z, proba, q, classes=range(n_classes), posterior=posterior)
+                low, high = score.interval
+                assert 0.0 <= low <= score.value <= high <= score.most
+                unbounded = 2 * 1.959964 * score.stderr
+                assert high - low <= unbounded * (1 + 1e-12)
+                assert high - low == pytest.approx(unbounded) or low == 0.0 or high == score.most
+    impossible = evaluation.log_loss(z, np.eye(3)[np.maximum(z, 0) * 0], q, classes=range(3))
+    assert impossible.interval == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("name", ["log_loss", "brier", "accuracy", "roc_auc"])
+def test_the_error_includes_that_of_the_posteriors_unless_every_row_is_labelled(name):
+    z, p, other, q, _ = uncertain_rows()
+    posterior = uncertain(p, z, q, [other])
+    score = getattr(evaluation, name)(z, p, q, classes=range(3), posterior=posterior)
+    taken_as_known = getattr(evaluation, name)(z, p, q, classes=range(3), posterior=posterior.central)
+    assert score.stderr > 1.05 * taken_as_known.stderr
+    z[z < 0] = 1
+    every = uncertain(p, z, np.zeros(len(z)), [other])
+    score = getattr(evaluation, name)(z, p, np.zeros(len(z)), classes=range(3), posterior=every)
+    assert (score.value, score.stderr) == pytest.approx((score.plain, score.plain_stderr))
+
+
+def test_errors_do_not_depend_on_the_order_of_rows_or_classes():
+    z, p, other, q, _ = uncertain_rows()
+    rows, turned = np.random.default_rng(1).permutation(len(z)), np.array([2, 0, 1])
+    codes = np.where(z < 0, -1, np.argsort(turned)[z])
+    results = []
+    for labels, columns, order in ((z, slice(None), slice(None)), (z, slice(None), rows), (codes, turned, slice(None))):
+        proba, rival = p[order][:, columns], other[order][:, columns]
+        posterior = uncertain(proba, labels[order], q[order], [rival])
+        score = evaluation.log_loss(labels[order], proba, q[order], classes=range(3), posterior=posterior)
+        results.append((score.value, score.stderr))
+    assert results[1] == pytest.approx(results[0], rel=1e-9)
+    assert results[2] == pytest.approx(results[0], rel=1e-9)
+
+
+def test_the_coefficients_of_the_posteriors_are_most_probable_and_their_steps_the_inverse_hessian():
+    z, p, other, q, _ = uncertain_rows(80)
+    counts = np.random.default_rng(2).uniform(0.5, 2.0, size=len(z))
+    posterior = uncertain(p, z, q, [other], counts)
+    weight, n_effective = representation(q, z >= 0, counts)
+    assert weight.sum() == pytest.approx(n_effective)
+    assert n_effective < np.sum(z >= 0)
+    sd = np.array([DOUBT, DOUBT, *[DOUBT / np.sqrt(2)] * 3])
+
+    def log_density(c):
+        tau = posterior.at(c)[z >= 0]
+        return weight @ np.log(tau[np.arange(len(tau)), z[z >= 0]]) - 0.5 * np.sum((c / sd) ** 2)
+
+    h, unit, c = 1e-4, np.eye(5), posterior.coefficients
+    hessian = np.array(
+        [
+            [
+                sum(s * t * log_density(c + h * (s * a + t * b)) for s in (1, -1) for t in (1, -1)) / (4 * h**2)
+                for a in unit
+            ]
+            for b in unit
+        ]
+    )
+    gradient = [(log_density(c + h * a) - log_density(c - h * a)) / (2 * h) for a in unit]
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-4)
+    np.testing.assert_allclose(posterior.steps.T @ posterior.steps, np.linalg.inv(-hessian), atol=1e-6)
+
+
+def test_many_similar_labels_correct_the_posteriors_and_take_away_the_doubt():
+    z, p, _, q, tau = uncertain_rows(5000)
+
+    def doubt(posterior):
+        changes = [(above - below)[:100] / 2 for above, below in posterior.pairs()]
+        return np.sqrt(np.sum(np.square(changes), axis=0)).mean()
+
+    many = uncertain(p, z, q)
+    error, before = (np.abs(x - tau)[z < 0].mean() for x in (many.central, p))
+    assert error < 0.25 * before
+    few = uncertain(p[:100], z[:100], q[:100])
+    z, p, _, q, _ = uncertain_rows(5000, overlap=False)
+    assert doubt(many) < 0.5 * doubt(few)
+    assert doubt(many) < 0.5 * doubt(uncertain(p, z, q))  # hard rows are hardly ever labelled
+
+
+def test_a_rare_class_stays_rare():
+    z, p, _, q, _ = uncertain_rows()
+    p[:, 2] *= 1e-9
+    p /= p.sum(axis=1, keepdims=True)
+    for pair in uncertain(p, np.where(z == 2, -1, z), q).pairs():
+        for tau in pair:
+            assert tau[:, 2].mean() < 1e-5

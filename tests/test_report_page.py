@@ -267,10 +267,12 @@ def test_the_results_state_the_numbers_of_the_findings():
         "fewer than 1 in 1,000 data sets",
         "too optimistic",
         "benign 245 69 % 112 53 % 357",
-        "accuracy 0.951 ± 0.010 0.978 higher",
+        "accuracy 0.951 0.931 to 0.971 0.978 higher",
     ):
         assert fact in page
-    assert "about 95 of 100 labels right, give or take 2." in words(section(report_html(two_classes()), "trust"))
+    trust = words(section(report_html(two_classes()), "trust"))
+    assert "about 95 of 100 labels right" in trust
+    assert "between 93 and 97" in trust
 
 
 def test_a_result_against_us_is_printed_as_plainly():
@@ -280,6 +282,14 @@ def test_a_result_against_us_is_printed_as_plainly():
     assert "12 rows not, because features are missing" in page
     assert "No, it is worse" in page
     assert "did not converge" in words(section(report_html(four_classes()), "parameters"))
+
+
+def test_a_comparison_that_cannot_be_told_is_no_verdict():
+    findings = four_classes().findings
+    for helped, verdict in ((None, "Cannot be told"), (False, "No, it made things worse")):
+        assert wording.help_verdict(replace(findings.comparison, helped=helped)) == verdict
+    assert wording.rival_verdict(replace(findings.rival, better=None)) == "Cannot be told"
+    assert wording.help_verdict(Comparison.none("Nothing to compare.")) == "Not compared"
 
 
 @pytest.mark.parametrize(
@@ -327,8 +337,11 @@ def test_the_lead_follows_the_direction_of_the_curve():
 
 
 def test_the_sentence_on_the_correction_follows_its_direction():
-    better, equal = ScoreFacts("accuracy", 0.9, 0.01, 0.95, "higher"), ScoreFacts("AUC", 0.9, 0.01, 0.9, "higher")
-    worse = ScoreFacts("log-loss", 0.2, 0.01, 0.3, "lower")
+    better, equal = (
+        ScoreFacts("accuracy", 0.9, 0.01, 0.88, 0.92, 0.95, "higher"),
+        ScoreFacts("AUC", 0.9, 0.01, 0.88, 0.92, 0.9, "higher"),
+    )
+    worse = ScoreFacts("log-loss", 0.2, 0.01, 0.18, 0.22, 0.3, "lower")
     assert "agree" in wording.correction([equal])
     for scores, words in (
         ([better, equal], (True, False)),

@@ -9,14 +9,21 @@ on the whole population can still be estimated, for any classifier, from its pro
 
 The first is consistent if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
 pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``. If y has votes, a column for each
-class, ``1{y_j = k}`` is the share of class k in the votes of row j; a row of zeros or NaN is missing.
+class, ``1{y_j = k}`` is the share of class k in the votes of row j; a row of zeros or NaN is missing. Their standard errors take
+q and tau as known, which is far too optimistic where hardly any hard row has a label.
+
+    imputed        mean over all rows of  (1 - m_j) l(y_j, p_j) + m_j lbar_j
+
+with an `UncertainPosterior` as tau has a standard error that says how far tau may be off. Its square is the sum of that of the
+doubly robust estimate and of the changes of the estimate as tau moves by one standard deviation along each principal axis.
+`MARClassifierCV` scores in this way.
 
 Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides' rule): the
 bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, is the number of
 equally weighted rows with the same variance.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,7 +36,13 @@ from sklearn.utils.validation import check_consistent_length
 
 from marmix.arrays import Array
 from marmix.labels import has_votes, known_labels, label_shares, most_voted, vote_shares
-from marmix.pseudo_labels import checked_posterior, pseudo_labels
+from marmix.pseudo_labels import UncertainPosterior, checked_posterior, pseudo_labels
+
+QUANTILE = 1.959964  # of a 95 % interval
+Posterior = ArrayLike | UncertainPosterior | None
+Estimate = Callable[
+    [Array], tuple[float, Array]
+]  # from pseudo-labels (n, K) to the value and the influence of every row
 
 __all__ = [
     "PartialLabelKFold",
@@ -107,8 +120,9 @@ class Score:
     Attributes
     ----------
     value, stderr : float
-        The estimate and its standard error, which treats q and the posterior as known: if hardly any hard row is labelled,
-        the doubly robust estimate relies on the posterior, whose error is not included.
+        The estimate and its standard error. That of scores of `MARClassifierCV` includes how far the posteriors of unlabelled
+        rows may be off. Otherwise q and the posterior are taken as known: if hardly any hard row is labelled, the doubly robust
+        estimate relies on the posterior, whose error is then not included.
     plain, plain_stderr : float
         The unweighted score of the labelled rows.
     n_effective : float
@@ -118,6 +132,8 @@ class Score:
         The largest weight divided by the mean weight, after truncation.
     n_truncated : int
         Number of truncated weights.
+    least, most : float
+        Range of the score.
     """
 
     value: float
@@ -128,13 +144,28 @@ class Score:
     n_labelled: int
     largest_weight: float
     n_truncated: int
+    least: float = 0.0
+    most: float = np.inf
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval, inside the range of the score."""
+        return interval(self.value, self.stderr, self.least, self.most)
 
     def __str__(self) -> str:
         return f"{self.value:.4f} ± {self.stderr:.4f} (plain {self.plain:.4f} ± {self.plain_stderr:.4f})"
 
 
+def interval(value: float, stderr: float, least: float = -np.inf, most: float = np.inf) -> tuple[float, float]:
+    """The 95 % normal interval, cut off at the ends of the range; all of the range if there is no standard error."""
+    if not (np.isfinite(value) and np.isfinite(stderr)):
+        return least, most
+    low, high = (min(max(value + sign * QUANTILE * stderr, least), most) for sign in (-1.0, 1.0))
+    return float(low), float(high)
+
+
 def log_loss(
-    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Log-loss on the whole population.
 
@@ -148,8 +179,9 @@ def log_loss(
         q, the probability that the label of each row is missing.
     classes : array-like of shape (K,)
         The classes of the columns.
-    posterior : array-like of shape (n, K) or None
-        A model's posteriors of all rows, for the doubly robust estimate.
+    posterior : array-like of shape (n, K), UncertainPosterior or None
+        A model's posteriors of all rows, for the doubly robust estimate. With an `UncertainPosterior` (`posterior_` of
+        `MARClassifierCV`), unlabelled rows are scored by its posteriors, and the standard error includes how far they may be off.
 
     Returns
     -------
@@ -157,30 +189,31 @@ def log_loss(
     """
     with np.errstate(divide="ignore"):
         losses = -np.log(np.asarray(proba, dtype=float))
-    return _mean_score(losses, y, missing_proba, classes, posterior)
+    return _mean_score(losses, y, missing_proba, classes, posterior, np.inf)
 
 
 def brier(
-    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Brier score on the whole population, ``sum_k (p_k - 1{y = k})^2``, halved for two classes; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     losses = (p**2).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
-    return _mean_score(losses / (2.0 if p.shape[1] == 2 else 1.0), y, missing_proba, classes, posterior)
+    most = 1.0 if p.shape[1] == 2 else 2.0
+    return _mean_score(losses * (most / 2.0), y, missing_proba, classes, posterior, most)
 
 
 def accuracy(
-    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Accuracy on the whole population; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
     hits = np.zeros_like(p)
     hits[np.arange(len(p)), p.argmax(axis=1)] = 1.0
-    return _mean_score(hits, y, missing_proba, classes, posterior)
+    return _mean_score(hits, y, missing_proba, classes, posterior, 1.0)
 
 
 def roc_auc(
-    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: ArrayLike | None = None
+    y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Area under the ROC curve on the whole population, averaged one-vs-rest for more than two classes; see `log_loss`."""
     p = np.asarray(proba, dtype=float)
@@ -199,7 +232,7 @@ def roc_auc(
             influence += by_row / len(columns)
         return float(np.mean(areas)), influence
 
-    return _score(estimate, y, missing_proba, classes, posterior, p.shape)
+    return _score(estimate, y, missing_proba, classes, posterior, p.shape, 1.0)
 
 
 SCORES: dict[str, tuple[Callable[..., Score], int]] = {
@@ -299,10 +332,12 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     return MissingnessCheck(means, n, observed, fitted, z, float(chi2.sf(np.sum(z**2), len(bins))))
 
 
-def _mean_score(
-    losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: ArrayLike | None
-) -> Score:
+def mean_of(losses: Array, counts: Array | None = None) -> Estimate:
+    """The mean of losses (n, K) over pseudo-labels, with weights of the rows, and the influence of every row."""
+
     def estimate(r: Array) -> tuple[float, Array]:
+        if counts is not None:
+            r = counts[:, None] * r
         with np.errstate(invalid="ignore"):
             # an infinite loss stays infinite unless its pseudo-label, which may be negative, is zero
             products = np.where(np.isinf(losses), losses, r * losses)
@@ -310,16 +345,45 @@ def _mean_score(
             value = rows.sum() / size.sum()
             return float(value), (rows - value * size) / size.sum()
 
-    return _score(estimate, y, missing_proba, classes, posterior, losses.shape)
+    return estimate
+
+
+def imputed_estimates(
+    estimates: Sequence[Estimate], indicator: Array, q: Array, posterior: UncertainPosterior
+) -> list[tuple[float, float]]:
+    """The value of each estimate with imputed labels, and its standard error with that of the posteriors in it.
+
+    `indicator` (n, K) is one at the label of a row, zero for unlabelled rows.
+    """
+    labelled = np.asarray(indicator.any(axis=1))[:, None]
+    central = posterior.central
+    imputed, robust = np.where(labelled, indicator, central), pseudo_labels(indicator, q, central)[0]
+    values = [estimate(imputed)[0] for estimate in estimates]
+    variances = np.array([np.sum(estimate(robust)[1] ** 2) for estimate in estimates])
+    if not labelled.all():
+        for pair in posterior.pairs():
+            above, below = (
+                np.array([estimate(r)[0] for estimate in estimates])
+                for r in (np.where(labelled, indicator, tau) for tau in pair)
+            )
+            variances += 0.25 * (above - below) ** 2
+    return list(zip(values, np.sqrt(variances).tolist(), strict=True))
+
+
+def _mean_score(
+    losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: Posterior, most: float
+) -> Score:
+    return _score(mean_of(losses), y, missing_proba, classes, posterior, losses.shape, most)
 
 
 def _score(
-    estimate: Callable[[Array], tuple[float, Array]],
+    estimate: Estimate,
     y: Any,
     missing_proba: ArrayLike,
     classes: ArrayLike,
-    posterior: ArrayLike | None,
+    posterior: Posterior,
     shape: tuple[int, ...],
+    most: float,
 ) -> Score:
     """The score of an estimate (value, influence of every row), from the weighted and from the plain pseudo-labels."""
     names = np.asarray(classes)
@@ -334,19 +398,25 @@ def _score(
         raise ValueError("every label in y is missing: a score needs labelled rows.")
     if not ((q >= 0.0) & (q <= 1.0)).all():
         raise ValueError("missing_proba must lie between 0 and 1.")
-    tau = None if posterior is None else checked_posterior(posterior, shape)
-    r, weight, n_truncated = pseudo_labels(indicator, q, tau)
-    value, influence = estimate(r)
+    given = posterior.proba if isinstance(posterior, UncertainPosterior) else posterior
+    r, weight, n_truncated = pseudo_labels(indicator, q, None if given is None else checked_posterior(given, shape))
+    if isinstance(posterior, UncertainPosterior):
+        ((value, stderr),) = imputed_estimates([estimate], indicator, q, posterior)
+    else:
+        value, influence = estimate(r)
+        stderr = float(np.sqrt((influence**2).sum()))
     plain, plain_influence = estimate(indicator)
     return Score(
         value=value,
-        stderr=float(np.sqrt((influence**2).sum())),
+        stderr=stderr,
         plain=plain,
         plain_stderr=float(np.sqrt((plain_influence**2).sum())),
         n_effective=float(weight.sum() ** 2 / (weight**2).sum()),
         n_labelled=int(labelled.sum()),
         largest_weight=float(weight.max() / weight.mean()),
         n_truncated=n_truncated,
+        least=0.0,
+        most=most,
     )
 
 

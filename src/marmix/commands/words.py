@@ -47,11 +47,12 @@ def summary_lines(findings: Findings) -> list[str]:
     facts.append(("model", findings.model.name))
     for score in findings.scores:
         if score.name in ("accuracy", "log-loss"):
-            text = f"{score.value:.3f} ± {score.stderr:.3f} ({score.plain:.3f} on the labelled rows only)"
+            ends = f"95 % interval {score.low:.3f} to {score.high:.3f}"
+            text = f"{score.value:.3f}, {ends} ({score.plain:.3f} on the labelled rows only)"
             facts.append((score.name, text))
     facts.append(("informative?", _informative(findings)))
     facts.append(("did it help?", findings.comparison.sentence))
-    if findings.rival.better is not None:
+    if findings.rival.gain is not None:
         facts.append(("best rival", findings.rival.sentence))
     facts += [("note", warning) for warning in findings.warnings]
     return lines + [_fact(name, text) for name, text in facts]

@@ -42,8 +42,8 @@ def save(
 
     Notes
     -----
-    The same model gives the same bytes. Results for the training rows (`transduction_`, and `held_out_proba_`, `missing_proba_`
-    and `reference_proba_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private.
+    The same model gives the same bytes. Results for the training rows (`transduction_`, and `held_out_proba_`, `missing_proba_`,
+    `reference_proba_` and `posterior_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private.
 
     Examples
     --------

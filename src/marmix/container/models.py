@@ -23,7 +23,7 @@ from marmix.estimators import (
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.estimators.choice import Gain
+from marmix.estimators.choice import Gain, Overlap
 from marmix.estimators.validation import check_parameters
 from marmix.evaluation import Score
 from marmix.likelihood import ScoreModel
@@ -40,7 +40,7 @@ from marmix.scores.student import DOFS, TAIL_MAX, TAIL_MIN, Students, StudentSco
 from marmix.scores.trees import Trees, TreeScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
-OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
+OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_")
 
 CAN_BE_SAVED = (
     "MARGaussianMixture, MARStudentMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, "
@@ -96,7 +96,7 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Score):
         return asdict(value)
-    return value._asdict() if isinstance(value, Gain) else value
+    return value._asdict() if isinstance(value, Gain | Overlap) else value
 
 
 def _steps(pipeline: Pipeline, fitted: bool) -> list[Any]:
@@ -235,16 +235,20 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
         estimator.rival_comparison_ = _numbers(fitted, "rival_comparison_", Gain)
     if fitted.has("independent_score_"):
         estimator.independent_score_ = _numbers(fitted, "independent_score_", Score)
+    if fitted.has("overlap_"):
+        estimator.overlap_ = _numbers(fitted, "overlap_", Overlap)
     fitted.finish()
 
 
 def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
-    """An object of named numbers, or None."""
+    """An object of named numbers, or None. Files of earlier versions lack some numbers, which have defaults."""
     value = fitted.anything(name)
     if value is None:
         return None
     fields = Fields(value, f"{fitted.where}, {name}")
-    numbers = kind(**{field: fields.number(field) for field in kind.__annotations__})
+    later = {"least", "most", "no_chance"} if kind in (Score, Gain) else set()
+    names = [field for field in kind.__annotations__ if field not in later or fields.has(field)]
+    numbers = kind(**{field: fields.number(field) for field in names})
     fields.finish()
     return numbers
 

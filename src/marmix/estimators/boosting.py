@@ -639,16 +639,20 @@ class Growth:
         return Path(best_rounds, scores, trace)
 
     def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
-        """Trees of all rows, and the scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows."""
-        if weight > 0.0 and self.can_split(self.full):
-            objective = self.objective(slice(None), weight, rounds)
-            run = Run(self, self.full, objective)
+        """Trees, and their scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows.
+
+        Extra trees draw their thresholds from the bins, and are grown on those of all rows, as in the folds.
+        """
+        labelled = np.flatnonzero(self.z >= 0)
+        if (weight > 0.0 or self.params["extra_trees"]) and self.can_split(self.full):
+            objective = self.objective(slice(None) if weight > 0.0 else labelled, weight, rounds)
+            run = Run(self, self.full if weight > 0.0 else self.full.subset(labelled), objective)
             for i in range(rounds):
                 run.step()
                 if (i + 1) % _SAID_EVERY == 0:
                     say(f"[MARBoostingClassifier] all rows, round {i + 1} of {rounds}")
-            return trees_of(run.booster.dump_model(), objective.baseline), run.scores()
-        labelled = np.flatnonzero(self.z >= 0)
+            trees = trees_of(run.booster.dump_model(), objective.baseline)
+            return (trees, run.scores()) if weight > 0.0 else self._scored(trees)
         objective = self.objective(labelled, 0.0)
         data = self.data(labelled)
         data.init_score = objective.init_score

@@ -37,7 +37,7 @@ from marmix.estimators.validation import feature_columns
 from marmix.flexible import flexible_missing_proba
 from marmix.labels import copies_of, encode_labels, has_votes, label_shares, most_voted, vote_shares
 from marmix.notes import Note, sentence
-from marmix.pseudo_labels import pseudo_labels
+from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.rows.checks import check_finite, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity
 from marmix.streams import open_array
@@ -55,44 +55,78 @@ _LIGHT = 0.05  # weight of candidates below which a sensitivity analysis takes t
 
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
 
+# Share of rows with practically no chance of a label above which comparisons are declined. In benchmarks/honesty.py it is
+# nearly 0 under the usual mechanism, and 0.6 where every hard row lacks its label.
+MOST_WITHOUT_CHANCE = 0.2
+
 _NOT_KEPT = (
     "it describes the training rows, and is not saved with the model. Use predict or missing_proba for any rows."
 )
 
 
 class Gain(NamedTuple):
-    """The estimated log-loss with and without modelling the missingness."""
+    """The estimated log-loss with and without modelling the missingness.
+
+    `stderr` includes how far the posteriors of unlabelled rows may be off. `no_chance` is the share of rows with practically no
+    chance of a label (see `Overlap`): if it is large, the comparison is declined.
+    """
 
     with_it: float
     without: float
     gain: float
     stderr: float
+    no_chance: float = 0.0
 
-    @classmethod
-    def of(cls, losses: Array, without: Array, weight: Array) -> "Gain":
-        """From the weighted losses of the same rows, and their weights."""
-        total = weight.sum()
-        gain = (without - losses).sum() / total
-        error = np.sqrt(np.sum((without - losses - gain * weight) ** 2)) / total
-        return cls(float(losses.sum() / total), float(without.sum() / total), float(gain), float(error))
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the gain."""
+        return evaluation.interval(self.gain, self.stderr)
+
+    @property
+    def declined(self) -> bool:
+        """Whether too many rows have practically no chance of a label for a verdict."""
+        return self.no_chance > MOST_WITHOUT_CHANCE
 
     @property
     def clear(self) -> bool:
-        """Whether the gain is more than two standard errors."""
-        return self.gain > 2.0 * self.stderr
+        """Whether the interval of the gain lies above 0, and the comparison is not declined."""
+        return not self.declined and self.interval[0] > 0.0
+
+    @property
+    def clear_loss(self) -> bool:
+        """Whether the interval of the gain lies below 0, and the comparison is not declined."""
+        return not self.declined and self.interval[1] < 0.0
+
+    @property
+    def difference(self) -> str:
+        """The gain and its interval in words."""
+        low, high = self.interval
+        return f"difference {self.gain:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+
+    @property
+    def no_overlap(self) -> str:
+        """Why the comparison is declined, in words."""
+        return f"{100.0 * self.no_chance:.0f} % of the rows have practically no chance of a label"
 
     def sentence(self) -> str:
         """The comparison as a sentence."""
-        difference = f"(difference {self.gain:.4f}, standard error {self.stderr:.4f})"
-        change = f"from {self.without:.3f} to {self.with_it:.3f} {difference}"
+        change = f"from {self.without:.3f} to {self.with_it:.3f} ({self.difference})"
+        levels = f"estimated log-loss {self.with_it:.3f} with it, {self.without:.3f} without ({self.difference})"
+        if self.declined:
+            return f"Whether modelling the missingness helps cannot be told: {self.no_overlap}; {levels}."
         if self.clear:
             return f"Modelling the missingness lowered the estimated log-loss {change}."
-        if -self.gain > 2.0 * self.stderr:
+        if self.clear_loss:
             return f"Modelling the missingness raised the estimated log-loss {change}: it is better ignored here."
-        return (
-            f"No evidence that modelling the missingness helps here: estimated log-loss {self.with_it:.3f} with it, "
-            f"{self.without:.3f} without {difference}."
-        )
+        return f"No evidence that modelling the missingness helps here: {levels}."
+
+
+class Overlap(NamedTuple):
+    """How well labelled rows represent the unlabelled ones."""
+
+    no_chance: float  # share of rows whose label is missing with a probability of at least 0.99
+    n_effective: float  # effective number of labelled rows that stand for the unlabelled ones, with weights q / (1 - q)
+    n_labelled: int
 
 
 class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
@@ -101,8 +135,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     Each candidate predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is
     missing is known of every row. The class probabilities of the candidates are averaged with the weights under which the average
     explains both best: the held-out labels, and by its uncertainty the missing indicators. Missingness that a linear function
-    of the features explains does not count. Scores are doubly robust, with the average as posterior, as some hard rows may
-    hardly ever be labelled.
+    of the features explains does not count. Unlabelled rows are scored by the posteriors of the average, as some hard rows may
+    hardly ever be labelled, and standard errors include how far these may be off.
 
     Parameters
     ----------
@@ -139,22 +173,28 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     results_ : dict of arrays
         One entry per candidate and rival, ready for ``pandas.DataFrame(results_)``: "candidate", "rival", "mechanism" (whether it
         models the missingness), "weight"; "log_loss" with "log_loss_stderr", "brier", "accuracy" and "roc_auc" for the
-        population, doubly robust; "plain_log_loss" of the labelled rows alone; "missing_log_loss" of the missing indicators given
+        population, as `score_`; "plain_log_loss" of the labelled rows alone; "missing_log_loss" of the missing indicators given
         the uncertainty; "seconds".
     score_ : Score or None
-        Cross-validated log-loss of the average (or the pick) for the population. Its standard error takes q and the posteriors as
-        given; for unlabelled rows it is what the held-out average itself expects.
+        Cross-validated log-loss of the average (or the pick) for the population, with its 95 % `interval`. Unlabelled rows are
+        scored by the posteriors of the held-out average, adjusted to the labels of similar rows. The standard error includes how
+        far these may be off (see `posterior_`), and the sampling of the rows.
     comparison_ : Gain or None
-        That log-loss with (`with_it`) and `without` the candidates that model the missingness, the difference `gain` and its
-        `stderr`. For method="pick", the best candidate of each kind. None if all candidates, or none, model it.
+        That log-loss with (`with_it`) and `without` the candidates that model the missingness, the difference `gain`, its
+        `stderr` and 95 % `interval`. For method="pick", the best candidate of each kind. None if all candidates, or none, model
+        it.
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
     independent_score_ : Score or None
         The log-loss of the average as in `score_`, but with q from a random forest (`marmix.flexible`) and the mean of the rivals
         as posterior, so that the average is not its own judge; "independent_log_loss" in `results_` is that of each candidate
         and rival. Needs ``rivals=True``.
+    overlap_ : Overlap or None
+        How well labelled rows represent the unlabelled ones: the share `no_chance` of rows with practically no chance of a label,
+        and the effective number `n_effective` of labelled rows that stand for the unlabelled ones.
     verdict_ : str
-        The comparison as a sentence: does modelling the missingness help?
+        The comparison as a sentence: does modelling the missingness help? It is declined if more than a fifth of the rows have
+        practically no chance of a label.
     held_out_proba_ : array of shape (n, K) or None
         Class probabilities of the training rows: held out for tested rows, otherwise from the fits to all rows. None if a
         class has a single labelled row.
@@ -162,7 +202,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         Probability of a missing label of each training row, used to correct the scores: from the uncertainty of the held-out
         average and the linear function of the features.
     reference_proba_ : array of shape (n, K) or None
-        Such probabilities of the average, for either `method`: the posteriors of the doubly robust scores.
+        Such probabilities of the average, for either `method`.
+    posterior_ : UncertainPosterior or None
+        The posteriors of the scores, `reference_proba_` adjusted to the labels, and how far they may be off. The functions of
+        `marmix.evaluation` take it as `posterior`.
     transduction_ : array of shape (n,)
         Labels of the training rows, the missing ones imputed.
     notes_ : list of str
@@ -190,10 +233,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     note_records_: list[Note]
     comparison_: Gain | None
     rival_comparison_: Gain | None
+    overlap_: Overlap | None
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     reference_proba_: Any = NotKept("verdict_", _NOT_KEPT)
+    posterior_: Any = NotKept("verdict_", _NOT_KEPT)
 
     def __init__(
         self,
@@ -388,7 +433,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             weights = np.full(len(names), 1.0 / len(names))
             self.missing_proba_ = self._missing_rate(X, z, counts)
             self.score_ = self.comparison_ = self.held_out_proba_ = self.reference_proba_ = None
-            self.rival_comparison_ = self.independent_score_ = None
+            self.rival_comparison_ = self.independent_score_ = self.overlap_ = self.posterior_ = None
             self.verdict_ = self.notes_[-1]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.results_["weight"] = np.concatenate([weights, np.zeros(len(rivals))])
@@ -421,55 +466,68 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if mechanism is not None:
             self.note_records_ += doubts(X[tested], z[tested], tau[tested], counts[tested])
         everywhere = mechanism is not None and not untested.any()
-        self.missing_proba_ = np.empty(len(z)) if everywhere else self._missing_rate(X, z, counts)
+        missing = np.empty(len(z)) if everywhere else self._missing_rate(X, z, counts)
         if mechanism is not None:
-            missing = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
-            self.missing_proba_[tested] = np.minimum(missing, Q_MAX)
-        q = 1.0 - (1.0 - self.missing_proba_) * np.sum(z[tested] >= 0) / np.sum(z >= 0)  # that a row is not tested
+            missing[tested] = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
+        self.missing_proba_ = np.minimum(missing, Q_MAX)
+        share = np.sum(z[tested] >= 0) / np.sum(z >= 0)
+        q, not_tested = (1.0 - (1.0 - rate) * share for rate in (self.missing_proba_, missing))
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float) if shares is None else shares.copy()
         indicator[untested] = 0.0
-        z = np.where(untested, -1, z) if shares is None else indicator
-        r = counts[:, None] * pseudo_labels(indicator, q, tau)[0]
-
-        def losses_of(weights: Array) -> Array:
-            return -np.asarray((r * np.log(np.maximum(np.einsum("c,cnk->nk", weights, held), TINY))).sum(axis=1))
-
+        z = np.where(untested, -1, z)
         weights = average
         against = np.array([sum(loss) for loss, is_candidate in zip(losses, candidates, strict=True) if is_candidate])
         if self.method == "pick":
             weights = np.eye(len(held))[against.argmin()]
-        scores = [self._scores_of(z, p, q, tau) for p in probas]
-        self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
-        self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
         pool = self.held_out_proba_ = np.einsum("c,cnk->nk", weights, held)
-        self.score_ = self._log_loss(z, pool, q, tau)
-        self.rival_comparison_ = self.independent_score_ = None
-        if not candidates.all():
-            self._judge(X, z, probas, probas[~candidates].mean(axis=0), pool)
-            best = np.where(candidates, np.inf, self.results_["log_loss"]).argmin()
-            ours, theirs = (-(r * np.log(np.maximum(p, TINY))).sum(axis=1) for p in (pool, probas[best]))
-            self.rival_comparison_ = Gain.of(ours, theirs, r.sum(axis=1))
-        if models.all() or not models.any():
-            self.comparison_ = None
-            self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
-            return weights
-        with_it, without = average, np.zeros(len(held))
-        if self.method == "pick":
+        compared, without = models.any() and not models.all(), np.zeros(len(held))
+        with_it = average
+        if compared and self.method == "pick":
             with_it, without = (
                 np.eye(len(held))[np.where(kind, against, np.inf).argmin()] for kind in (models, ~models)
             )
-        else:
+        elif compared:
             without[~models] = evidence.average(held[~models][:, tested]).weights
-        self.comparison_ = Gain.of(losses_of(with_it), losses_of(without), r.sum(axis=1))
-        but = BUT if self.comparison_.clear and doubtful(self.note_records_) else ""
-        self.verdict_ = self.comparison_.sentence() + but
+        ours, theirs = (np.einsum("c,cnk->nk", pi, held) for pi in (with_it, without))
+        others = [*([theirs] if compared else []), *([pool] if self.method == "pick" else []), *probas[~candidates]]
+        self.posterior_ = UncertainPosterior.of(tau, indicator, not_tested, others, counts)
+        n_effective = representation(not_tested, z >= 0, counts)[1] if (z < 0).any() else float(np.sum(z >= 0))
+        no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())
+        self.overlap_ = Overlap(no_chance, n_effective, int(np.sum(z >= 0)))
+        central = self.posterior_.central
+        scores = [self._scores_of(indicator, p, central) for p in probas]
+        self.results_ |= {key: np.array([row[key] for row in scores]) for key in scores[0]}
+        estimates = [evaluation.mean_of(-np.log(np.maximum(p, TINY))) for p in probas]
+        errors = evaluation.imputed_estimates(estimates, indicator, q, self.posterior_)
+        self.results_["log_loss_stderr"] = np.array([error for _, error in errors])
+        self.results_["missing_log_loss"] = np.array([loss[1] for loss in losses])
+        self.score_ = self._log_loss(indicator, pool, q, self.posterior_)
+        self.comparison_ = self.rival_comparison_ = self.independent_score_ = None
+        if not candidates.all():
+            self._judge(X, indicator, probas, probas[~candidates].mean(axis=0), pool)
+            best = np.where(candidates, np.inf, self.results_["log_loss"]).argmin()
+            self.rival_comparison_ = self._gain(indicator, q, counts, pool, probas[best])
+        if compared:
+            self.comparison_ = self._gain(indicator, q, counts, ours, theirs)
+            but = BUT if self.comparison_.clear and doubtful(self.note_records_) else ""
+            self.verdict_ = self.comparison_.sentence() + but
+        else:
+            self.verdict_ = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
         return weights
 
-    def _judge(self, X: NDArray[Any], z: NDArray[Any], probas: Array, tau: Array, pool: Array) -> None:
+    def _gain(self, indicator: Array, q: Array, counts: Array, ours: Array, theirs: Array) -> Gain:
+        """The log-losses of two held-out probabilities (n, K), and their difference with its standard error."""
+        assert self.overlap_ is not None
+        losses = [-np.log(np.maximum(p, TINY)) for p in (ours, theirs)]
+        estimates = [evaluation.mean_of(loss, counts) for loss in (*losses, losses[1] - losses[0])]
+        (with_it, _), (without, _), gain = evaluation.imputed_estimates(estimates, indicator, q, self.posterior_)
+        return Gain(with_it, without, *gain, self.overlap_.no_chance)
+
+    def _judge(self, X: NDArray[Any], indicator: Array, probas: Array, tau: Array, pool: Array) -> None:
         """Score all candidates and the average with q from a random forest and the posteriors of the rivals."""
-        missing = np.asarray(z < 0 if z.ndim == 1 else ~z.any(axis=1))  # codes or shares
-        q = flexible_missing_proba(X, missing)[0] if missing.any() else np.zeros(len(z))
-        scores = [self._log_loss(z, p, q, tau) for p in (*probas, pool)]
+        missing = np.asarray(~indicator.any(axis=1))
+        q = flexible_missing_proba(X, missing)[0] if missing.any() else np.zeros(len(indicator))
+        scores = [self._log_loss(indicator, p, q, tau) for p in (*probas, pool)]
         self.independent_score_ = scores.pop()
         self.results_["independent_log_loss"] = np.array([score.value for score in scores])
         self.results_["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
@@ -481,19 +539,22 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             return np.full(len(z), min(float(counts @ (z < 0) / counts.sum()), Q_MAX))
         return np.minimum(np.mean([est[-1].missing_proba(est[:-1].transform(X)) for est in models], axis=0), Q_MAX)
 
-    def _log_loss(self, z: NDArray[Any], proba: Array, q: Array, tau: Array) -> evaluation.Score:
-        return evaluation.log_loss(z, np.maximum(proba, TINY), q, classes=np.arange(len(self.classes_)), posterior=tau)
+    def _log_loss(self, indicator: Array, proba: Array, q: Array, posterior: Any) -> evaluation.Score:
+        numbers = np.arange(len(self.classes_))
+        return evaluation.log_loss(indicator, np.maximum(proba, TINY), q, classes=numbers, posterior=posterior)
 
-    def _scores_of(self, z: NDArray[Any], proba: Array, q: Array, tau: Array) -> dict[str, float]:
-        kwargs: dict[str, Any] = {"classes": np.arange(len(self.classes_)), "posterior": tau}
-        loss = self._log_loss(z, proba, q, tau)
+    def _scores_of(self, indicator: Array, proba: Array, central: Array) -> dict[str, float]:
+        """The scores with imputed labels, which are doubly robust ones with a weight of one."""
+        q, numbers = np.zeros(len(indicator)), np.arange(len(self.classes_))
+        kwargs: dict[str, Any] = {"classes": numbers, "posterior": central}
+        loss = self._log_loss(indicator, proba, q, central)
         return {
             "log_loss": loss.value,
             "log_loss_stderr": loss.stderr,
             "plain_log_loss": loss.plain,
-            "brier": evaluation.brier(z, proba, q, **kwargs).value,
-            "accuracy": evaluation.accuracy(z, proba, q, **kwargs).value,
-            "roc_auc": evaluation.roc_auc(z, proba, q, **kwargs).value,
+            "brier": evaluation.brier(indicator, proba, q, **kwargs).value,
+            "accuracy": evaluation.accuracy(indicator, proba, q, **kwargs).value,
+            "roc_auc": evaluation.roc_auc(indicator, proba, q, **kwargs).value,
         }
 
     def _checked(self, X: Any, reset: bool = False) -> NDArray[Any]:

@@ -228,7 +228,8 @@ def _of_choice(choice: Any) -> Table:
     ]
     if score is not None:
         plain = f"{score.plain:.3f} over the {score.n_labelled:,} labelled rows alone"
-        facts.append(("log-loss", f"{score.value:.3f}, standard error {score.stderr:.3f} ({plain})"))
+        low, high = score.interval
+        facts.append(("log-loss", f"{score.value:.3f}, 95 % interval {low:.3f} to {high:.3f} ({plain})"))
     notes = [choice.verdict_, *(note for note in choice.notes_ if note != choice.verdict_)]
     if score is not None:
         notes.append("Scores are cross-validated estimates for all rows, labelled or not.")

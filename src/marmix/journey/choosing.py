@@ -118,11 +118,11 @@ def statistical(cv: MARClassifierCV) -> str | None:
     """The name of the best candidate with parameters to interpret; None if there is none.
 
     These are logistic regressions and mixtures with one component per class, fitted by likelihood. The best one that models the
-    missingness is preferred unless ignoring the missingness is better by more than two standard errors: estimated losses are
-    noisy when few hard rows have labels.
+    missingness is preferred unless ignoring the missingness is clearly better: estimated losses are noisy when few hard rows
+    have labels.
     """
     gain = cv.comparison_
-    ignore = gain is not None and gain.gain < -2.0 * gain.stderr
+    ignore = gain is not None and gain.clear_loss
     names = [name for name, pipeline in cv.estimators_.items() if _has_parameters(pipeline[-1])]
     names = [name for name in names if models_missingness(cv.estimators_[name]) is not ignore] or names
     if "log_loss" not in cv.results_:
@@ -192,7 +192,7 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
     total = sum(weights.values())
     weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
     average = MARClassifierCV(**cv.get_params(deep=False))
-    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_")
+    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_")
     fitted = {key: value for key, value in vars(cv).items() if key.endswith("_") and key not in of_rows}
     average.__dict__.update(fitted)
     average.weights_ = weights

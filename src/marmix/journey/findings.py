@@ -35,6 +35,7 @@ from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Tally
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.report.contents import (
     Certainty,
     ClassFacts,
@@ -68,10 +69,10 @@ OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
 NO_PARAMETERS = "No candidate has parameters to test."
 
 _SCORES = (
-    ("log-loss", evaluation.log_loss, "lower", np.inf),
-    ("Brier score", evaluation.brier, "lower", np.inf),
-    ("accuracy", evaluation.accuracy, "higher", 1.0),
-    ("AUC", evaluation.roc_auc, "higher", 1.0),
+    ("log-loss", evaluation.log_loss, "lower"),
+    ("Brier score", evaluation.brier, "lower"),
+    ("accuracy", evaluation.accuracy, "higher"),
+    ("AUC", evaluation.roc_auc, "higher"),
 )
 _MOST_PARAMETERS = 1500  # above it, no standard errors: they would take too long
 _SIMULATE, _RESAMPLES = 5000, 99  # simulate the reference distribution up to so many rows, with so many samples
@@ -94,12 +95,15 @@ class TestedRows(NamedTuple):
     labels: NDArray[Any]
     proba: Array
     missing: Array | None
-    posterior: Array | None  # for the doubly robust scores
+    posterior: UncertainPosterior | None  # of unlabelled rows
     where: str  # which rows these are, in words
 
     def predictions(self) -> Predictions:
-        """The rows as displays take them."""
-        return Predictions.of(self.labels, self.proba, self.missing, np.arange(self.proba.shape[1]), self.posterior)
+        """The rows as displays take them, unlabelled rows with their posteriors as in the scores."""
+        numbers = np.arange(self.proba.shape[1])
+        if self.posterior is None:
+            return Predictions.of(self.labels, self.proba, self.missing, numbers)
+        return Predictions.of(self.labels, self.proba, np.zeros(len(self.labels)), numbers, self.posterior.central)
 
     def scores(self) -> Mapping[str, Score]:
         """All scores, corrected for missing labels."""
@@ -511,17 +515,23 @@ def rival_facts(cv: MARClassifierCV) -> RivalFacts:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return RivalFacts.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     ours, theirs = max(gain.with_it, 0.0), max(gain.without, 0.0)
-    difference = f"(difference {gain.gain:.4f}, standard error {gain.stderr:.4f})"
+    difference = f"({gain.difference})"
     what = f"{name}, the best of the usual classifiers fitted to the labelled rows alone"
-    if gain.clear:
+    if gain.declined:
+        sentence = (
+            f"Which is better cannot be told: {gain.no_overlap}; the estimated log-loss is {ours:.3f}, and {theirs:.3f} for "
+            f"{what} {difference}."
+        )
+    elif gain.clear:
         sentence = f"The estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
-    elif -gain.gain > 2.0 * gain.stderr:
+    elif gain.clear_loss:
         sentence = f"The estimated log-loss, {ours:.3f}, is higher than that of {what}: {theirs:.3f} {difference}."
     else:
         sentence = (
             f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
         )
-    return RivalFacts(gain.clear, sentence, name, ours, theirs, gain.gain, gain.stderr)
+    better = None if gain.declined else gain.clear
+    return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
 
 
 def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
@@ -537,8 +547,8 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     sentence, doubt = gain.sentence(), gain.clear and doubtful(cv.note_records_)
     if doubt:
         sentence += " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
-    helped = None if doubt else gain.clear
-    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr)
+    helped = None if doubt or gain.declined else gain.clear
+    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)
 
 
 def held_out(cv: MARClassifierCV, labels: NDArray[Any], n_rows: int) -> TestedRows | None:
@@ -548,11 +558,11 @@ def held_out(cv: MARClassifierCV, labels: NDArray[Any], n_rows: int) -> TestedRo
     part = "" if len(labels) == n_rows else f" in a random sample of {len(labels):,} rows"
     n_labelled = np.sum(labels >= 0) if labels.ndim == 1 else np.sum(labels.any(axis=1))
     where = f"{n_labelled:,} labelled rows{part}, each predicted by a model fitted without it"
-    return TestedRows(labels, cv.held_out_proba_, cv.missing_proba_, cv.reference_proba_, where)
+    return TestedRows(labels, cv.held_out_proba_, cv.missing_proba_, cv.posterior_, where)
 
 
 def all_scores(
-    labels: NDArray[Any], proba: Array, missing: Array | None, posterior: Array | None = None
+    labels: NDArray[Any], proba: Array, missing: Array | None, posterior: UncertainPosterior | None = None
 ) -> Mapping[str, Score]:
     """All scores, corrected for missing labels if P(label missing) is given."""
     q, numbers = np.zeros(len(labels)) if missing is None else missing, np.arange(proba.shape[1])
@@ -568,9 +578,16 @@ def all_scores(
 def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
     """Scores for the report; corrected estimates are clipped to the range of the score."""
     return [
-        ScoreFacts(name, float(np.clip(scores[name].value, 0.0, most)), scores[name].stderr, scores[name].plain, better)
-        for name, _, better, most in _SCORES
-        if name in scores
+        ScoreFacts(
+            name,
+            float(np.clip(score.value, score.least, score.most)),
+            score.stderr,
+            *score.interval,
+            score.plain,
+            better,
+        )
+        for name, _, better in _SCORES
+        if (score := scores.get(name)) is not None
     ]
 
 

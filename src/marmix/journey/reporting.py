@@ -22,7 +22,9 @@ from marmix.journey.progress import Progress
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.scoring import Tally, scored_batches
+from marmix.labels import label_shares
 from marmix.outputs import Output
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.report import report_html
 from marmix.report.contents import Findings
 from marmix.tables.labels import label_columns
@@ -178,4 +180,6 @@ def _other_rows(tally: Tally, sample: SampledRows) -> TestedRows | None:
     where = f"{labelled:,} labelled rows of this file, which the model was not fitted to"
     if labelled == len(sample.z):
         return TestedRows(sample.labels, tally.proba, None, None, where)
-    return TestedRows(sample.labels, tally.proba, np.minimum(tally.missing, Q_MAX), tally.proba, where)
+    shares = label_shares(sample.labels, np.arange(tally.proba.shape[1]))
+    doubt = UncertainPosterior.of(tally.proba, shares, tally.missing)
+    return TestedRows(sample.labels, tally.proba, np.minimum(tally.missing, Q_MAX), doubt, where)

@@ -22,8 +22,9 @@ from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
-from marmix.labels import most_voted
+from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.report.contents import ScoreFacts, finite
 from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
@@ -218,8 +219,8 @@ def evaluate_file(
     corrected = not labelled.all() and not np.isnan(missing_p).any()
     if corrected:
         notes.append(
-            "Corrected for missing labels: labelled rows stand for similar rows without a label, and the model's own "
-            "probabilities are used where there are none."
+            "Corrected for missing labels: rows without a label are scored by the model's own probabilities, adjusted to the "
+            "labels of similar rows."
         )
     elif labelled.all():
         notes.append("No label is missing here, so the scores need no correction.")
@@ -238,7 +239,14 @@ def evaluate_file(
         rows=len(complete),
         labelled=int(labelled.sum()),
         scores=score_facts(
-            all_scores(given, p, np.minimum(missing_p, Q_MAX) if corrected else None, p if corrected else None)
+            all_scores(
+                given,
+                p,
+                np.minimum(missing_p, Q_MAX),
+                UncertainPosterior.of(p, label_shares(given, np.arange(len(classes))), missing_p),
+            )
+            if corrected
+            else all_scores(given, p, None)
         ),
         corrected=corrected,
         classes=[str(name) for name in classes],

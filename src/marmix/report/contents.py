@@ -127,12 +127,14 @@ class SensitivityFacts:
 class Comparison:
     """Log-loss, corrected for missing labels, with and without a model of the missingness."""
 
-    helped: bool | None  # None if not compared
+    helped: bool | None  # None if not compared, or if too many rows have practically no chance of a label
     sentence: str
     with_it: float | None
     without: float | None
     gain: float | None
     stderr: float | None
+    low: float | None = None  # 95 % interval of the gain
+    high: float | None = None
 
     @classmethod
     def none(cls, sentence: str) -> "Comparison":
@@ -144,13 +146,15 @@ class Comparison:
 class RivalFacts:
     """Log-loss, corrected for missing labels, of the classifier and of the best usual classifier of the labelled rows."""
 
-    better: bool | None  # whether the classifier is clearly better; None if not compared
+    better: bool | None  # whether the classifier is clearly better; None if not compared, or if it cannot be told
     sentence: str
     name: str  # of the best rival
     log_loss: float | None  # of the classifier
     rival: float | None  # of the rival
     gain: float | None
     stderr: float | None
+    low: float | None = None  # 95 % interval of the gain
+    high: float | None = None
 
     @classmethod
     def none(cls, sentence: str) -> "RivalFacts":
@@ -165,6 +169,8 @@ class ScoreFacts:
     name: str  # "log-loss", "Brier score", "accuracy", "AUC"
     value: float
     stderr: float
+    low: float  # 95 % interval
+    high: float
     plain: float
     better: str  # "lower" or "higher"
 

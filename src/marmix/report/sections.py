@@ -115,13 +115,13 @@ def _scores(scores: Sequence[ScoreFacts], scored_on: str) -> str:
         [
             plain(score.name, NAME),
             f"<strong>{_score(score.value)}</strong>",
-            f"± {_score(score.stderr)}",
+            f"{_score(score.low)} to {_score(score.high)}",
             _score(score.plain),
             plain(score.better, NAME),
         ]
         for score in scores
     ]
-    head = ["Score", "Corrected", "Standard error", "Labelled rows only", "Better"]
+    head = ["Score", "Corrected", "95 % interval", "Labelled rows only", "Better"]
     return (
         f"<h3>Scores</h3>{table(head, rows, caption='Scores, corrected and of the labelled rows only')}"
         f"<p>{wording.correction(scores)}</p><p class='quiet'>Rows scored: {plain(scored_on)}</p>"

@@ -150,7 +150,8 @@ def trust_lead(scores: Sequence[ScoreFacts]) -> str:
     """How often the model is right, for rows with and without a label."""
     for score in scores:
         if score.name.lower() == "accuracy":
-            error = "" if score.stderr != score.stderr else f", give or take {max(1, round(200.0 * score.stderr))}"
+            low, high = (round(100.0 * end) for end in (score.low, score.high))
+            error = "" if score.stderr != score.stderr else f" (between {low} and {high}, with 95 % confidence)"
             right = f"about {round(100.0 * score.value)} of 100 labels right{error}"
             return f"On rows it was not fitted to, with and without a label, the model gets {right}."
     return "Where the calibration curve follows the diagonal, the predicted probabilities can be taken at face value."
@@ -181,8 +182,8 @@ def correction(scores: Sequence[ScoreFacts]) -> str:
     """Why scores of the labelled rows need a correction, and which way it goes here."""
     why = (
         "Scored on the labelled rows only, a model looks better than it is if easy rows keep their labels more often. The "
-        "corrected scores let each labelled row stand for similar rows without a label, and use the models' own probabilities "
-        "where hardly any similar row has a label."
+        "corrected scores use the models' own probabilities for rows without a label, adjusted to the labels of similar rows; "
+        "their intervals include how far these may be off."
     )
     gaps = [(s.plain - s.value) * (1.0 if s.better == "higher" else -1.0) / max(s.stderr, 1e-12) for s in scores]
     if all(abs(gap) <= 1.0 for gap in gaps):
@@ -197,10 +198,10 @@ def correction(scores: Sequence[ScoreFacts]) -> str:
 def help_verdict(comparison: Comparison) -> str:
     """A few words on whether modelling the missingness helped."""
     if comparison.helped is None:
-        return "Not compared" if comparison.gain is None else "Doubtful"
+        return "Not compared" if comparison.gain is None else "Cannot be told"
     if comparison.helped:
         return "Yes"
-    if comparison.gain is not None and comparison.stderr is not None and comparison.gain < -2.0 * comparison.stderr:
+    if comparison.high is not None and comparison.high < 0.0:
         return "No, it made things worse"
     return "No clear gain"
 
@@ -208,10 +209,10 @@ def help_verdict(comparison: Comparison) -> str:
 def rival_verdict(rival: RivalFacts) -> str:
     """A few words on whether the classifier is better than the usual ones."""
     if rival.better is None:
-        return "Not compared"
+        return "Not compared" if rival.gain is None else "Cannot be told"
     if rival.better:
         return "Yes"
-    if rival.gain is not None and rival.stderr is not None and rival.gain < -2.0 * rival.stderr:
+    if rival.high is not None and rival.high < 0.0:
         return "No, it is worse"
     return "No clear difference"
 
