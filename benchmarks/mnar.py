@@ -216,7 +216,7 @@ def literature(replicates, first_seed):
     names = [f"Gaussian, {phi}" for phi in ("unequal phi", "slightly unequal phi", "equal phi", "by uncertainty")]
     names += ["make_classification", "digits"]
     for name in names:
-        results, rejected = {}, {}
+        results, rejected, limits = {}, {}, {}
         for seed in range(first_seed, first_seed + replicates):
             X, z, y, true, fresh, truth = self_masked(name, np.random.default_rng(seed))
             K, lost = len(true), z < 0
@@ -240,6 +240,9 @@ def literature(replicates, first_seed):
                     imputed = clf.model_.unlabelled_posterior(X[lost]).tau.T
                     label = f"{method}, {'no label term' if delta is None else 'delta estimated'}"
                     add(label, implied_phi(clf, X, z), clf.predict_proba(fresh), imputed)
+                    if delta is not None:
+                        at_limit = any(note.code == "label-limit" for note in clf.model_.notes)
+                        limits.setdefault(method, []).append((at_limit, scores(imputed, y[lost])[0]))
                 if K <= 3:
                     options = {} if estimator is MARGaussianMixture else {"C": np.inf}
                     test = estimator(**options).fit(X, z).inference(X, z).test_label_term()
@@ -252,6 +255,12 @@ def literature(replicates, first_seed):
             print(f"{method:28}" + "".join(f"{mean_and_error(column):>16}" for column in np.array(rows).T))
         shares = ", ".join(f"{method} {mean_and_error(share)}" for method, share in rejected.items())
         print(f"share of tests that reject at 5 %: {shares}")
+        for method, fits in limits.items():
+            rest = mean_and_error([loss for at_limit, loss in fits if not at_limit])
+            warned = mean_and_error([at_limit for at_limit, _ in fits])
+            print(
+                f"{method}: share of fits that warn of a label term at its limit {warned}; log-loss of the others {rest}"
+            )
 
 
 def coverage(replicates, first_seed):
