@@ -336,7 +336,8 @@ class Analysis(NamedTuple):
         messages += plain_notes(notes, self.sample.features, self.model.classes)
         if isinstance(self.result, str):
             messages.append(self.result)
-        messages += misfit_warning(self.tally, self.sample, self.model.classes)
+        if not self._doubts():  # which say the same
+            messages += misfit_warning(self.tally, self.sample, self.model.classes)
         guess = np.log(len(self.model.classes))
         loss = self.tested.scores()["log-loss"].value if self.tested else 0.0
         if loss > guess:
