@@ -50,7 +50,7 @@ def summary_lines(findings: Findings) -> list[str]:
             facts.append((score.name, text))
     facts.append(("informative?", _informative(findings)))
     facts.append(("did it help?", findings.comparison.sentence))
-    if findings.rival.better is not None:
+    if findings.rival.gain is not None:
         facts.append(("best rival", findings.rival.sentence))
     facts += [("note", warning) for warning in findings.warnings]
     return lines + [_fact(name, text) for name, text in facts]

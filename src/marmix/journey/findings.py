@@ -63,6 +63,7 @@ RULES = {
 }
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
+BUT = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
 NO_PARAMETERS = "No candidate has parameters to test."
 
 _SCORES = (
@@ -499,7 +500,9 @@ def rival_facts(cv: MARClassifierCV) -> RivalFacts:
         sentence = (
             f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
         )
-    return RivalFacts(gain.clear, sentence, name, ours, theirs, gain.gain, gain.stderr)
+    doubt = gain.clear and doubtful(cv.note_records_)
+    better = None if doubt else gain.clear
+    return RivalFacts(better, sentence + BUT * doubt, name, ours, theirs, gain.gain, gain.stderr)
 
 
 def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
@@ -512,11 +515,9 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
-    sentence, doubt = gain.sentence(), gain.clear and doubtful(cv.note_records_)
-    if doubt:
-        sentence += " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
+    doubt = gain.clear and doubtful(cv.note_records_)
     helped = None if doubt else gain.clear
-    return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr)
+    return Comparison(helped, gain.sentence() + BUT * doubt, gain.with_it, gain.without, gain.gain, gain.stderr)
 
 
 def held_out(cv: MARClassifierCV, z: NDArray[np.integer[Any]], n_rows: int) -> TestedRows | None:

@@ -110,6 +110,8 @@ def missingness_lead(missingness: MissingnessFacts) -> str:
         )
     else:
         lead = "Whether a label is missing depends on how hard the row is to classify"
+    if missingness.doubts:
+        lead += ", if the model of the missingness is right: but its checks fail"
     if missingness.toss_up is None or missingness.certain is None:
         return f"{lead}."
     return (
@@ -208,7 +210,7 @@ def help_verdict(comparison: Comparison) -> str:
 def rival_verdict(rival: RivalFacts) -> str:
     """A few words on whether the classifier is better than the usual ones."""
     if rival.better is None:
-        return "Not compared"
+        return "Not compared" if rival.gain is None else "Doubtful"
     if rival.better:
         return "Yes"
     if rival.gain is not None and rival.stderr is not None and rival.gain < -2.0 * rival.stderr:
