@@ -102,7 +102,7 @@ def test_the_sections_stand_in_the_order_of_the_questions():
     order = ["found", "models", "missingness", "uncertainty", "classes", "trust", "sensitivity"]
     order += ["threshold", "rows", "parameters", "warnings", "reproduce"]
     assert re.findall(r'<section id="(\w+)"', page) == order
-    assert re.findall(r'<li><a href="#(\w+)">', page) == [*order, "warnings", "reproduce"]
+    assert re.findall(r'<li><a href="#(\w+)">', page) == order
 
 
 @given(st.lists(st.text(max_size=40), min_size=3, max_size=3))
@@ -188,7 +188,7 @@ def test_a_figure_left_out_says_why_in_its_place():
     contents = four_classes()
     assert contents.notes["roc"] in words(section(report_html(contents), "trust"))
     bare = report_html(replace(contents, figures=[], notes={}))
-    assert bare.count("could not be drawn") == 5
+    assert bare.count("could not be drawn") == 6
     read(bare)
 
 

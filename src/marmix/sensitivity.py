@@ -278,6 +278,7 @@ def sensitivity(
     *,
     method: str = "pattern-mixture",
     draw: Draw | None = None,
+    draws: Sequence[Draw] | None = None,
     n_draws: int = 200,
     random_state: int = 0,
     weight: Array | None = None,
@@ -300,6 +301,8 @@ def sensitivity(
     draw : callable or None
         Draws the probabilities (n, K) at delta = 0 with the uncertainty of the fit. Those of another delta are shifted by as much
         in their logarithms. None if only the labels are drawn.
+    draws : list of callables or None
+        The same at every delta, for the intervals of shares and errors. Changed labels are counted between shifted draws.
     n_draws, random_state : int
     weight : array of shape (n,) or None
         Weights of the unlabelled rows.
@@ -327,10 +330,11 @@ def sensitivity(
         rng = np.random.default_rng(seed)
         shift = 0.0 if draw is None else np.log(np.maximum(draw(rng), TINY)) - log_proba[zero]
         u = rng.uniform(size=(n, 1))
-        probas = np.array([softmax(p + shift, axis=1) for p in log_proba])
+        shifted = np.array([softmax(p + shift, axis=1) for p in log_proba])
+        best = shifted.argmax(axis=2)
+        probas = shifted if draws is None else np.array([draw_at(np.random.default_rng(seed)) for draw_at in draws])
         labels = first[(u > np.cumsum(probas[:, :, first[:-1]], axis=2)).sum(axis=2)]
         counts = np.array([np.bincount(label, weights=w, minlength=K) for label in labels])
-        best = probas.argmax(axis=2)
         drawn.append(((given + counts) / total, (labels != kept) @ w / max(unlabelled, TINY), (best != best[zero]) @ w))
     intervals = [
         _interval([values[i] for values in drawn], estimate) for i, estimate in enumerate((shares, error, flips))

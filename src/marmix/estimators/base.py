@@ -532,7 +532,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             A share of the class that matters to you: where it is crossed is one of the tipping points.
         n_draws : int, default=200
             Draws behind the intervals: of the parameters from their estimated distribution, as for multiple imputation, and of
-            the missing labels given them. The uncertainty of the parameters is that at delta = 0.
+            the missing labels given them.
         random_state : int, default=0
 
         Returns
@@ -548,10 +548,12 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         """Class probabilities (n, K) of rows if they are unlabelled: those of `predict_proba` unless there is a label term."""
         return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
 
-    def _selection(self, X: Any, y: Any, sample_weight: Any, k: int, delta: Array, method: str) -> Array | None:
+    def _selection(
+        self, X: Any, y: Any, sample_weight: Any, k: int, delta: Array, method: str
+    ) -> tuple[Array, list[Draw]] | None:
         """Log class probabilities (D, n, K) of the unlabelled rows, with the model fitted again at every delta of class k.
 
-        None if the method is "auto" and the model is better kept.
+        With draws of the probabilities at every delta. None if the method is "auto" and the model is better kept.
         """
         model = self.model_
         possible = "delta" in self.get_params() and model.has_mechanism and model.tempering > 0.0
@@ -560,17 +562,18 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         if not possible:
             raise ValueError("method='selection' needs a mixture or a logistic regression whose mechanism is modelled.")
         fitted = self.inference(X, y, sample_weight).fitted
-        rows, base = fitted.X[fitted.z < 0], dict(enumerate(self.delta_.tolist()))
-        log_proba = np.empty((len(delta), len(rows), len(self.classes_)))
-        zero = int(np.abs(delta).argmin())
+        rows, base = (fitted.X, fitted.z, fitted.weight), dict(enumerate(self.delta_.tolist()))
+        unlabelled, zero = fitted.X[fitted.z < 0], int(np.abs(delta).argmin())
+        log_proba = np.empty((len(delta), len(unlabelled), len(self.classes_)))
+        draws: dict[int, Draw] = {}
         for side in (range(zero, -1, -1), range(zero, len(delta))):  # from fit to fit, away from zero
             fit = fitted.estimator
             for i in side:
                 if i != zero:
-                    terms = base | {k: base[k] + float(delta[i])}
-                    fit = refit(fit, fitted.X, fitted.z, fitted.weight, delta=terms)
-                log_proba[i] = log_tau(fit.model_.unlabelled_posterior(rows)).T
-        return log_proba
+                    fit = refit(fit, *rows, delta=base | {k: base[k] + float(delta[i])})
+                log_proba[i] = log_tau(fit.model_.unlabelled_posterior(unlabelled)).T
+                draws[i] = posterior_draws(fit.inference(*rows).fitted)[0]
+        return log_proba, [draws[i] for i in range(len(delta))]
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
         """Draws of the posteriors `proba` (n, K) of the unlabelled rows with the uncertainty of the fit, and notes on them."""
@@ -647,13 +650,12 @@ def sensitivity_of(
     given = w @ shares
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
     draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
-    log_proba = None
-    if method != "pattern-mixture":
-        log_proba = estimator._selection(X, y, sample_weight, k, values, method)
-    options |= {"method": "pattern-mixture" if log_proba is None else "selection", "draw": draw, "notes": notes}
-    if log_proba is None:
-        log_proba = pattern_mixture(proba[rows], k, values)
-    return sensitivity(log_proba, given, k, values, classes, weight=w[rows], **options)
+    options |= {"draw": draw, "notes": notes, "weight": w[rows]}
+    selection = None if method == "pattern-mixture" else estimator._selection(X, y, sample_weight, k, values, method)
+    if selection is None:
+        return sensitivity(pattern_mixture(proba[rows], k, values), given, k, values, classes, **options)
+    log_proba, draws = selection
+    return sensitivity(log_proba, given, k, values, classes, method="selection", draws=draws, **options)
 
 
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:

@@ -66,6 +66,7 @@ RULES = {
 }
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
+BUT = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
 NO_PARAMETERS = "No candidate has parameters to test."
 
 _SCORES = (
@@ -363,7 +364,8 @@ class Analysis(NamedTuple):
         messages += plain_notes(notes, self.sample.features, self.model.classes)
         if isinstance(self.result, str):
             messages.append(self.result)
-        messages += misfit_warning(self.tally, self.sample, self.model.classes)
+        if not self._doubts():  # which say the same
+            messages += misfit_warning(self.tally, self.sample, self.model.classes)
         guess = np.log(len(self.model.classes))
         loss = self.tested.scores()["log-loss"].value if self.tested else 0.0
         if loss > guess:
@@ -530,7 +532,9 @@ def rival_facts(cv: MARClassifierCV) -> RivalFacts:
         sentence = (
             f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
         )
-    better = None if gain.declined else gain.clear
+    doubt = gain.clear and doubtful(cv.note_records_)
+    better = None if doubt or gain.declined else gain.clear
+    sentence += BUT * doubt
     return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
 
 
@@ -544,10 +548,9 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
-    sentence, doubt = gain.sentence(), gain.clear and doubtful(cv.note_records_)
-    if doubt:
-        sentence += " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
+    doubt = gain.clear and doubtful(cv.note_records_)
     helped = None if doubt or gain.declined else gain.clear
+    sentence = gain.sentence() + BUT * doubt
     return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)
 
 

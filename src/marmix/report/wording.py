@@ -110,6 +110,8 @@ def missingness_lead(missingness: MissingnessFacts) -> str:
         )
     else:
         lead = "Whether a label is missing depends on how hard the row is to classify"
+    if missingness.doubts:
+        lead += ", if the model of the missingness is right: but its checks fail"
     if missingness.toss_up is None or missingness.certain is None:
         return f"{lead}."
     return (
