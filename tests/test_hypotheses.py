@@ -95,7 +95,7 @@ def test_the_type_of_labels_and_features_does_not_matter(two):
 def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts():
     inference = inference_of(gaussian(covariance_type="full", uncertainty="log-entropy"), *read(GASTRO, "label"))
     found = inference.test_informative(n_resamples=19, n_jobs=1, random_state=0)
-    assert found.statistic == pytest.approx(13.4, abs=0.1)
+    assert found.statistic == pytest.approx(11.28, abs=0.01)
     assert found.details["p_chi2"] == pytest.approx(chi2.sf(found.statistic, 1), rel=1e-9)
     assert "bootstrap, 19 samples" in found.reference
     assert all(words in found.sentence for words in ("31 parameters", "76 rows", "bootstrap p-value"))

@@ -35,7 +35,7 @@ SIMULATED, GMMSSLM, GASTRO = "oracles/paper_gauss_n200.csv", "oracles/gmmsslm_n2
         (SIMULATED, "label", {"link": None}, -414.1209, None),
         (SIMULATED, "label", {"link": "logit"}, -530.9761, (1.650, -1.981)),
         (GMMSSLM, "label", {"link": "logit", "uncertainty": "log-entropy"}, -763.1304, (2.336, 2.738)),
-        (GASTRO, "label", {"link": None}, 290.7067, None),
+        (GASTRO, "label", {"link": None, "n_init": 1}, 290.7067, None),  # further starts find a higher maximum
         (GASTRO, "truth", {}, 260.1875, None),
     ],
 )

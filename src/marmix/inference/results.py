@@ -288,7 +288,15 @@ class Inference:
         """Error rate of the fitted rule if its posteriors are right, with a robust interval (whatever the `cov_type`)."""
         return intervals.bayes_error(self._fitted, check_level(alpha))
 
-    def profile(self, name: str, alpha: float = 0.05, n_points: int = 0) -> Profile:
+    def profile(
+        self,
+        name: str,
+        alpha: float = 0.05,
+        n_points: int = 0,
+        n_resamples: int = 0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> Profile:
         """Profile-likelihood interval of 'alpha_1' (or another slope or label term), 'shape' or 'share'.
 
         Better than `conf_int` where the likelihood is not quadratic, as for a shape. Limits that the data do not
@@ -300,8 +308,13 @@ class Inference:
         alpha : float
         n_points : int
             Number of points of the profile curve to compute as well, for a plot.
+        n_resamples : int, default=0
+            Number of samples, 100 or more, drawn from the fit to correct the interval of a slope for a small sample (Bartlett's
+            correction): with few rows per parameter, uncorrected intervals are too short. 0 for no correction.
+        n_jobs : int or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
         """
-        return profile.profile(self._fitted, name, check_level(alpha), n_points)
+        return profile.profile(self._fitted, name, check_level(alpha), n_points, n_resamples, n_jobs, random_state)
 
     # Tests.
 
