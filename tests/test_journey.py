@@ -447,3 +447,24 @@ def test_a_missing_package_is_reported_before_the_fit(fit, monkeypatch):
     code, _, error = fit(rows()[0])
     assert code == 1
     assert "pip install 'marmix[" in error
+
+
+def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path):
+    frame, truth = rows(300)
+    code, summary, _ = fit(frame, "--model", "mixture", "--sets", "0.9")
+    assert code == 0
+    written = pd.read_csv(tmp_path / "out" / "imputed.csv")
+    assert written.columns[-1] == "marmix_set"
+    given = written["marmix_source"] == "given"
+    assert (written["marmix_set"][given] == written["marmix_label"][given]).all()
+    sets = written["marmix_set"].str.split(" | ", regex=False)
+    imputed = np.flatnonzero(~given)
+    assert all(sets[i][0] == written["marmix_label"][i] for i in imputed)
+    assert np.mean([np.asarray(truth)[i] in sets[i] for i in imputed]) > 0.8
+    facts = summary["labels"]["certainty"]["sets"]
+    assert facts["single"] == sum(len(sets[i]) == 1 for i in imputed)
+    assert facts["mean_size"] == pytest.approx(np.mean([len(sets[i]) for i in imputed]))
+    complete = frame.assign(kind=truth)
+    code, _, error = fit(complete, "--model", "mixture", "--sets", "0.9", "--force")
+    assert code == 1
+    assert "--sets is for rows without a label" in error

@@ -13,6 +13,17 @@ from marmix.mechanism.links import LINKS
 NOT_CONVERGED = 3
 
 
+def coverage(text: str) -> float:
+    """A share between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.9")
+    return value
+
+
 def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
@@ -48,6 +59,13 @@ def add(commands: Any) -> None:
         help="rows with a missing feature: fill in the median (or most frequent category), or drop such rows from the fit and "
         "impute no label (default median)",
     )
+    parser.add_argument(
+        "--sets",
+        type=coverage,
+        metavar="SHARE",
+        help="add a column with a set of classes for each row without a label, such that this share of the sets, for instance "
+        "0.9, holds the true class",
+    )
     parser.add_argument("--folds", type=at_least(2), default=5, help="folds of the cross-validation (default 5)")
     add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
@@ -70,6 +88,7 @@ def fit(options: argparse.Namespace) -> int:
         missing=options.missing,
         impute_features=options.impute_features,
         folds=options.folds,
+        sets=options.sets,
         seed=options.seed,
         force=options.force,
         prefix=options.prefix,

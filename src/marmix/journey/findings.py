@@ -32,7 +32,7 @@ from marmix.journey.choosing import (
     sample_places,
 )
 from marmix.journey.rows import FileRows, rows_at
-from marmix.journey.scoring import Tally
+from marmix.journey.scoring import Sets, Tally
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
 from marmix.pseudo_labels import UncertainPosterior
@@ -51,6 +51,7 @@ from marmix.report.contents import (
     RivalFacts,
     ScoreFacts,
     SensitivityFacts,
+    SetFacts,
     StatisticalFacts,
     Thresholds,
     VoteFacts,
@@ -148,6 +149,7 @@ class Analysis(NamedTuple):
     tested: TestedRows | None
     sample: SampledRows
     tally: Tally
+    sets: Sets | None = None
 
     def findings(self, warnings: list[str], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
         """The findings; `warnings` come before those of the model."""
@@ -256,8 +258,15 @@ class Analysis(NamedTuple):
                 at_least_90=tally.at_least_90,
                 at_least_99=tally.at_least_99,
                 expected_errors=imputed - tally.sum_probability if imputed else None,
+                sets=self._set_facts(),
             ),
         )
+
+    def _set_facts(self) -> SetFacts | None:
+        if self.sets is None:
+            return None
+        sizes = np.array(self.sets.sizes)
+        return SetFacts(self.sets.coverage, int(np.sum(sizes == 1)), float(sizes.mean()))
 
     def _vote_facts(self) -> VoteFacts | None:
         shares = self.rows.shares
@@ -281,7 +290,14 @@ class Analysis(NamedTuple):
             candidates=candidates,
             rivals=rivals,
             rule=self._rule(),
+            independent=self._independent(),
         )
+
+    def _independent(self) -> dict[str, float]:
+        score = getattr(self.cv, "independent_score_", None)
+        if score is None:
+            return {}
+        return {"independent_log_loss": score.value, "independent_log_loss_stderr": score.stderr}
 
     def _not_converged(self) -> float:
         """Total weight of the candidates that did not converge."""

@@ -15,7 +15,7 @@ from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
-from marmix.journey.scoring import Tally, added_names, scored_batches
+from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.outputs import Output
 from marmix.report import report_html
 from marmix.report.contents import Findings
@@ -52,6 +52,7 @@ class FitOptions:
     command: str = "marmix fit"
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
+    sets: float | None = None  # coverage of the conformal sets, if any
 
     @property
     def label_columns(self) -> list[str]:
@@ -145,7 +146,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         preparation.fit_batches(lambda: source.batches([*features, *labels.columns], step), labels)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
-    check_added(source.names, added_names(options.prefix, rows.classes, source=True))
+    check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
     sample = sample_rows(rows, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
@@ -171,17 +172,21 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         tested=held_out(cv, sample.labels, len(rows.X)),
         sample=sample,
         tally=Tally(rows.classes, sample.places, options.id, features),
+        sets=None if options.sets is None else Sets.of(options.sets, sample.X, sample.labels, cv.held_out_proba_),
     )
 
 
 def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: FitOptions, step: Step) -> list[str]:
     """Write every row with its given or imputed label, and tally them; returns warnings."""
     rows, model = analysis.rows, analysis.model
-    texts, names = model.classes.astype(str), added_names(options.prefix, model.classes, source=True)
+    texts = model.classes.astype(str)
+    names = added_names(options.prefix, model.classes, source=True, sets=bool(options.sets))
+    sets = analysis.sets
     with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
         for batch in scored_batches(source, rows, model.X, model.classifier, step):
             codes = batch.given(rows)
-            writer.write(batch.batch, batch.added(texts, codes))
+            column = [] if sets is None else [sets.column(batch, texts, codes)]
+            writer.write(batch.batch, [*batch.added(texts, codes), *column])
             analysis.tally.add(batch, codes)
     if not writer.formulas or options.escape_formulas:
         return []

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from marmix.arrays import Array
+from marmix.conformal import conformal_sets
 from marmix.displays.fits import missing_proba
 from marmix.displays.threshold import THRESHOLDS, at_or_above
+from marmix.flexible import flexible_missing_proba
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
 from marmix.labels import most_voted
@@ -44,6 +46,7 @@ class ScoredBatch(NamedTuple):
     code: NDArray[np.intp]  # the most probable class, -1 where incomplete
     probability: Array  # of that class
     uncertainty: Array
+    X: Array  # features of the complete rows
 
     @classmethod
     def of(cls, batch: Any, start: int, complete: NDArray[np.bool_], X: Array, classifier: Any) -> "ScoredBatch":
@@ -54,7 +57,8 @@ class ScoredBatch(NamedTuple):
         if len(X):
             proba[complete], missing[complete] = classifier.predict_proba(X), missing_proba_of(classifier, X)
             code[complete] = proba[complete].argmax(axis=1)
-        return cls(batch, start, complete, proba, missing, code, proba.max(axis=1), entr(proba).sum(axis=1) / np.log(K))
+        uncertainty = entr(proba).sum(axis=1) / np.log(K)
+        return cls(batch, start, complete, proba, missing, code, proba.max(axis=1), uncertainty, X)
 
     def given(self, rows: FileRows) -> NDArray[np.integer[Any]]:
         """Codes of the given labels, -1 where missing; of votes the most voted class, the most probable one of tied classes."""
@@ -69,6 +73,44 @@ class ScoredBatch(NamedTuple):
         return [label, *source, *self.proba.T, self.uncertainty, self.missing]
 
 
+class Sets(NamedTuple):
+    """Conformal sets for the rows without a label, calibrated on the rows of the comparison; see `marmix.conformal`."""
+
+    coverage: float
+    labels: NDArray[Any]  # of the rows of the comparison, or shares of votes
+    proba: Array  # their held-out probabilities
+    missing: Array  # their P(label missing), from a random forest
+    forest: Any
+    sizes: list[int]  # classes in each set so far
+
+    @classmethod
+    def of(cls, coverage: float, X: Array, labels: NDArray[Any], proba: Array | None) -> "Sets":
+        """Calibrate sets on rows X with held-out probabilities."""
+        if proba is None:
+            raise ValueError("--sets needs at least two labelled rows of every class.")
+        missing = np.asarray(labels < 0 if labels.ndim == 1 else ~labels.any(axis=1))
+        if not missing.any():
+            raise ValueError("--sets is for rows without a label, and there are none.")
+        return cls(coverage, labels, proba, *flexible_missing_proba(X, missing), [])
+
+    def column(self, rows: ScoredBatch, classes: NDArray[Any], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """The set of each row as text, the most probable class first; the given label if there is one."""
+        texts = np.array([*classes.tolist(), ""], dtype=object)[codes]
+        unlabelled = codes[rows.complete] < 0
+        places = np.flatnonzero(rows.complete)[unlabelled]
+        if not len(places):
+            return texts
+        proba = rows.proba[places]
+        q = np.minimum(self.forest.predict_proba(rows.X[unlabelled])[:, 1], 1.0 - 1.0 / len(self.missing))
+        numbers = np.arange(len(classes))
+        sets = conformal_sets(self.labels, self.proba, self.missing, proba, q, classes=numbers, coverage=self.coverage)
+        for place, p, inside in zip(places, proba, sets, strict=True):
+            members = [k for k in np.argsort(-p, kind="stable") if inside[k]]
+            texts[place] = " | ".join(classes[members])
+            self.sizes.append(len(members))
+        return texts
+
+
 def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
     """Predict every row of a file; X holds the features of the complete rows."""
     start = kept = 0
@@ -80,10 +122,11 @@ def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, st
         start, kept = start + batch.num_rows, kept + len(block)
 
 
-def added_names(prefix: str, classes: NDArray[Any], *, source: bool) -> list[str]:
+def added_names(prefix: str, classes: NDArray[Any], *, source: bool, sets: bool = False) -> list[str]:
     """Names of the added columns."""
     first = ["label", "source"] if source else ["label"]
-    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), "uncertainty", "missing_proba")]
+    last = ["uncertainty", "missing_proba", *(["set"] if sets else [])]
+    return [f"{prefix}{name}" for name in (*first, *(f"p_{name}" for name in classes), *last)]
 
 
 class Tally:

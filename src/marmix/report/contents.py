@@ -29,6 +29,15 @@ class ClassFacts:
 
 
 @dataclass(frozen=True)
+class SetFacts:
+    """Conformal sets of the rows with an imputed label."""
+
+    coverage: float  # share of the sets that hold the true class, if P(label missing) is right
+    single: int  # sets of one class
+    mean_size: float
+
+
+@dataclass(frozen=True)
 class Certainty:
     """Certainty of the imputed labels."""
 
@@ -36,6 +45,7 @@ class Certainty:
     at_least_90: int  # imputed labels with a probability of at least 0.90
     at_least_99: int
     expected_errors: float | None  # the sum of 1 - probability
+    sets: SetFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ class ModelFacts:
     candidates: list[dict[str, Any]]  # candidate, weight, mechanism, log_loss, log_loss_stderr, ..., rows
     rivals: list[dict[str, Any]]  # the same for usual classifiers, fitted to the labelled rows alone
     rule: str = ""  # how candidates were fitted and left out, in sentences
+    independent: dict[str, float] = field(default_factory=dict)  # independent_log_loss of the average, and its stderr
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,13 @@ EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
 
-SCORES = {"log_loss": "Log-loss", "plain_log_loss": "Labelled rows only", "accuracy": "Accuracy", "roc_auc": "AUC"}
+SCORES = {
+    "log_loss": "Log-loss",
+    "independent_log_loss": "Independent log-loss",
+    "plain_log_loss": "Labelled rows only",
+    "accuracy": "Accuracy",
+    "roc_auc": "AUC",
+}
 SHOWN = 8  # candidates shown unfolded
 
 
@@ -61,6 +67,8 @@ def _cards(findings: Findings) -> str:
             f"mean probability of the imputed labels; {count(certainty.at_least_90)} have at least 90{wording.SPACE}%, "
             f"{count(certainty.at_least_99)} at least 99{wording.SPACE}%"
         )
+        if certainty.sets is not None:
+            words += f". {wording.sets(certainty.sets)}"
         cards.append(_card("Certainty", percent(certainty.mean_probability, 1), words))
     test = f" {wording.chance(findings.missingness)}"
     cards += [
@@ -406,6 +414,7 @@ def models(findings: Findings) -> Section:
         [
             _candidates(findings) if model.candidates else "",
             f"<p>{plain(findings.rival.sentence)}</p>" if model.candidates else "",
+            f"<p class='quiet'>{wording.INDEPENDENT}</p>" if model.independent else "",
             f"<p class='quiet'>{plain(model.rule)}</p>" if model.rule else "",
         ]
     )
@@ -439,7 +448,11 @@ def _candidates(findings: Findings) -> str:
             *fit,
         ]
 
-    rows = [cells("<strong>Average</strong>", _average_scores(findings.scores))] if _averages(findings) else []
+    rows = (
+        [cells("<strong>Average</strong>", _average_scores(findings.scores) | findings.model.independent)]
+        if _averages(findings)
+        else []
+    )
     rows += [cells(_model(row), row) for row in candidates[:SHOWN]]
     rows += [cells(f"Labelled rows alone: {_model(row)}", row) for row in rivals]
     first = table(head, rows, caption="Candidates with weights and scores", words=2)

@@ -11,6 +11,7 @@ from marmix.report.contents import (
     RivalFacts,
     ScoreFacts,
     SensitivityFacts,
+    SetFacts,
     StatisticalFacts,
     Thresholds,
 )
@@ -177,6 +178,20 @@ def sensitivity_lead(facts: SensitivityFacts | None) -> str:
         "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
         f"{label} were {likely} to lose its label as the other classes, {share[0]} of all rows would be {label} instead of "
         f"{share[1]}, and {wrong[0]} of the imputed labels would be wrong instead of {wrong[1]}."
+    )
+
+
+INDEPENDENT = (
+    "The independent log-loss is estimated by random forests of the labels and of the missing labels in place of the models "
+    "themselves, so that no model is its own judge. It is noisier, and too optimistic where hard rows have no labels at all."
+)
+
+
+def sets(facts: SetFacts) -> str:
+    """How many labels are settled by conformal sets."""
+    return (
+        f"The column of sets holds the true class of {percent(facts.coverage)} of these rows: {count(facts.single)} sets have a "
+        f"single class, and a set has {facts.mean_size:.2f} classes on average"
     )
 
 
