@@ -2,6 +2,7 @@
 
     python benchmarks/mnar.py mechanisms [--replicates 40]
     python benchmarks/mnar.py literature [--replicates 40]
+    python benchmarks/mnar.py coverage --replicates 60
 
 `mechanisms` simulates two classes in two dimensions, 1000 rows, whose labels are missing by the class alone, by the classifier's
 uncertainty alone, by both, or completely at random; the classes are Gaussian, or Laplace so that the mixture is wrong. Four fits
@@ -15,7 +16,11 @@ the class alone, on such data and on data that are not:
     Sportisse et al. (2023)  maximum likelihood with a softmax classifier, sum log(phi_y p_y) + sum log(sum_k (1 - phi_k) p_k);
                              logistic regression weighted by 1 / phi_y; likelihood-ratio test of equal phi
 
-Means over replicates, standard errors in brackets.
+`coverage` counts how often 95 % intervals of an estimated delta hold the truth, and how often `test_label_term` rejects at 5 %,
+for two Gaussian or Laplace classes.
+
+The bias is that of the last class, whose labels are missing most often; RMSE is over the classes. Means over replicates, standard
+errors in brackets.
 """
 
 import argparse
@@ -211,14 +216,14 @@ def literature(replicates, first_seed):
     names = [f"Gaussian, {phi}" for phi in ("unequal phi", "slightly unequal phi", "equal phi", "by uncertainty")]
     names += ["make_classification", "digits"]
     for name in names:
-        results, rejected = {}, {}
+        results, rejected, limits = {}, {}, {}
         for seed in range(first_seed, first_seed + replicates):
             X, z, y, true, fresh, truth = self_masked(name, np.random.default_rng(seed))
             K, lost = len(true), z < 0
 
             def add(method, phi, proba, imputed, results=results, true=true, truth=truth, y=y, lost=lost):
-                bias = [np.mean(np.abs(phi - true)), np.sqrt(np.mean((phi - true) ** 2))]
-                results.setdefault(method, []).append([*bias, *scores(proba, truth), *scores(imputed, y[lost])])
+                errors = [(phi - true)[-1], np.sqrt(np.mean((phi - true) ** 2))]
+                results.setdefault(method, []).append([*errors, *scores(proba, truth), *scores(imputed, y[lost])])
 
             phi, free = sportisse(X, z, K)
             flat = sportisse(X, z, K, equal=True)[1]
@@ -235,29 +240,65 @@ def literature(replicates, first_seed):
                     imputed = clf.model_.unlabelled_posterior(X[lost]).tau.T
                     label = f"{method}, {'no label term' if delta is None else 'delta estimated'}"
                     add(label, implied_phi(clf, X, z), clf.predict_proba(fresh), imputed)
+                    if delta is not None:
+                        at_limit = any(note.code == "label-limit" for note in clf.model_.notes)
+                        limits.setdefault(method, []).append((at_limit, scores(imputed, y[lost])[0]))
                 if K <= 3:
                     options = {} if estimator is MARGaussianMixture else {"C": np.inf}
                     test = estimator(**options).fit(X, z).inference(X, z).test_label_term()
                     rejected.setdefault(f"{method}, test_label_term", []).append(test.p_value < 0.05)
         print(f"\n{name}: {len(X)} rows, {K} classes")
         print(f"{'':28}{'phi':>14}{'':18}{'population':>16}{'':16}{'imputed labels':>16}")
-        head = ("mean |error|", "RMSE", "log-loss", "error", "log-loss", "error")
+        head = ("bias (last)", "RMSE", "log-loss", "error", "log-loss", "error")
         print(f"{'':28}" + "".join(f"{word:>16}" for word in head))
         for method, rows in results.items():
             print(f"{method:28}" + "".join(f"{mean_and_error(column):>16}" for column in np.array(rows).T))
         shares = ", ".join(f"{method} {mean_and_error(share)}" for method, share in rejected.items())
         print(f"share of tests that reject at 5 %: {shares}")
+        for method, fits in limits.items():
+            rest = mean_and_error([loss for at_limit, loss in fits if not at_limit])
+            warned = mean_and_error([at_limit for at_limit, _ in fits])
+            print(
+                f"{method}: share of fits that warn of a label term at its limit {warned}; log-loss of the others {rest}"
+            )
+
+
+def coverage(replicates, first_seed):
+    """Print the coverage of intervals of an estimated delta, and the share of tests that reject delta = 0."""
+    settings = {
+        "by the class (delta 1.5)": ((-0.5, 0.0), 1.5),
+        "by both (delta 1.5)": ((-1.5, 3.0), 1.5),
+        "by uncertainty": ((-1.5, 4.0), 0.0),
+        "at random": ((0.0, 0.0), 0.0),
+    }
+    print(f"{'':44}{'':12}{'intervals hold':>16}{'tests reject':>16}{'delta at limit':>16}")
+    for kind in ("Gaussian", "Laplace"):
+        for name, (alpha, delta) in settings.items():
+            for model in ("mixture", "logistic"):
+                rows = []
+                for seed in range(first_seed, first_seed + replicates):
+                    rng = np.random.default_rng(seed)
+                    X, y, u = classes(1000, rng, kind)
+                    z = hidden(y, u, alpha, (0.0, delta), rng)
+                    options = {"delta": "estimate"} | ({} if model == "mixture" else {"C": np.inf})
+                    clf = (MARGaussianMixture if model == "mixture" else MARLogisticRegression)(**options).fit(X, z)
+                    result = clf.inference(X, z)
+                    low, high = result.conf_int()[result.param_names.index("delta[1]")]
+                    rows.append([low < delta < high, result.test_label_term().p_value < 0.05, abs(clf.delta_[1]) > 9.9])
+                values = "".join(f"{mean_and_error(column):>16}" for column in np.array(rows).T)
+                print(f"{kind + ', ' + name:44}{model:12}{values}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["mechanisms", "literature"])
+    parser.add_argument("part", choices=["mechanisms", "literature", "coverage"])
     parser.add_argument("--replicates", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first replicate")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with one_thread():
-        {"mechanisms": mechanisms, "literature": literature}[options.part](options.replicates, options.seed)
+        parts = {"mechanisms": mechanisms, "literature": literature, "coverage": coverage}
+        parts[options.part](options.replicates, options.seed)
 
 
 if __name__ == "__main__":

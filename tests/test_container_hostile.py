@@ -145,6 +145,7 @@ MIXTURE = {
     "alpha too long": put(*MECHANISM, "alpha", [0.0, 1.0, 2.0]),
     "alpha of NaN": put(*MECHANISM, "alpha", [0.0, NAN]),
     "no alpha": put(*MECHANISM, "alpha", []),
+    "label term without its flag": put(*MECHANISM, "label", [0.0, 1.0]),
     "a negative shape": put(*MECHANISM, "shape", -1.0),
     "a share of one": put(*MECHANISM, "share", 1.0),
     "another measure": put(*MECHANISM, "uncertainty", "margin"),

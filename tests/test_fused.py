@@ -242,6 +242,7 @@ def test_supported_models():
         *((Rows(n=4).model, Mechanism(name)) for name, measure in MEASURES.items() if not measure.fused),
         (Rows(n=4).model, Mechanism(lambda log_tau: log_tau[:, 0])),
         (Rows(n=4).model, Mechanism(alpha=(0.0, 1.0, 2.0))),
+        (Rows(n=4).model, Mechanism(label=(0.0, 1.0))),
     ],
 )
 def test_unsupported_models_and_mechanisms_are_refused(model, mechanism):

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from model_files import members_of, put, zipped
 from problems import Problem, central_differences, mechanism_of
 from scipy.special import expit, logsumexp
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
-from marmix.container import load, save
+from marmix.container import ContainerError, load, save
 from marmix.inference.simulation import simulate
 from marmix.mechanism.charts import LABEL_MAX
 from marmix.mechanism.measures import posterior
@@ -201,6 +202,12 @@ def test_saved_models(delta, masked, tmp_path):
     assert copy.delta == delta
     assert copy.mechanism_ == fit.mechanism_
     assert np.array_equal(copy.impute(X, labels), fit.transduction_)
+    members = members_of(tmp_path / "model.marmix")
+    for wrong in ([0.0], [0.0, {"type": "float", "value": "inf"}], [0.0, "1"], "label"):
+        change = put("model", "fitted", "mechanism_", "label", wrong)
+        (tmp_path / "wrong.marmix").write_bytes(zipped(change(members)))
+        with pytest.raises(ContainerError, match="label"):
+            load(tmp_path / "wrong.marmix")
     assert "label term healthy 0, ill" in fit.summary().as_text().replace("0.000", "0")
 
 

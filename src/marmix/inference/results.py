@@ -203,6 +203,11 @@ class Inference:
             yield "alpha has no standard error, as it depends on the shape: see profile('alpha_1') and profile('shape')."
         elif "shape" in fitted.parameters.kinds:
             yield "The likelihood is not quadratic in the shape: profile('shape') and profile('alpha_1') give better intervals."
+        if fitted.mechanism is not None and fitted.mechanism.free_label:
+            yield (
+                "The label terms (delta) are estimated, which relies on the model of the classes: fit with several fixed values "
+                "to see what depends on them."
+            )
         if fitted.information.inverse.blind.shape[1]:
             undetermined = [n for n, e in zip(self.param_names, self._errors, strict=True) if np.isnan(e)]
             yield (
