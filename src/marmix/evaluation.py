@@ -149,19 +149,26 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval, inside the range of the score."""
-        return interval(self.value, self.stderr, self.least, self.most)
+        """The 95 % interval: normal for the log of a loss, or for the log-odds of a score with a largest value.
+
+        Near the ends of the range, where that would be too long, each side is at most 1.5 times as long as a normal one.
+        """
+        x, error = self.value - self.least, QUANTILE * self.stderr
+        if not (np.isfinite(x) and np.isfinite(error)):
+            return self.least, self.most
+        if not 0.0 < x < self.most - self.least:  # a doubly robust estimate may lie outside the range
+            ends = (x - error, x + error)
+        elif np.isinf(self.most):
+            ends = (x * np.exp(-error / x), x * np.exp(error / x))
+        else:
+            odds, width = x / (self.most - self.least - x), self.most - self.least
+            step = np.exp(min(error * width / (x * (width - x)), 700.0))
+            ends = (width * odds / (odds + step), width * odds / (odds + 1.0 / step))
+        low, high = np.clip(ends, x - 1.5 * error, x + 1.5 * error) + self.least
+        return float(max(low, self.least)), float(min(high, self.most))
 
     def __str__(self) -> str:
         return f"{self.value:.4f} ± {self.stderr:.4f} (plain {self.plain:.4f} ± {self.plain_stderr:.4f})"
-
-
-def interval(value: float, stderr: float, least: float = -np.inf, most: float = np.inf) -> tuple[float, float]:
-    """The 95 % normal interval, cut off at the ends of the range; all of the range if there is no standard error."""
-    if not (np.isfinite(value) and np.isfinite(stderr)):
-        return least, most
-    low, high = (min(max(value + sign * QUANTILE * stderr, least), most) for sign in (-1.0, 1.0))
-    return float(low), float(high)
 
 
 def log_loss(

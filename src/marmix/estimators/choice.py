@@ -80,7 +80,8 @@ class Gain(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the gain."""
-        return evaluation.interval(self.gain, self.stderr)
+        error = evaluation.QUANTILE * self.stderr
+        return self.gain - error, self.gain + error
 
     @property
     def declined(self) -> bool:
