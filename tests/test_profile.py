@@ -354,3 +354,27 @@ def test_the_interval_contains_the_estimate_in_every_sample(simulate, seed):
         result = inference.profile(name)
         assert result.lower <= result.estimate <= result.upper
         assert not np.isnan([result.lower, result.upper]).any()
+
+
+# Small samples.
+
+
+def test_bartlett_s_correction_moves_the_limits_to_a_lower_level_of_the_same_profile():
+    x, y = line(60, 3, (1.5, -3.0), 1.0)
+    result = gaussian(tol=1e-8).fit(x[:, None], y).inference(x[:, None], y)
+    plain = result.profile("alpha_1")
+    corrected = result.profile("alpha_1", n_resamples=20, random_state=0)
+    assert plain.bartlett == 1.0 < corrected.bartlett
+    z = norm.isf(0.025) * np.sqrt(corrected.bartlett)
+    wider = result.profile("alpha_1", alpha=2.0 * norm.sf(z))
+    assert (corrected.lower, corrected.upper) == pytest.approx((wider.lower, wider.upper), rel=1e-9)
+    assert corrected.lower < plain.lower < plain.upper < corrected.upper
+    assert "Bartlett" in corrected.sentence
+
+
+def test_only_slopes_of_unweighted_rows_have_a_small_sample_correction(two):
+    result = free().fit(two.X, two.y).inference(two.X, two.y)
+    with pytest.raises(ValueError, match="n_resamples=50: there is no small-sample correction for 'shape'"):
+        result.profile("shape", n_resamples=50)
+    with pytest.raises(ValueError, match="n_resamples=5 must be a whole number, at least 20"):
+        result.profile("alpha_1", n_resamples=5)

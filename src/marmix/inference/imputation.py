@@ -206,6 +206,10 @@ def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDAr
 def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Sequence[str] | None = None) -> "Pooled":
     """Pool the results of m completed data sets by Rubin's rules.
 
+    The pooled standard errors are too large if the imputer uses more than the analyst does, as in a logistic regression of labels
+    that a Gaussian mixture has imputed: the mixture knows the form of the classes. Intervals are then too long, not wrong. For
+    shorter ones, resample the rows, fit, impute and analyse every sample, and take the standard deviation of the results.
+
     Parameters
     ----------
     estimates : array-like of shape (m,) or (m, p)
