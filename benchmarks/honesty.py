@@ -173,23 +173,25 @@ def print_files(settings, seeds):
 
 
 def print_rows(settings, seeds):
-    """The tables of fits to rows in memory: coverage, with the root mean square error and the mean half width."""
-    head = "".join(f" {name} | rmse | ± |" for name in LOSSES)
-    print(f"| rows | wrong/expected | sure ones |{head} clear | wrong | declined |")
-    print("|" + "---|" * (3 + 3 * len(LOSSES) + 3))
-    everything = []
+    """The tables of fits to rows in memory: coverage, then root mean square errors and mean half widths of the intervals."""
+    print(f"| covered | {' | '.join(LOSSES)} | clear | wrong | declined | wrong/expected | sure ones |")
+    print("|" + "---|" * (len(LOSSES) + 6))
+    tables = {}
     for name, setting in settings.items():
-        table = np.array([of_rows(seed, setting) for seed in seeds], dtype=float)
+        table = tables[name] = np.array([of_rows(seed, setting) for seed in seeds], dtype=float)
         wrong, expected, sure, sure_expected = table[:, :4].sum(axis=0)
-        cells = [f"{wrong / expected:.2f}", f"{sure / sure_expected:.2f}" if sure_expected else ""]
-        for i in range(len(LOSSES)):
-            error, covered, width = table[:, 4 + 3 * i : 7 + 3 * i].T
-            cells += [share(covered), f"{np.sqrt(np.mean(error**2)):.3f}", f"{width.mean() / 2:.3f}"]
+        cells = [share(table[:, 5 + 3 * i]) for i in range(len(LOSSES))]
         cells += [f"{value:.2f}" for value in table[:, -3:].mean(axis=0)]
+        cells += [f"{wrong / expected:.2f}", f"{sure / sure_expected:.2f}" if sure_expected else ""]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        everything.append(table)
-    table = np.concatenate(everything)
-    print("covered in all settings:", "; ".join(f"{x} {share(table[:, 5 + 3 * i])}" for i, x in enumerate(LOSSES)))
+    table = np.concatenate(list(tables.values()))
+    print(f"| all | {' | '.join(share(table[:, 5 + 3 * i]) for i in range(len(LOSSES)))} | | | | | |")
+    print(f"\n| rmse (±) | {' | '.join(LOSSES)} |")
+    print("|" + "---|" * (len(LOSSES) + 1))
+    for name, table in tables.items():
+        errors, widths = np.sqrt(np.mean(table[:, 4:-3:3] ** 2, axis=0)), table[:, 6:-3:3].mean(axis=0) / 2
+        cells = [f"{error:.3f} ({width:.3f})" for error, width in zip(errors, widths, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def main():
