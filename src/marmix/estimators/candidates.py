@@ -90,17 +90,17 @@ def default_candidates(
             grid["quadratic logistic, C=1, mechanism"] = MARLogisticRegression(degree=2, n_init=1, **mechanism)
     dense = numeric and n_features <= min(_MOST_TIED, n_rows // _ROWS)
     if kind == "mixture" or (kind == "auto" and dense):
-        grid["mixture, tied, ignored"] = MARGaussianMixture(covariance_type="tied", **ignoring)
-        grid["mixture, tied, mechanism"] = MARGaussianMixture(covariance_type="tied", **mechanism)
+        structures = ["tied"]
         if n_features <= min(_MOST_FULL, n_rows // (_ROWS * n_classes)):
-            grid["mixture, full, ignored"] = MARGaussianMixture(covariance_type="full", **ignoring)
-            grid["mixture, full, mechanism"] = MARGaussianMixture(covariance_type="full", **mechanism)
-        pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
-        grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
-        for covariance_type in ("tied", "full") if "mixture, full, mechanism" in grid else ("tied",):
+            structures.append("full")
+        for structure in structures:
+            start: dict[str, Any] = {"covariance_type": structure, "n_init": 1}  # higher maxima did not predict better
+            student = start | {"max_iter": _MOST_ITERATIONS}
             for name, settings in (("ignored", ignoring), ("mechanism", mechanism)):
-                student = MARStudentMixture(covariance_type=covariance_type, max_iter=_MOST_ITERATIONS, **settings)
-                grid[f"Student mixture, {covariance_type}, {name}"] = student
+                grid[f"mixture, {structure}, {name}"] = MARGaussianMixture(**start, **settings)
+                grid[f"Student mixture, {structure}, {name}"] = MARStudentMixture(**student, **settings)
+        pair: dict[str, Any] = {"covariance_type": "tied", "n_components": 2, "n_init": 1, "random_state": 0}
+        grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:

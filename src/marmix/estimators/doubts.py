@@ -81,7 +81,7 @@ def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | Non
             return None
 
     def fit(delta: str | None, init: Any = "labelled") -> MARGaussianMixture:
-        model = MARGaussianMixture(covariance_type="tied", link="logit", delta=delta, init=init, tol=_TOL)
+        model = MARGaussianMixture(covariance_type="tied", link="logit", delta=delta, init=init, n_init=1, tol=_TOL)
         return model.fit(X, z, sample_weight=weight)
 
     with warnings.catch_warnings():
