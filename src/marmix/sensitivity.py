@@ -132,7 +132,7 @@ class Sensitivity:
             reached = [times(np.exp(side)) for side in sides if side is not None]
             when = f"if {name} is {' or '.join(reached)} as likely to lose its label"
             if not reached:
-                when = f"at no odds ratio from {number(self.odds_ratio[0])} to {number(self.odds_ratio[-1])}"
+                when = f"at no odds ratio from {self.odds_ratio[0]:.2g} to {self.odds_ratio[-1]:.2g}"
             sentences.append(f"{what[0].upper()}{what[1:]} {when}.")
         return sentences
 

@@ -82,7 +82,7 @@ class RocDisplay(ClassCurvesDisplay):
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="guessing: area 0.5")
         single = len(self.curves) == 1
         for curve, colour, words in self._looks():
-            label = f"{words}: area {curve.area:.3f} ± {1.96 * curve.stderr:.3f}"
+            label = f"{words}: area {curve.area:.3f}"
             ax.plot(
                 *_thinned(curve.false_positives, curve.true_positives), **({"color": colour, "label": label} | line)
             )
