@@ -26,10 +26,10 @@ _NEWTON_SIZE = 500
 _NEAR_TOL = 1e-10
 # Starting values of 1 / nu of a Student mixture: the Gaussian limit, and heavy tails.
 _TAILS = (TAIL_MIN, 0.25)
-# With n_init="auto": starts if there are fewer labels per parameter than the second number, unless rows times parameters exceed
-# the third; the number of these starts that are followed to their maxima, and the iterations after which the worse half of the
-# others is given up for the first time.
-_STARTS, _FEW_LABELS, _CHEAP, _FINISHED, _SHORT = 16, 5, 2_000_000, 4, 5
+# With n_init="auto": starts if there are fewer labels per parameter than the second number, unless there are more parameters than
+# the third, or rows times parameters exceed the fourth; the number of these starts that are followed to their maxima, and the
+# iterations after which the worse half of the others is given up for the first time.
+_STARTS, _FEW_LABELS, _MOST_PARAMETERS, _CHEAP, _FINISHED, _SHORT = 16, 5, 500, 2_000_000, 4, 5
 # Starts of a logistic regression with n_init="auto".
 _LOGISTIC_STARTS = 2
 # Rows up to which a free shape is held at first. With more rows the first sample does so.
@@ -105,7 +105,8 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
 def _few_labels(objective: Objective, theta: Any, mechanism: Mechanism | None) -> bool:
     """Whether labels per parameter are so few that there may be several maxima, and rows few enough for many starts."""
     size = objective.model.chart(theta).size + (0 if mechanism is None else len(mechanism.alpha))
-    return objective.engine.labelled < _FEW_LABELS * size and objective.engine.n_rows * size <= _CHEAP
+    few = objective.engine.labelled < _FEW_LABELS * size
+    return few and size <= _MOST_PARAMETERS and objective.engine.n_rows * size <= _CHEAP
 
 
 def _submodels(
