@@ -95,7 +95,7 @@ def seeds(long):
 
 @pytest.fixture(scope="session", autouse=True)
 def few_candidates(long):
-    """`marmix fit` compares one candidate of each model, with rivals of a few trees; with --long, the whole grid."""
+    """`marmix fit` compares one candidate of each model, with rivals and judges of a few trees; with --long, the whole grid."""
     if long:
         yield
         return
@@ -114,6 +114,7 @@ def few_candidates(long):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("marmix.journey.fit.default_candidates", few)
         patch.setattr("marmix.estimators.choice.default_rivals", lambda: rivals)
+        patch.setattr("marmix.flexible._TREES", 30)
         yield
 
 

@@ -63,7 +63,12 @@ def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, o
 def test_parameters_are_of_a_model_that_ignores_the_missingness_only_where_that_is_clearly_better():
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
     mechanism = {"link": "logit"}
-    grid = default_candidates(2, 200, 2, mechanism=mechanism, ignoring=mechanism | {"mechanism_weight": 0.0})
+    ignoring = mechanism | {"mechanism_weight": 0.0}
+    grid = {
+        name: model
+        for kind in ("logistic", "mixture")
+        for name, model in default_candidates(2, 200, 2, kind=kind, mechanism=mechanism, ignoring=ignoring).items()
+    }
     cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"], strict=True))
     for gain, use in ((-3.0, "ignored"), (-1.0, "mechanism"), (1.0, "mechanism")):
@@ -341,7 +346,7 @@ def test_labels_that_may_mean_something_else_have_warnings(fit):
 
 def test_an_average_of_models_without_parameters_imputes_and_has_a_report(fit, tmp_path, monkeypatch, capsys):
     def grid(*arguments):
-        pair = {"covariance_type": "tied", "n_components": 2, "random_state": 0}
+        pair = {"covariance_type": "tied", "n_components": 2, "n_init": 1, "random_state": 0}
         return {f"{weight:g}": MARGaussianMixture(**pair, mechanism_weight=weight) for weight in (0.0, 1.0)}
 
     monkeypatch.setattr("marmix.journey.fit.candidates_of", grid)

@@ -298,15 +298,15 @@ def _best_fit(
 ) -> Fit:
     """The best of the maxima from these starts (parameters, and starting values of the mechanism).
 
-    With `halving` only the better half of many starts goes on after a few iterations, twice as far, and so on. A free shape is
-    held at first, at 1 (logit) and at 0 (cloglog), so that no fit ends below theirs, and then freed in the better half of
-    these fits.
+    With `halving` only the better half of many starts goes on after a few iterations, twice as far, and so on. With "lbfgs" a
+    free shape is held at first, at 1 (logit) and at 0 (cloglog), so that no fit ends below theirs, and then freed in the better
+    half of these fits.
     """
     fitted = (
         mechanism if objective.tempering else None
     )  # a mechanism of weight 0 is fitted afterwards, with theta fixed
     held = fitted is not None and fitted.free_shape and objective.engine.n_rows <= _SHAPE_HELD_ROWS
-    held = held and not any("shape" in values for _, values in all_starts)
+    held = held and search.solver == "lbfgs" and not any("shape" in values for _, values in all_starts)
     options = [replace(fitted, shape=shape, free_shape=False) for shape in (1.0, 0.0)] if held else [fitted]  # type: ignore[type-var]
     ends: list[Fit] = []
     with one_thread(), np.errstate(all="ignore"):
