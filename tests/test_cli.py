@@ -156,7 +156,8 @@ def test_the_readme_shows_what_the_comparison_prints():
 def test_the_readme_says_what_the_demo_finds(demonstration):
     summary = demonstration.printed
     sentence = (
-        r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) ± (\S+) "
+        r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) \(95 % interval "
+        r"(\S+) to (\S+)\) "
     )
     shown = re.search(sentence + r"for all rows where the labelled rows alone would show (\S+)\.", README)
     expected, imputed, wrong, *accuracy = (float(text) for text in shown.groups())
@@ -166,4 +167,5 @@ def test_the_readme_says_what_the_demo_finds(demonstration):
     assert labels["imputed"] == pytest.approx(imputed, abs=15)
     assert labels["imputed"] - summary["right"] == pytest.approx(wrong, abs=6)
     score = next(score for score in summary["scores"] if score["name"] == "accuracy")
-    np.testing.assert_allclose([score["value"], score["stderr"], score["plain"]], accuracy, atol=0.015)
+    found = [score[name] for name in ("value", "low", "high", "plain")]
+    np.testing.assert_allclose(found, accuracy, atol=0.015)
