@@ -160,7 +160,7 @@ def test_untestable_hypotheses_raise(two):
 # The link.
 
 
-@pytest.mark.parametrize("seed", [0, 5, 9, 12, 13, 29])
+@pytest.mark.parametrize("seed", [0, 13, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 9, 12, 29))])
 @pytest.mark.parametrize("name", ["logit", "cloglog"])
 @BOTH
 def test_the_test_of_a_link_is_the_difference_of_separate_fits(simulate, make, name, seed):

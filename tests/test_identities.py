@@ -206,6 +206,8 @@ def test_affine_maps_leave_posteriors_alone_and_shift_the_log_likelihood(covaria
         "spherical": 10.0**power * rotation,
     }[covariance_type]
     options = {"covariance_type": covariance_type, "link": "logit", "uncertainty": "entropy", "tol": 1e-12}
+    if covariance_type != "diag":  # one structure with several starts is enough
+        options["n_init"] = 1
     plain = MARGaussianMixture(**options).fit(X, y)
     moved = MARGaussianMixture(**options).fit((X + 5) @ matrix.T, y)
     np.testing.assert_allclose(moved.predict_proba((X + 5) @ matrix.T), plain.predict_proba(X), atol=1e-5, rtol=0.0)

@@ -28,6 +28,11 @@ def read(name, label):
 SIMULATED, GMMSSLM, GASTRO = "oracles/paper_gauss_n200.csv", "oracles/gmmsslm_n200.csv", "data/gastro.csv"
 
 
+def one_start(solver):
+    """A single start for the slow solver."""
+    return {"n_init": 1} if solver == "ecm" else {}
+
+
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 @pytest.mark.parametrize(
     ("file", "label", "options", "loglik", "alpha"),
@@ -40,21 +45,23 @@ SIMULATED, GMMSSLM, GASTRO = "oracles/paper_gauss_n200.csv", "oracles/gmmsslm_n2
     ],
 )
 def test_maximum_log_likelihood_to_the_printed_digits(file, label, options, loglik, alpha, solver):
-    clf = MARGaussianMixture(**{**PAPER, **options}, solver=solver).fit(*read(file, label))
+    options = {**PAPER, **options} | one_start(solver)
+    clf = MARGaussianMixture(**options, solver=solver).fit(*read(file, label))
     assert clf.converged_
     assert clf.loglik_ == pytest.approx(loglik, abs=6e-5)
     if alpha is not None:
         # alpha is less exact than the maximum: its error is the root of the log-likelihood's
-        closer = MARGaussianMixture(**{**PAPER, **options}, solver=solver, tol=1e-11).fit(*read(file, label))
+        closer = MARGaussianMixture(**options, solver=solver, tol=1e-11).fit(*read(file, label))
         np.testing.assert_allclose(closer.alpha_, alpha, atol=6e-4)
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 def test_a_supremum_at_shape_zero_is_reached(solver):
-    clf = MARGaussianMixture(**PAPER, solver=solver).fit(*read(SIMULATED, "label"))
+    options = PAPER | one_start(solver)
+    clf = MARGaussianMixture(**options, solver=solver).fit(*read(SIMULATED, "label"))
     assert clf.loglik_ >= -530.7577 - 5e-5  # the digits printed
     assert clf.shape_ == pytest.approx(0.0, abs=1e-6)
-    closer = MARGaussianMixture(**PAPER, solver=solver, tol=1e-11).fit(*read(SIMULATED, "label"))
+    closer = MARGaussianMixture(**options, solver=solver, tol=1e-11).fit(*read(SIMULATED, "label"))
     np.testing.assert_allclose(closer.alpha_, (0.636, -1.171), atol=6e-4)
 
 
