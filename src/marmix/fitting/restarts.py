@@ -26,10 +26,12 @@ _NEWTON_SIZE = 500
 _NEAR_TOL = 1e-10
 # Starting values of 1 / nu of a Student mixture: the Gaussian limit, and heavy tails.
 _TAILS = (TAIL_MIN, 0.25)
-# With n_init="auto": starts if there are fewer labels per parameter than the second number, unless there are more parameters than
-# the third, or rows times parameters exceed the fourth; the number of these starts that are followed to their maxima, and the
-# iterations after which the worse half of the others is given up for the first time.
-_STARTS, _FEW_LABELS, _MOST_PARAMETERS, _CHEAP, _FINISHED, _SHORT = 16, 5, 500, 2_000_000, 4, 5
+# With n_init="auto": the number of starts if there are fewer labels per parameter than the second number; the number of these
+# starts that are followed to their maxima, and the iterations after which the worse half of the others is given up first.
+_STARTS, _VERY_FEW, _FINISHED, _SHORT = 16, 2, 4, 5
+# Labels per parameter below which submodels are fitted too, and limits of this and of several starts: of the parameters, and of
+# rows times parameters.
+_FEW, _MOST_PARAMETERS, _CHEAP = 5, 500, 2_000_000
 # Starts of a logistic regression with n_init="auto".
 _LOGISTIC_STARTS = 2
 # Rows up to which a free shape is held at first. With more rows the first sample does so.
@@ -81,7 +83,8 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         return theta if search.empty is None else starts.at_floor(theta, search.empty, model.floor)
 
     first = start(search, perturbed=False)
-    several = auto and not search.values and _few_labels(objective, first, mechanism)
+    automatic = auto and not search.values
+    several = automatic and _few_labels(objective, first, mechanism, _VERY_FEW)
     n_init = _STARTS if several else 1 if auto else int(search.n_init)
     others = by_labels if auto else search._replace(values={})
     all_starts = [(first, search.values)]
@@ -94,7 +97,8 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         no_effect = (0.0,) * len(mechanism.label)
         all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
-    for submodel in _submodels(objective, labelled, mechanism, by_labels) if several else ():
+    nested = automatic and _few_labels(objective, first, mechanism, _FEW)
+    for submodel in _submodels(objective, labelled, mechanism, by_labels) if nested else ():
         if submodel.objective > fit.objective:
             with one_thread(), np.errstate(all="ignore"):
                 higher = _climb(objective, submodel, search, search.max_iter)
@@ -102,10 +106,10 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
     return fit
 
 
-def _few_labels(objective: Objective, theta: Any, mechanism: Mechanism | None) -> bool:
-    """Whether labels per parameter are so few that there may be several maxima, and rows few enough for many starts."""
+def _few_labels(objective: Objective, theta: Any, mechanism: Mechanism | None, least: float) -> bool:
+    """Whether there are fewer labels per parameter than `least`, so that there may be several maxima, and fits are cheap."""
     size = objective.model.chart(theta).size + (0 if mechanism is None else len(mechanism.alpha))
-    few = objective.engine.labelled < _FEW_LABELS * size
+    few = objective.engine.labelled < least * size
     return few and size <= _MOST_PARAMETERS and objective.engine.n_rows * size <= _CHEAP
 
 
