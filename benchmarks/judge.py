@@ -34,7 +34,7 @@ def one(seed, **setting):
     out = []
     for metric in (log_loss, accuracy):
         true = metric(truth, p, np.zeros(len(z)), classes=classes).value
-        for q, tau in ((cv.missing_proba_, cv.reference_proba_), (forests.missing_proba, forests.posterior)):
+        for q, tau in ((cv.missing_proba_, cv.posterior_), (forests.missing_proba, forests.posterior)):
             score = metric(z, p, q, classes=classes, posterior=tau)
             out += [score.value - true, abs(score.value - true) <= 2.0 * score.stderr]
     q = forests.missing_proba
