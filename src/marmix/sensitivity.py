@@ -20,7 +20,7 @@ from scipy.special import log_softmax, softmax
 
 from marmix.arrays import Array
 from marmix.inference.imputation import LARGEST_DELTA, TINY
-from marmix.inference.tables import Table, number
+from marmix.inference.tables import Table
 
 Draw = Callable[
     [np.random.Generator], Array
@@ -160,7 +160,7 @@ class Sensitivity:
             *self.tipping_words(),
             *self.notes,
         ]
-        index = [f"odds ratio {number(odds)}" for odds in self.odds_ratio]
+        index = [f"odds ratio {odds:.2g}" for odds in self.odds_ratio]
         return Table("What if labels are missing because of the label?", columns, index, rows, facts, notes)
 
     def __str__(self) -> str:
