@@ -143,10 +143,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     ----------
     estimators : dict or None, default=None
         Candidates by name: `MARGaussianMixture`, `MARStudentMixture`, `MARLogisticRegression`, `MARKernelClassifier`,
-        `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled rows.
-        The default is a grid of all these, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
-        installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the classes as 0, 1, ... in
-        the order of `classes_`, and columns by number (`mechanism_features` may name them).
+        `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
+        rows. The default is a grid of all these, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
+        installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
+        classes as 0, 1, ... in the order of `classes_`, and columns by number (`mechanism_features` may name them).
     method : {"average", "pick"}, default="average"
         "pick" keeps only the candidate with the most evidence for it. On most data the average does better.
     cv : int, splitter or iterable of splits, default=5
