@@ -328,7 +328,7 @@ def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted, 
     ("which", "kind", "cov_type"),
     [
         ("logistic", "nonparametric", "sandwich"),
-        ("logistic", "parametric", "observed"),
+        pytest.param("logistic", "parametric", "observed", marks=pytest.mark.long),
         ("mixture", "parametric", "observed"),
     ],
 )

@@ -371,10 +371,10 @@ def mean_loss(fit, X, weight):
     [
         (gaussian(), 2),
         (gaussian(covariance_type="spherical", link="cloglog", uncertainty="entropy"), 3),
-        (gaussian(covariance_type="diag", mechanism_weight=0.3), 2),
-        (gaussian(link=None), 2),
+        pytest.param(gaussian(covariance_type="diag", mechanism_weight=0.3), 2, marks=pytest.mark.long),
+        pytest.param(gaussian(link=None), 2, marks=pytest.mark.long),
         (logistic(mechanism_features=[1]), 2),
-        (logistic(C=0.05), 2),
+        pytest.param(logistic(C=0.05), 2, marks=pytest.mark.long),
     ],
     ids=["tied", "three", "tempered", "ignored", "logistic", "penalised"],
 )

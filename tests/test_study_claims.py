@@ -59,6 +59,7 @@ def test_what_the_papers_solver_changes_is_counted(on_the_rows):
         assert f"lower in {differ}, and changed the LogLoss on fresh rows by +0.020 ±" in text
 
 
+@pytest.mark.long
 def test_both_solvers_see_the_sample_of_the_replicate():
     sample = next(p for p in comparison.pieces(SMALL, ["gaussian"]) if p.arguments["truncated"])
     both = comparison.solver_pieces(SMALL, ["gaussian"])[0]
