@@ -430,3 +430,31 @@ def test_the_independent_score_leans_on_forests_and_rivals_alone(monkeypatch):
     score = clf.independent_score_
     actual = -np.log(clf.held_out_proba_[np.arange(300), truth]).mean()
     assert abs(score.value - actual) < 2.0 * score.stderr < 0.5
+
+
+def test_candidates_may_name_the_classes_of_a_label_term_which_imputed_labels_follow():
+    X, _, y = partly_labelled(n=150)
+    names = np.array([2, 1, None], dtype=object)[y]
+    mixture = MARGaussianMixture(delta={1: 2.0}, n_init=1)
+    alone = MARGaussianMixture(delta={1: 2.0}, n_init=1).fit(X, names)
+    clf = MARClassifierCV(estimators={"only": mixture}, cv=2).fit(X, names)
+    np.testing.assert_array_equal(clf.estimators_["only"][-1].delta_, alone.delta_)
+    np.testing.assert_array_equal(clf.transduction_, alone.transduction_)
+    zero = clf.sensitivity(X, names, delta=[0.0], label=1, n_draws=2)
+    assert zero.share[0] == pytest.approx(
+        alone.sensitivity(X, names, delta=[0.0], label=1, n_draws=2).share[0], abs=1e-6
+    )
+    with pytest.raises(ValueError, match="nothing to vary"):
+        clf.sensitivity(X[y >= 0], names[y >= 0])
+
+
+def test_sets_are_calibrated_on_held_out_rows_alone():
+    X, _, y = partly_labelled(n=200)
+    half = [(np.arange(100, 200), np.arange(100))]
+    clf = MARClassifierCV(estimators={"on": SMALL["on"]}, cv=half).fit(X, y)
+    np.testing.assert_array_equal(clf.tested_, np.arange(200) < 100)
+    other = y.copy()
+    swapped = np.flatnonzero((y >= 0) & ~clf.tested_)
+    other[swapped] = 1 - y[swapped]  # labels that no fold tested, seen only by the calibration
+    missing = y < 0
+    np.testing.assert_array_equal(clf.imputed_sets(X, y)[missing], clf.imputed_sets(X, other)[missing])

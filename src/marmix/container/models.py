@@ -40,7 +40,7 @@ from marmix.scores.student import DOFS, TAIL_MAX, TAIL_MIN, Students, StudentSco
 from marmix.scores.trees import Trees, TreeScores
 
 # Results for the training rows: they would grow with the rows, which may be private.
-OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_")
+OF_ROWS = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_", "tested_")
 
 CAN_BE_SAVED = (
     "MARGaussianMixture, MARStudentMixture, MARLogisticRegression, MARKernelClassifier, MARBoostingClassifier, "
@@ -233,10 +233,11 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
     estimator.results_ = _results(fitted, weights)
     if fitted.has("rival_comparison_"):
         estimator.rival_comparison_ = _numbers(fitted, "rival_comparison_", Gain)
-    if fitted.has("independent_score_"):
-        estimator.independent_score_ = _numbers(fitted, "independent_score_", Score)
-    if fitted.has("overlap_"):
-        estimator.overlap_ = _numbers(fitted, "overlap_", Overlap)
+    # files of earlier versions have neither
+    estimator.independent_score_ = (
+        _numbers(fitted, "independent_score_", Score) if fitted.has("independent_score_") else None
+    )
+    estimator.overlap_ = _numbers(fitted, "overlap_", Overlap) if fitted.has("overlap_") else None
     fitted.finish()
 
 

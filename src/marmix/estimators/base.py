@@ -553,11 +553,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     ) -> tuple[Array, list[Draw]] | None:
         """Log class probabilities (D, n, K) of the unlabelled rows, with the model fitted again at every delta of class k.
 
-        With draws of the probabilities at every delta. None if the method is "auto" and the model is better kept.
+        With draws of the probabilities at every delta. None if the method is "auto" and the model is better kept, or e^delta
+        would not be an odds ratio, as with other links than the logit.
         """
         model = self.model_
         possible = "delta" in self.get_params() and model.has_mechanism and model.tempering > 0.0
-        if method == "auto" and not (possible and model.score_model.joint and self.fitted_to(X, y, sample_weight)):
+        mechanism = model.mechanism
+        odds = possible and mechanism is not None and mechanism.shape == 1.0 and not mechanism.share
+        if method == "auto" and not (odds and model.score_model.joint and self.fitted_to(X, y, sample_weight)):
             return None
         if not possible:
             raise ValueError("method='selection' needs a mixture or a logistic regression whose mechanism is modelled.")
@@ -646,7 +649,11 @@ def sensitivity_of(
     w = np.ones(len(shares)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if not len(proba) == len(shares) == len(w):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
+    if not (np.isfinite(w) & (w >= 0.0)).all():
+        raise ValueError("sample_weight must be finite and not negative.")
     rows = ~shares.any(axis=1) & (w > 0.0)
+    if not rows.any():
+        raise ValueError("no label in y is missing: there is nothing to vary.")
     given = w @ shares
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
     draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
@@ -737,8 +744,10 @@ def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
 
     Shares of votes (n, K) in place of codes give the most voted class, the most probable one of those if several are tied.
     """
-    xp = namespace(x)
-    scores = model.unlabelled_posterior(x).scores if model.has_label_term else model.scores(x)
+    xp, scores = namespace(x), model.scores(x)
+    if model.has_label_term:
+        missing = codes < 0 if codes.ndim == 1 else xp.max(codes, axis=1) == 0.0
+        scores = xp.where(missing, model.unlabelled_posterior(x).scores, scores)
     if codes.ndim == 2:
         tied = xp.max(codes, axis=1) == codes.T
         return _class_names(model.classes, xp.argmax(xp.where(tied, scores, -xp.inf), axis=0))

@@ -146,7 +146,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         `MARBoostingClassifier`, or a pipeline that ends in one. Another classifier of scikit-learn is fitted to the labelled
         rows. The default is a grid of all these, with the mechanism modelled, tempered and ignored; boosting only if LightGBM is
         installed (the extra `boost`). Features are standardised before candidates that are not pipelines. Candidates see the
-        classes as 0, 1, ... in the order of `classes_`, and columns by number (`mechanism_features` may name them).
+        classes as 0, 1, ... in the order of `classes_`, and columns by number; `delta`, `n_components` and `mechanism_features`
+        may name them.
     method : {"average", "pick"}, default="average"
         "pick" keeps only the candidate with the most evidence for it. On most data the average does better.
     cv : int, splitter or iterable of splits, default=5
@@ -199,6 +200,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     held_out_proba_ : array of shape (n, K) or None
         Class probabilities of the training rows: held out for tested rows, otherwise from the fits to all rows. None if a
         class has a single labelled row.
+    tested_ : array of bool, shape (n,)
+        Whether each training row was held out.
     missing_proba_ : array of shape (n,)
         Probability of a missing label of each training row, used to correct the scores: from the uncertainty of the held-out
         average and the linear function of the features.
@@ -239,6 +242,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     reference_proba_: Any = NotKept("verdict_", _NOT_KEPT)
+    tested_: Any = NotKept("verdict_", _NOT_KEPT)
     posterior_: Any = NotKept("verdict_", _NOT_KEPT)
 
     def __init__(
@@ -309,6 +313,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals
         folds = self._folds(X, z, shares)
+        self.tested_ = np.isin(np.arange(len(z)), np.concatenate([*folds, np.empty(0, dtype=np.intp)]))
         settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline)}
         for name in settings:
             grid[name][-1].set_params(cv=folds)
@@ -351,7 +356,11 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         possible = (z < 0)[:, None] if shares is None else shares == shares.max(axis=1, keepdims=True)
         open_rows = possible.sum(axis=1) > (shares is not None)  # without a label, or with tied votes
         if open_rows.any():
-            proba = np.where(possible[open_rows], self._average("predict_proba", X[open_rows]), -1.0)
+            voted = possible[open_rows] & (z >= 0)[open_rows, None]
+            proba = self._average("_unlabelled_proba", X[open_rows])
+            if voted.any():
+                proba = np.where(voted.any(axis=1)[:, None], self._average("predict_proba", X[open_rows]), proba)
+            proba = np.where(possible[open_rows], proba, -1.0)
             self.transduction_[open_rows] = self.classes_[proba.argmax(axis=1)]
 
     @property
@@ -382,9 +391,15 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         for name, estimator in grid.items():
             candidate = clone(estimator)
             if not isinstance(candidate, Pipeline):
-                features = candidate.get_params().get("mechanism_features")
-                if features:
-                    candidate.set_params(mechanism_features=feature_columns(features, self._names()))
+                settings = candidate.get_params(deep=False)
+                if settings.get("mechanism_features"):
+                    columns = feature_columns(settings["mechanism_features"], self._names())
+                    candidate.set_params(mechanism_features=columns)
+                codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+                for option in ("delta", "n_components"):
+                    by_class = settings.get(option)
+                    if isinstance(by_class, Mapping) and by_class.keys() <= codes.keys():
+                        candidate.set_params(**{option: {codes[label]: value for label, value in by_class.items()}})
                 candidate = make_pipeline(StandardScaler(), candidate)
             pipelines[name] = candidate
         return pipelines
@@ -569,15 +584,20 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         return X
 
     def _average(self, method: str, X: NDArray[Any]) -> Array:
+        """The weighted mean of a method of the candidates; `predict_proba` of those without `_unlabelled_proba`."""
         parts = [
             (weight, self.estimators_[name])
             for name, weight in self.weights_.items()
-            if weight > 0.0 and (method == "predict_proba" or knows_missingness(self.estimators_[name]))
+            if weight > 0.0 and (method != "missing_proba" or knows_missingness(self.estimators_[name]))
         ]
         total = sum(weight for weight, _ in parts)
-        return np.asarray(
-            sum(weight / total * getattr(est[-1], method)(est[:-1].transform(X)) for weight, est in parts)
-        )
+
+        def values(pipeline: Pipeline) -> Array:
+            last = pipeline[-1]
+            name = method if hasattr(last, method) else "predict_proba"
+            return np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+
+        return np.asarray(sum(weight / total * values(pipeline) for weight, pipeline in parts))
 
     def predict_proba(self, X: Any) -> Array:
         """Weighted average of the candidates' class probabilities, (n, K)."""
@@ -626,8 +646,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         sets, missing = shares > 0.0, np.asarray(~shares.any(axis=1))
         if missing.any():
             q, _ = flexible_missing_proba(X, missing)
+            held_out = np.where(self.tested_[:, None], shares, 0.0)
             sets[missing] = conformal_sets(
-                shares, proba, q, proba[missing], q[missing], classes=np.arange(shares.shape[1]), coverage=coverage
+                held_out, proba, q, proba[missing], q[missing], classes=np.arange(shares.shape[1]), coverage=coverage
             )
         return sets
 
@@ -671,7 +692,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _unlabelled_proba(self, X: Any) -> Array:
         """Class probabilities (n, K) of unlabelled rows, for the sensitivity analysis."""
-        return self.predict_proba(X)
+        return self._average("_unlabelled_proba", self._checked(X))
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
         """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
@@ -708,7 +729,7 @@ def _draws_of(
     estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
 ) -> tuple[Draw, list[str]]:
     """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes on them."""
-    proba = estimator.predict_proba(X[rows])
+    proba = getattr(estimator, "_unlabelled_proba", estimator.predict_proba)(X[rows])
     if fixed:
         return lambda rng: proba, []
     draw, notes = None, ["The intervals do not include the uncertainty of candidates that are not of marmix."]

@@ -77,10 +77,10 @@ class MARGaussianMixture(MARClassifier):
         "delta", "shape", "share", in the form of the fitted attributes.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best maximum is kept; starts after the first are perturbed at random. The likelihood can
-        have several maxima if labels are few: "auto" makes 16 starts if there are fewer than two labels per parameter, gives up
-        the worse half of them twice after a few iterations, and follows four to the end; otherwise one start, unless
-        ``init="kmeans"``, which is then tried beside the labelled rows. If the maxima differ, `notes_` says by how much. Starting
-        values that are given (`init`, `warm_start`) are the only start of "auto".
+        have several maxima if labels are few: "auto" makes 16 starts if there are fewer than two labels per parameter (and at
+        most 500 parameters), gives up the worse half of them twice after a few iterations, and follows four to the end;
+        otherwise one start, unless ``init="kmeans"``, which is then tried beside the labelled rows. If the maxima differ,
+        `notes_` says by how much. Starting values that are given (`init`, `warm_start`) are the only start of "auto".
     warm_start : bool, default=False
         Start from the previous fit of this estimator.
     reg_covar : float, default=1e-6

@@ -192,7 +192,7 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
     total = sum(weights.values())
     weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
     average = MARClassifierCV(**cv.get_params(deep=False))
-    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_")
+    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_", "tested_")
     fitted = {key: value for key, value in vars(cv).items() if key.endswith("_") and key not in of_rows}
     average.__dict__.update(fitted)
     average.weights_ = weights

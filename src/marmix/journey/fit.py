@@ -148,6 +148,8 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         rows = read_rows(source, preparation, labels, scratch, step)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
+    if options.sets is not None and not (z < 0).any():
+        raise ValueError("--sets is for rows without a label, and there are none.")
     sample = sample_rows(rows, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
     n_rows, n_features = sample.X.shape

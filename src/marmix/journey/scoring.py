@@ -89,8 +89,6 @@ class Sets(NamedTuple):
         if proba is None:
             raise ValueError("--sets needs at least two labelled rows of every class.")
         missing = np.asarray(labels < 0 if labels.ndim == 1 else ~labels.any(axis=1))
-        if not missing.any():
-            raise ValueError("--sets is for rows without a label, and there are none.")
         return cls(coverage, labels, proba, *flexible_missing_proba(X, missing), [])
 
     def column(self, rows: ScoredBatch, classes: NDArray[Any], codes: NDArray[np.integer[Any]]) -> NDArray[Any]:

@@ -304,10 +304,7 @@ class Mechanism:
     def require_no_label_term(self, what: str) -> None:
         """Raise if the mechanism has a label term, which `what` cannot use: it sees only which labels are missing."""
         if self.label:
-            raise ValueError(
-                f"{what} cannot use a label term (delta): use a mechanism or a fit without one. MARGaussianMixture and "
-                "MARLogisticRegression can fit one."
-            )
+            raise ValueError(f"{what} cannot use a label term (delta): use a mechanism or a fit without one.")
 
     # For fits: class-major blocks with the labelled rows first.
 
