@@ -238,6 +238,7 @@ def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type,
     np.testing.assert_array_equal(kmeans.transduction_, labelled.transduction_)
 
 
+@pytest.mark.long
 def test_k_means_of_many_rows_does_not_forget_the_few_labels(simulate):
     """One label a class among so many rows that k-means looks at some of them only."""
     data = simulate(n=60_000, classes=3, distance=6.0)

@@ -305,6 +305,7 @@ def test_a_worker_that_dies_changes_no_bit(mortal, rows):
         assert same_bits(MARGaussianMixture(link="logit").fit(*held), reference)
 
 
+@pytest.mark.long
 def test_rows_that_cannot_be_computed_again_are_reported(mortal, monkeypatch, rows):
     local, client = mortal
     X, y = rows

@@ -278,6 +278,7 @@ def test_a_parameter_at_a_limit_is_noted():
     assert free.notes == []
 
 
+@pytest.mark.long
 def test_pooled_intervals_cover_only_if_parameters_are_drawn(long):
     """Many data sets, 80 % of labels missing: 95 % within three standard errors of a binomial share."""
     covered, careless, repeats = 0, 0, 400 if long else 200

@@ -371,6 +371,7 @@ def test_the_risk_bends_as_the_curvature_says(classes, points):
     assert both * cell == pytest.approx(delta @ bend @ delta, rel=0.01)
 
 
+@pytest.mark.long
 def test_random_points_agree_with_the_lattice():
     description, parts = described(GaussianClasses(**THREE)), []
     for random in (False, True):
