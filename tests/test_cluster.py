@@ -102,7 +102,13 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ("full", "logistic", "student") else pytest.param(name, marks=pytest.mark.long)
+        for name in MODELS
+    ],
+)
 def test_estimates_are_those_of_numpy(client, rows, name):
     X, y = rows
     here = clone(MODELS[name]).fit(X, y)

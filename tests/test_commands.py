@@ -340,7 +340,14 @@ def test_simulated_rows_can_be_fitted(program, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "marker"), [("csv", "unknown"), ("tsv", "?"), ("parquet", None), ("feather", "-1"), ("xlsx", "")]
+    ("kind", "marker"),
+    [
+        ("csv", "unknown"),
+        pytest.param("tsv", "?", marks=pytest.mark.long),
+        ("parquet", None),
+        pytest.param("feather", "-1", marks=pytest.mark.long),
+        ("xlsx", ""),
+    ],
 )
 def test_every_kind_of_file_and_every_marker_of_a_missing_label_give_the_same_labels(kind, marker, frame, tmp_path):
     path, out = tmp_path / f"trees.{kind}", tmp_path / "out"

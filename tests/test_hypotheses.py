@@ -105,6 +105,7 @@ def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts():
     assert "31 parameters" in rough.sentence
 
 
+@pytest.mark.long
 def test_a_free_shape_uses_the_bootstrap_and_jobs_do_not_matter(simulate):
     rows = simulate(150, alpha=(0.5, -1.0))[:2]
     inference = inference_of(gaussian(link="aranda-ordaz"), *rows)

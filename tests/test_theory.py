@@ -359,6 +359,7 @@ SEVERAL = GaussianClasses(
     [(SEVERAL, 400_001), (structured("full"), 1401), (structured("diag"), 1401)],
     ids=["several components", "full", "diag"],
 )
+@pytest.mark.long
 def test_the_risk_bends_as_the_curvature_says(classes, points):
     line = np.linspace(-7.0, 7.0, points)
     d = described(classes).d
