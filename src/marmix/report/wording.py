@@ -190,8 +190,8 @@ INDEPENDENT = (
 def sets(facts: SetFacts) -> str:
     """How many labels are settled by conformal sets."""
     return (
-        f"The column of sets holds the true class of {percent(facts.coverage)} of these rows: {count(facts.single)} sets have a "
-        f"single class, and a set has {facts.mean_size:.2f} classes on average"
+        f"If labels are missing at random given the features, about {percent(facts.coverage)} of the sets hold the true class: "
+        f"{count(facts.single)} have a single class, and the mean size is {facts.mean_size:.2f}."
     )
 
 
