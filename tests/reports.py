@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from marmix.displays.drawing import canvas, styled
-from marmix.report.contents import (
+from marmix.pages.contents import (
     Certainty,
     ClassFacts,
     Comparison,

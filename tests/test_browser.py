@@ -20,8 +20,8 @@ from browsing import (
 from reports import HOSTILE, four_classes, two_classes, with_texts
 
 from marmix.cli import main
-from marmix.report import report_html
-from marmix.report.contents import RowTable
+from marmix.pages import report_html
+from marmix.pages.contents import RowTable
 
 REPORTS = {"two classes": two_classes, "hostile texts": lambda: with_texts(HOSTILE)}
 

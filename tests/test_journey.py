@@ -20,7 +20,7 @@ from marmix.estimators.choice import Gain
 from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
 from marmix.notes import Note
-from marmix.report.notes import plain_notes
+from marmix.pages.notes import plain_notes
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reports import HOSTILE, four_classes, picture, two_classes, with_texts
 
-from marmix.report import report_html, wording
-from marmix.report.contents import Certainty, Comparison, Estimate, LabelFacts, MissingnessFacts, RowTable, ScoreFacts
-from marmix.report.sections import cell_text
+from marmix.pages import report_html, wording
+from marmix.pages.contents import Certainty, Comparison, Estimate, LabelFacts, MissingnessFacts, RowTable, ScoreFacts
+from marmix.pages.sections import cell_text
 
 VOID = ("meta", "img", "source", "input")
 
@@ -89,7 +89,7 @@ def test_the_page_needs_nothing_but_itself_and_allows_nothing_else(contents):
 
 
 def test_style_and_script_reach_for_nothing_and_never_write_html():
-    css, js = (files("marmix.report").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    css, js = (files("marmix.pages").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     assert not re.search(r"https?:|url\(|@import", css + js)
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|Function\(|fetch|XMLHttp|import\(", js

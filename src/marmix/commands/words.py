@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from marmix.inference.tables import p_text
-from marmix.report.contents import Findings
+from marmix.pages.contents import Findings
 
 
 def print_json(values: Any) -> None:

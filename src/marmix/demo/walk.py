@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from marmix.demo.comparison import COLUMNS, load
 from marmix.journey import FILES, FitOptions, Progress, fit_file
 from marmix.outputs import Output
-from marmix.report.contents import Findings
+from marmix.pages.contents import Findings
 from marmix.tables.reading import open_table
 
 DATA, TRUTH = "breast-cancer.csv", "truth.csv"

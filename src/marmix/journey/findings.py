@@ -36,7 +36,7 @@ from marmix.journey.scoring import Sets, Tally
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
 from marmix.pseudo_labels import UncertainPosterior
-from marmix.report.contents import (
+from marmix.pages.contents import (
     Certainty,
     ClassFacts,
     Comparison,
@@ -56,8 +56,8 @@ from marmix.report.contents import (
     Thresholds,
     VoteFacts,
 )
-from marmix.report.figures import Subject, figures
-from marmix.report.notes import SINGLE, plain_notes
+from marmix.pages.figures import Subject, figures
+from marmix.pages.notes import SINGLE, plain_notes
 from marmix.sensitivity import Sensitivity
 from marmix.tables.preparation import Preparation
 

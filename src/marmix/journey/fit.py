@@ -17,8 +17,8 @@ from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.outputs import Output
-from marmix.report import report_html
-from marmix.report.contents import Findings
+from marmix.pages import report_html
+from marmix.pages.contents import Findings
 from marmix.tables.cells import counted
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Preparation

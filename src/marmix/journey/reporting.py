@@ -25,8 +25,8 @@ from marmix.journey.scoring import Tally, scored_batches
 from marmix.labels import label_shares
 from marmix.outputs import Output
 from marmix.pseudo_labels import UncertainPosterior
-from marmix.report import report_html
-from marmix.report.contents import Findings
+from marmix.pages import report_html
+from marmix.pages.contents import Findings
 from marmix.tables.labels import label_columns
 from marmix.tables.reading import DataFile, check_columns, open_table
 

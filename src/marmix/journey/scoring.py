@@ -15,7 +15,7 @@ from marmix.flexible import flexible_missing_proba
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
 from marmix.labels import most_voted
-from marmix.report.contents import RowTable
+from marmix.pages.contents import RowTable
 from marmix.streams import release
 from marmix.tables.cells import as_text
 from marmix.tables.reading import DataFile

@@ -4,10 +4,10 @@ import base64
 from hashlib import sha256
 from importlib.resources import files
 
-from marmix.report import sections
-from marmix.report.contents import Contents
-from marmix.report.markup import SENTENCE, data_block, name, plain
-from marmix.report.wording import counted
+from marmix.pages import sections
+from marmix.pages.contents import Contents
+from marmix.pages.markup import SENTENCE, data_block, name, plain
+from marmix.pages.wording import counted
 
 
 def report_html(contents: Contents) -> str:
@@ -54,7 +54,7 @@ def _hash(text: str) -> str:
 
 
 def _asset(file: str) -> str:
-    return files("marmix.report").joinpath(file).read_text(encoding="utf-8")
+    return files("marmix.pages").joinpath(file).read_text(encoding="utf-8")
 
 
 def _header(contents: Contents) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from marmix.inference.tables import number
-from marmix.report import wording
-from marmix.report.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
-from marmix.report.markup import NAME, name, plain, readable, table
-from marmix.report.wording import count, counted, figure, percent, share_of
+from marmix.pages import wording
+from marmix.pages.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
+from marmix.pages.markup import NAME, name, plain, readable, table
+from marmix.pages.wording import count, counted, figure, percent, share_of
 from marmix.sensitivity import times
 
 PAGE = 25  # rows shown at a time

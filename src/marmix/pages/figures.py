@@ -19,7 +19,7 @@ from marmix.displays import (
 )
 from marmix.displays.drawing import canvas, styled
 from marmix.displays.predictions import Predictions
-from marmix.report.contents import Figure
+from marmix.pages.contents import Figure
 from marmix.sensitivity import Sensitivity
 
 if TYPE_CHECKING:

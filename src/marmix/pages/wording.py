@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from marmix.inference.tables import listed, number, p_text
-from marmix.report.contents import (
+from marmix.pages.contents import (
     Comparison,
     Estimate,
     LabelFacts,
@@ -15,7 +15,7 @@ from marmix.report.contents import (
     StatisticalFacts,
     Thresholds,
 )
-from marmix.report.markup import name
+from marmix.pages.markup import name
 from marmix.sensitivity import times
 
 DASH = "\u2013"
