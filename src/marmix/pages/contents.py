@@ -20,12 +20,62 @@ class DataFacts:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval; None where there is no number to give."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class ClassFacts:
-    """Given and imputed labels of a class."""
+    """Given and imputed labels of a class, and how right the imputed ones are estimated to be."""
 
     name: str
     given: int
     imputed: int
+    precision: Interval = Interval()  # share of the rows imputed as this class that belong to it
+    recall: Interval = Interval()  # share of the unlabelled rows of this class that are imputed as it
+    share: Interval = Interval()  # of this class among all rows, labelled or not
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether to use the imputed labels."""
+
+    use: str  # "use", "care" or "no"
+    reasons: list[str]  # two or three sentences, the most important first
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A warning, and what to do about it."""
+
+    level: str  # "serious", "caution" or "note"
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A line of the scoreboard: estimates for all rows, and what the labelled rows alone would have claimed."""
+
+    name: str  # "marmix", "logistic regression", "random forest", "boosted trees"
+    ours: bool
+    accuracy: Interval
+    log_loss: Interval
+    wrong: Interval  # labels it would get wrong among the rows without a label
+    claimed_accuracy: float | None  # of the labelled rows, held out, uncorrected
+    claimed_log_loss: float | None
+
+
+@dataclass(frozen=True)
+class LabelsNeeded:
+    """How many of the listed rows to label for a given expected error."""
+
+    error: float  # share of the imputed labels expected to be wrong afterwards
+    labels: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +95,7 @@ class Certainty:
     at_least_90: int  # imputed labels with a probability of at least 0.90
     at_least_99: int
     expected_errors: float | None  # the sum of 1 - probability
+    wrong: Interval = Interval()  # number of imputed labels that are wrong
     sets: SetFacts | None = None
 
 
@@ -224,6 +275,11 @@ class Findings:
     warnings: list[str]
     reproduction: Reproduction
     sensitivity: SensitivityFacts | None = None  # None if no label is missing
+    verdict: Verdict | None = None  # None if no label is missing
+    cautions: list[Caution] = field(default_factory=list)  # the most serious first
+    scoreboard: list[Contender] = field(default_factory=list)  # ours first
+    confusion: list[list[float]] | None = None  # expected numbers of imputed labels by true class (rows) and imputed class
+    labels_needed: list[LabelsNeeded] = field(default_factory=list)  # by decreasing error
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with None for NaN and infinities."""
