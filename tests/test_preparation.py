@@ -101,7 +101,8 @@ def test_batches_do_not_matter(table, cut):
     assert split.columns_ == whole.columns_
     assert (split.n_rows_, split.feature_names_in_) == (whole.n_rows_, whole.feature_names_in_)
     matrix, counts = whole.transform_counted(table)
-    blocks, block_counts = zip(*map(split.transform_counted, parts), strict=True)
+    starts = np.cumsum([0, *(batch.num_rows for batch in parts[:-1])]).tolist()
+    blocks, block_counts = zip(*map(split.transform_counted, parts, starts), strict=True)
     assert np.concatenate(blocks).tobytes() == matrix.tobytes()
     assert sum(block_counts, Counts.none()) == counts
 
@@ -272,11 +273,12 @@ def test_an_unseen_level_is_missing_and_is_counted():
     later = {"x": ["1", "", "3", "4"], "a": ["u", "w", "", "z"], "more": [0, 0, 0, 0]}
     matrix, counts = fitted.transform_counted(later)
     np.testing.assert_array_equal(matrix, [[0, 1], [0, 2], [0, 3], [0, 4]])
-    assert counts == Counts(3, {"a": 1, "x": 1}, {"a": 2}, {"a": "w"})
+    assert counts == Counts(3, {"a": 1, "x": 1}, {"a": 2}, {"a": "w"}, blank=(1,))
     assert counts.notes() == [
         "Column 'a' is empty in 1 row.",
         "Column 'x' is empty in 1 row.",
         "Column 'a' holds values that the model was not fitted with, such as 'w', in 2 rows; they count as missing.",
+        "Data row 2 has no feature at all: no label is imputed there, and a given label is left out of the fit.",
     ]
     dropped = Preparation(impute="drop").fit({"a": ["u", "v", "u"], "x": [1.0, 2.0, 4.0]})
     np.testing.assert_array_equal(dropped.transform(later), [[0, 1], [np.nan, np.nan], [np.nan, 3], [np.nan, 4]])

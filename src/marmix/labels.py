@@ -5,8 +5,9 @@ counts once, with the shares ``r_jk = v_jk / sum_l v_jl`` of its votes: its like
 """
 
 import numbers
+import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,47 @@ MISSING_FIELDS = (
     *MISSING_CELLS,
 )  # CSV files of to_memmap
 REFUSED_TEXTS = (*_MADE_BY_PYTHON, "-1")  # arrays and typed tables: an error, unless named as a class
-DOUBTFUL_TEXTS = {
-    *(text.casefold() for text in MISSING_CELLS if text.strip("?")),
-    *("nil", "missing", "unknown", "undefined", "unlabelled", "unlabeled", "no label", "not labelled", "not labeled"),
-    *("-", "--", ".", "??", "???", "-9", "-99", "-999", "-9999"),
-}  # data files: taken as classes, with a note; compared in lower case
+_UNKNOWN = """
+    nil, nd, tbd, tba, unk, missing, pending, unknown, not known, undefined, no data, don't know, cannot say,
+    unsure, unclear, uncertain, undetermined, indeterminate, to be determined, unlabelled, unlabeled,
+    no label, not labelled, not labeled, not available, not applicable, not done, not determined,
+    not assessed, not classified, not specified, unspecified, unclassified, inconnu, inconnue, manquant,
+    non disponible, non renseigné, non déterminé, indéterminé, nsp, ne sait pas, à déterminer, en attente,
+    unbekannt, nicht bekannt, fehlt, fehlend, keine Angabe, k.A., k. A., unklar, unbestimmt, nicht bestimmt,
+    ausstehend, desconocido, desconocida, desconhecido, desconhecida, sin dato, sin datos, no disponible,
+    não disponível, indeterminado, indeterminada, pendiente, pendente, sconosciuto, sconosciuta, ignoto,
+    mancante, indeterminato, in attesa, onbekend, ontbrekend, onduidelijk, okänd, okänt, saknas, ukendt,
+    ukjent, mangler, tuntematon, nieznany, nieznana, brak danych, neznámý, neznámé, ismeretlen, necunoscut,
+    bilinmiyor, неизвестно, нет данных, невідомо, άγνωστο, 不明, 未知
+"""
+_POINTS = "./'\u2019"
+_CODES = {"9": 4, "99": 20, "999": 99, "9999": 99}  # doubtful if all other labels are whole numbers up to this
+
+
+def _folded(text: str) -> str:
+    """A text without case, accents and punctuation."""
+    letters = (c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    return " ".join("".join(c if c.isalnum() or c in _POINTS else " " for c in letters).split()).translate(
+        str.maketrans("", "", _POINTS)
+    )
+
+
+DOUBTFUL_TEXTS = {_folded(text) for text in (*MISSING_CELLS, *_UNKNOWN.split(","))} - {
+    ""
+}  # data files: labels that `marmix fit` asks about
+
+
+def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
+    """Whether a label probably means that the label is missing, given the other labels of the column."""
+    others = [other for other in others if other != text]
+    number = text.removesuffix(".0")
+    if number in _CODES:
+        numbers = [other.removesuffix(".0") for other in others]
+        return all(other.isascii() and other.isdecimal() and int(other) <= _CODES[number] for other in numbers)
+    if not any(map(str.isalnum, text)):  # "-", "--", ".", "??"; but "+" and "-" are results of a test
+        return not any("+" in label for label in (text, *others))
+    return number in ("-8", "-9", "-88", "-99", "-999", "-9999") or _folded(text) in DOUBTFUL_TEXTS
+
 
 _PART = 2**20  # labels read at a time from a long array
 

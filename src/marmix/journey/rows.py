@@ -63,7 +63,7 @@ def read_rows(
     for batch in source.batches(preparation.features_in(), step):
         block, gaps = preparation.transform_counted(batch, start)
         counts += gaps
-        filled = np.asarray(~np.isnan(block).any(axis=1))
+        filled = complete_rows(block, gaps, start)
         complete[start : start + len(filled)] = filled
         block = block[filled]
         X[kept : kept + len(block)] = block
@@ -76,6 +76,13 @@ def read_rows(
     return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes(), shares)
 
 
+def complete_rows(block: Array, counts: Counts, start: int) -> NDArray[np.bool_]:
+    """Mask of the rows with all features, of which at least one is in the file; `start` rows come before them."""
+    complete = np.asarray(~np.isnan(block).any(axis=1))
+    complete[[place - start for place in counts.blank]] = False
+    return complete
+
+
 def empty_rows(path: Path, n_rows: int, width: int) -> Any:
     """An array for rows: in memory or, if large, in a new file."""
     if 8 * n_rows * width <= IN_MEMORY:
@@ -86,14 +93,22 @@ def empty_rows(path: Path, n_rows: int, width: int) -> Any:
 def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:
     """Refuse columns whose squares overflow, or whose numbers differ in their last digits only."""
     for name, low, high in zip(names, lowest.tolist(), highest.tolist(), strict=True):
-        largest, spread = max(abs(low), abs(high)), high - low
-        if largest > _LARGEST or 0.0 < spread < 1.0 / _LARGEST:
-            raise ValueError(f"column {shown(name)} has numbers from {low:.3g} to {high:.3g}: use other units.")
-        if 0.0 < spread < _DIGITS * largest:
-            raise ValueError(
-                f"column {shown(name)} has numbers from {low:.17g} to {high:.17g}, which differ only in their last digits: "
-                f"subtract {low:.17g}, or exclude the column with --exclude (--id if it identifies the rows)."
-            )
+        problem = range_problem(name, low, high)
+        if problem:
+            raise ValueError(f"{problem}, or exclude the column with --exclude (--id if it identifies the rows).")
+
+
+def range_problem(name: str, low: float, high: float) -> str:
+    """Why numbers between these ends cannot be fitted, and what to do; empty if they can."""
+    largest, spread = max(abs(low), abs(high)), high - low
+    if largest > _LARGEST or 0.0 < spread < 1.0 / _LARGEST:
+        return f"column {shown(name)} has numbers from {low:.3g} to {high:.3g}: use other units"
+    if 0.0 < spread < _DIGITS * largest:
+        return (
+            f"column {shown(name)} has numbers from {low:.17g} to {high:.17g}, which differ only in their last digits: "
+            f"subtract {low:.17g}"
+        )
+    return ""
 
 
 def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn, shares: Array | None) -> None:

@@ -21,11 +21,12 @@ from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
+from marmix.journey.rows import complete_rows
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages.contents import ScoreFacts, finite
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import label_columns
@@ -45,7 +46,7 @@ class Saved(NamedTuple):
     def features(self, batch: Any, start: int) -> tuple[Array, NDArray[np.bool_], Counts]:
         """Features of the complete rows, which rows are complete, and counts of missing cells."""
         block, counts = self.preparation.transform_counted(batch, start)
-        complete = np.asarray(~np.isnan(block).any(axis=1))
+        complete = complete_rows(block, counts, start)
         block = block[complete]
         if len(block):
             for step in self.between:

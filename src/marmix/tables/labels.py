@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.labels import (
-    DOUBTFUL_TEXTS,
     MISSING,
     MISSING_CELLS,
     MISSING_FIELDS,
     MISSING_LABELS,
     Labels,
+    looks_missing,
     most_voted,
     vote_shares,
 )
@@ -53,6 +53,8 @@ class LabelColumn(Labels):
     ----------
     rows, n_missing : int
         Rows so far, and those without a label.
+    counts : Counter
+        Rows of each label so far.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class LabelColumn(Labels):
         self._numbers = {str(label): k for label, k in self._numbers.items()}
         self._parts: list[NDArray[np.integer]] = []
         self._marks: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     def add(self, column: Any) -> NDArray[np.integer]:
         """Add the labels of the next rows, an Arrow array."""
@@ -87,9 +90,9 @@ class LabelColumn(Labels):
         self._parts.append(self.add_distinct([text.strip() for text in as_text(values).to_pylist()], places))
         return self._parts[-1]
 
-    def add_batch(self, batch: Any) -> None:
-        """Add the labels of the next rows, a record batch."""
-        self.add(batch.column(self.name))
+    def add_batch(self, batch: Any) -> NDArray[np.integer]:
+        """Add the labels of the next rows, a record batch; returns codes, -1 where the label is missing."""
+        return self.add(batch.column(self.name))
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
         if value in self.markers:
@@ -100,7 +103,25 @@ class LabelColumn(Labels):
                 f"{self.where} holds {shown(value)} in data row {first() + 1}, which has a NUL character: labels must be plain "
                 "text or whole numbers."
             )
+        self.counts[value] += count
         return value
+
+    def doubtful(self) -> list[str]:
+        """The labels that probably mean a missing label."""
+        return [text for text in self.texts() if looks_missing(text, self.texts())]
+
+    def discard(self, texts: Iterable[str]) -> None:
+        """Count labels that were added as missing."""
+        for text in {str(text).strip() for text in texts} - self.markers:
+            self.markers.add(text)
+            count = self.counts.pop(text, 0)
+            self.n_missing += count
+            if count:
+                self._marks[text] += count
+
+    def texts(self) -> list[str]:
+        """The labels as text, in order of first appearance."""
+        return [text for text in self._numbers if text not in self.markers]
 
     def stranger(self, label: str, first: Callable[[], int]) -> str:
         return (
@@ -113,9 +134,9 @@ class LabelColumn(Labels):
         return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW} {self.option}."
 
     def names(self) -> list[Any]:
-        """The labels in order of first appearance: integers if all are written as such, otherwise text."""
-        texts = list(self._numbers)
-        return list(map(int, texts)) if all(map(_INTEGER.fullmatch, texts)) else texts
+        """The labels in order of first appearance, None if discarded: integers if all are written as such, otherwise text."""
+        whole = all(map(_INTEGER.fullmatch, self.texts()))
+        return [None if text in self.markers else int(text) if whole else text for text in self._numbers]
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -128,7 +149,7 @@ class LabelColumn(Labels):
         """
         if self.known is not None:
             return self.known
-        texts, n_labels = list(self._numbers), len(self.columns) * self.rows - self.n_missing
+        texts, n_labels = self.texts(), len(self.columns) * self.rows - self.n_missing
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
             markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
@@ -151,7 +172,7 @@ class LabelColumn(Labels):
         return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
 
     def notes(self) -> list[str]:
-        """Notes on doubtful classes and on the markers of missing labels."""
+        """Notes on classes that look alike and on the markers of missing labels."""
         notes = []
         if len(self._marks) > 1:
             parts = ", ".join(
@@ -159,12 +180,8 @@ class LabelColumn(Labels):
             )
             notes.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
         alike: dict[Any, list[str]] = {}
-        for text in sorted(self._numbers):
+        for text in sorted(self.texts()):
             alike.setdefault(_meaning(text), []).append(text)
-            if " ".join(text.split()).casefold() in DOUBTFUL_TEXTS:
-                notes.append(
-                    f"The label {shown(text)} counts as a class: give --missing={shown(text)} if it means no label."
-                )
         for texts in alike.values():
             if len(texts) > 1:
                 notes.append(
@@ -183,12 +200,13 @@ class VoteColumns(LabelColumn):
         self.columns = list(names)
         self._by_column: list[list[NDArray[np.integer]]] = [[] for _ in names]
 
-    def add_batch(self, batch: Any) -> None:
+    def add_batch(self, batch: Any) -> NDArray[np.integer]:
         start = self.rows
         for name, parts in zip(self.columns, self._by_column, strict=True):
             self.rows, self.where = start, f"vote column {shown(name)}"
             parts.append(self.add(batch.column(name)))
         self.where = f"the vote columns {listed(self.columns)}"
+        return np.max([parts[-1] for parts in self._by_column], axis=0)
 
     @property
     def shares(self) -> Array:  # type: ignore[override]
@@ -220,7 +238,7 @@ class ShareColumns(LabelColumn):
         self._blank = [*MISSING_CELLS, *(str(text).strip() for text in missing)]
         self._values: list[Array] = []
 
-    def add_batch(self, batch: Any) -> None:
+    def add_batch(self, batch: Any) -> NDArray[np.integer]:
         parts = []
         for name in self.columns:
             numbers = as_numbers(batch.column(name), self._blank)
@@ -243,6 +261,7 @@ class ShareColumns(LabelColumn):
             )
         self.rows += len(values)
         self._values.append(values)
+        return np.where(np.nan_to_num(values).any(axis=1), 0, MISSING)
 
     @property
     def classes(self) -> NDArray[Any]:

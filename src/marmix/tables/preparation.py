@@ -30,8 +30,14 @@ from marmix.tables.reading import check_columns, naming, record_batches
 
 _KINDS = ("number", "boolean", "category")
 _MOSTLY = 0.8  # share of numbers from which other cells are mistakes rather than categories
-_DATE = r"^([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4})([T ].*)?$"
+_DAY = r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|(19|20)[0-9]{2}[-/][0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}"
+_MONTH = r"[0-9]{1,2}[ .-]+\p{L}{3,9}[ .,-]+[0-9]{2,4}|\p{L}{3,9}[ .]+[0-9]{1,2},? +[0-9]{4}"
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]|[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?"
+_DATE = rf"^(({_DAY}|{_MONTH})([T ].*)?|({_TIME})( ?[aApP][mM])?)$"
 _LEAVE_OUT = "leave the column out with --exclude"
+_ODD_CELLS = 20  # kept of each column, for messages
+_SPARSE, _SPARSE_ROWS = 3, 1000  # most filled cells of a sparse row, and most such rows kept
+_STRAY_ROWS = 10  # most rows taken as titles or footers
 _FEWEST = 2**13  # numbers kept per column for its median, at least
 _KEPT = 2**22  # numbers kept of all columns together
 
@@ -50,12 +56,16 @@ class Counts:
         Cells with a category not seen in the fit, by column; they are treated as missing.
     examples : dict
         The first such category by column.
+    blank : tuple of int
+        Positions, from 0, of the rows without a single feature: all cells are missing or, as in a footer, hold a text that the
+        fit did not know. `marmix fit` leaves such rows out, and no command predicts a label for them.
     """
 
     rows: int = 0
     missing: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
+    blank: tuple[int, ...] = ()
 
     @classmethod
     def none(cls) -> Self:
@@ -67,17 +77,27 @@ class Counts:
             return ours | {name: ours.get(name, 0) + count for name, count in theirs.items()}
 
         missing, unseen = total(self.missing, other.missing), total(self.unseen, other.unseen)
-        return Counts(self.rows + other.rows, missing, unseen, other.examples | self.examples)
+        blank = self.blank + other.blank
+        return Counts(self.rows + other.rows, missing, unseen, other.examples | self.examples, blank)
 
     def notes(self) -> list[str]:
         """The counts as sentences."""
-        return [
-            f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()
-        ] + [
-            f"Column {shown(name)} holds values that the model was not fitted with, such as {shown(self.examples[name])}, "
-            f"in {counted(count, 'row')}; they count as missing."
-            for name, count in self.unseen.items()
-        ]
+        return (
+            [f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()]
+            + [
+                f"Column {shown(name)} holds values that the model was not fitted with, such as {shown(self.examples[name])}, "
+                f"in {counted(count, 'row')}; they count as missing."
+                for name, count in self.unseen.items()
+            ]
+            + ([blank_rows([place + 1 for place in self.blank])] if self.blank else [])
+        )
+
+
+def blank_rows(rows: Sequence[int]) -> str:
+    """A sentence about rows without a single feature; `rows` are counted from 1."""
+    numbers = ", ".join(f"{row:,}" for row in rows[:10]) + (", ..." if len(rows) > 10 else "")
+    words = f"Data row {numbers} has" if len(rows) == 1 else f"{len(rows):,} data rows ({numbers}) have"
+    return f"{words} no feature at all: no label is imputed there, and a given label is left out of the fit."
 
 
 class Preparation(TransformerMixin, BaseEstimator):
@@ -94,6 +114,7 @@ class Preparation(TransformerMixin, BaseEstimator):
     - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; decimal commas; infinity; more than
       `max_levels` texts.
     - Columns with a single value, or none, are left out, with a note.
+    - A row that holds nothing but a text or two that occur in no other row, such as a footer, is treated as empty.
 
     Parameters
     ----------
@@ -120,7 +141,8 @@ class Preparation(TransformerMixin, BaseEstimator):
     Notes
     -----
     In `transform`, a category not seen in the fit is treated as missing; `transform_counted` counts them. A cell that is not a
-    number in a number column is an error.
+    number in a number column is an error, unless the row has no feature at all. Such a row is filled like any other; the program
+    predicts no label for it, and `transform_counted` says where such rows are.
 
     Examples
     --------
@@ -160,31 +182,34 @@ class Preparation(TransformerMixin, BaseEstimator):
         labels : LabelColumn or None, default=None
             Label column to add in the same reading; it is not used as a feature.
         """
+        reading = None
+        for batch in batches():
+            if reading is None:
+                names = [name for name in batch.schema.names if labels is None or name not in labels.columns]
+                reading = self.reading(names)
+            reading.add(batch, None if labels is None else labels.add_batch(batch))
+        if reading is None:
+            raise ValueError("the table has no rows.")
+        return self.fit_reading(reading, batches)
+
+    def reading(self, names: Sequence[str]) -> "Reading":
+        """A `Reading` of the columns to use, of those with these names."""
         if self.impute not in ("median", "drop"):
             raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
-        surveys: dict[str, Survey] = {}
-        medians: dict[str, Median] = {}
-        rows = 0
-        for batch in batches():
-            if not surveys:
-                names = [name for name in batch.schema.names if labels is None or name not in labels.columns]
-                surveys = {name: Survey(name, self.max_levels) for name in self._chosen(names)}
-                most = max(_FEWEST, _KEPT // len(surveys))
-                medians = {name: Median(most) for name in surveys} if self.impute == "median" else {}
-            rows += batch.num_rows
-            if labels is not None:
-                labels.add_batch(batch)
-            for name, survey in surveys.items():
-                cells = survey.add(batch.column(name))
-                if name in medians:
-                    medians[name].add(cells.values[np.isfinite(cells.values)])
-        if not rows:
+        return Reading(self._chosen(names), self.max_levels, medians=self.impute == "median")
+
+    def fit_reading(self, reading: "Reading", batches: Callable[[], Iterable[Any]]) -> Self:
+        """Fit to a table that has been read; `batches` may be read again for exact medians."""
+        if not reading.rows:
             raise ValueError("the table has no rows.")
-        columns = {name: survey.column() for name, survey in surveys.items()}
+        reading.leave_out_strays()
+        chosen = list(reading.columns) if self.features is None else list(self.features)
+        columns = {name: reading.columns[name].column() for name in chosen}
         used = [column for column in columns.values() if isinstance(column, dict)]
         notes = [column for column in columns.values() if isinstance(column, str)]
         if not used:
             raise ValueError(f"no column can be used as a feature. {notes[0]}")
+        medians = reading.medians
         numbers = [column["name"] for column in used if column["kind"] == "number"]
         _find_medians({name: medians[name] for name in numbers if medians}, batches)
         for column in used:
@@ -194,9 +219,9 @@ class Preparation(TransformerMixin, BaseEstimator):
                 column["fill"] = medians[column["name"]].value
         self.columns_ = used
         self.notes_ = notes
-        self.n_rows_ = rows
-        self.feature_names_in_ = list(surveys)
-        self.n_features_in_ = len(surveys)
+        self.n_rows_ = reading.rows
+        self.feature_names_in_ = chosen
+        self.n_features_in_ = len(chosen)
         return self
 
     def _chosen(self, names: Sequence[str]) -> list[str]:
@@ -267,20 +292,31 @@ class Preparation(TransformerMixin, BaseEstimator):
         return columns
 
     def _block(self, batch: Any, columns: list[dict[str, Any]], seen: int) -> tuple[NDArray[np.float64], Counts]:
-        parts, incomplete = [], np.zeros(batch.num_rows, dtype=bool)
-        counts = Counts()
+        parts, counts = [], Counts()
+        incomplete, blank = np.zeros(batch.num_rows, dtype=bool), np.ones(batch.num_rows, dtype=bool)
+        wrong: list[tuple[str, NDArray[np.bool_]]] = []
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
             refuse_type(name, cells.type)
-            features = _number(column, cells, seen) if column["kind"] == "number" else _one_hot(column, cells)
+            features = _number(column, cells) if column["kind"] == "number" else _one_hot(column, cells)
             parts.append(features.values)
-            incomplete |= features.missing | features.unseen
+            absent = features.missing | features.unseen
+            incomplete |= absent
+            blank &= absent
             if features.missing.any():
                 counts.missing[name] = int(features.missing.sum())
-            if features.unseen.any():
+            if features.unseen.any() and column["kind"] == "number":
+                wrong.append((name, features.unseen))
+            elif features.unseen.any():
                 counts.unseen[name] = int(features.unseen.sum())
                 counts.examples[name] = trimmed(cells)[int(np.argmax(features.unseen))].as_py()
-        return np.column_stack(parts), counts + Counts(int(incomplete.sum()))
+        for name, cells in wrong:
+            refused = cells if len(columns) == 1 else cells & ~blank
+            if refused.any():
+                place = int(np.argmax(refused))
+                raise ValueError(_not_a_number(name, batch.column(name).slice(place, 1), seen + place + 1))
+        places = tuple((seen + np.flatnonzero(blank)).tolist())
+        return np.column_stack(parts), counts + Counts(int(incomplete.sum()), blank=places)
 
 
 def _batches(X: Any) -> Iterator[Any]:
@@ -296,28 +332,119 @@ def _batches(X: Any) -> Iterator[Any]:
 # Kinds of columns
 
 
-class Survey:
+class SparseRow(NamedTuple):
+    """A row with few filled cells: its position from 0, the code of its label (-1 if missing), and the filled cells.
+
+    Cells are texts by column, None for numbers.
+    """
+
+    place: int
+    code: int
+    cells: dict[str, str | None]
+
+
+class Reading:
+    """The first reading of a table that comes in batches: what the cells of each column are.
+
+    Attributes
+    ----------
+    rows : int
+        Rows so far.
+    columns : dict
+        A `ColumnSurvey` for each column.
+    medians : dict
+        A `Median` for each column, if asked for.
+    sparse : list of SparseRow
+        Rows with at most three filled cells; None if there are more than a thousand.
+    """
+
+    def __init__(self, names: Sequence[str], max_levels: int, *, medians: bool):
+        self.rows = 0
+        self.columns = {name: ColumnSurvey(name, max_levels) for name in names}
+        most = max(_FEWEST, _KEPT // max(len(names), 1))
+        self.medians = {name: Median(most) for name in names} if medians else {}
+        self.sparse: list[SparseRow] | None = []
+
+    def add(self, batch: Any, codes: NDArray[np.integer] | None = None) -> dict[str, Numbers]:
+        """Add the next rows, whose labels have the given codes, and return their cells as numbers by column."""
+        cells = {name: survey.add(batch.column(name)) for name, survey in self.columns.items()}
+        for name, median in self.medians.items():
+            median.add(cells[name].values[np.isfinite(cells[name].values)])
+        if self.sparse is not None:
+            filled = np.zeros(batch.num_rows, dtype=np.int64)
+            for numbers in cells.values():
+                filled += ~numbers.missing
+            places = np.flatnonzero(filled <= min(_SPARSE, len(cells) - 1))
+            if len(self.sparse) + len(places) > _SPARSE_ROWS:
+                self.sparse = None
+            else:
+                self.sparse += [self._sparse(batch, cells, i, codes) for i in places.tolist()]
+        self.rows += batch.num_rows
+        return cells
+
+    def _sparse(self, batch: Any, cells: dict[str, Numbers], i: int, codes: NDArray[np.integer] | None) -> SparseRow:
+        texts = {
+            name: trimmed(batch.column(name).slice(i, 1))[0].as_py() if numbers.odd[i] else None
+            for name, numbers in cells.items()
+            if not numbers.missing[i]
+        }
+        return SparseRow(self.rows + i, -1 if codes is None else int(codes[i]), texts)
+
+    def leave_out_strays(self) -> None:
+        """Count as missing the cells of titles and footers: rows whose few cells hold texts that occur in no other row."""
+        rows = [row for row in self.sparse or () if row.cells and None not in row.cells.values()]
+        counts = Counter((name, text) for row in rows for name, text in row.cells.items())
+        strays = [row for row in rows if all(self._is_stray(name, text, counts) for name, text in row.cells.items())]
+        if 0 < len(strays) <= _STRAY_ROWS <= self.rows:
+            for row in strays:
+                for name, text in row.cells.items():
+                    self.columns[name].leave_out(str(text), row.place)
+            self.sparse = [row._replace(cells={}) if row in strays else row for row in self.sparse or ()]
+
+    def _is_stray(self, name: str, text: str | None, counts: Counter[tuple[str, str | None]]) -> bool:
+        survey = self.columns[name]
+        if survey.mostly_numbers or survey.problem():
+            return True
+        return len(self.columns) > 2 and survey.count(str(text)) == counts[name, text]
+
+
+class Problem(NamedTuple):
+    """Why a column cannot be a feature, and what to do: "type", "dates", "comma", "odd", "infinite" or "many"."""
+
+    kind: str
+    text: str
+    advice: str
+
+
+class ColumnSurvey:
     """Summary of the cells of a column that comes in batches, from which its kind follows."""
 
     def __init__(self, name: str, max_levels: int):
         self.name, self.max_levels = name, max_levels
         self.rows = self.missing = 0
+        self.low, self.high = np.inf, -np.inf
+        self.odd: list[tuple[str, int]] = []  # the first cells that are no numbers, and their rows
+        self._type: Problem | None = None
         self._numbers = self._commas = 0
-        self._low, self._high = np.inf, -np.inf
-        self._odd: tuple[str, int] | None = None
         self._comma: tuple[str, int] | None = None
         self._infinite: tuple[str, int] | None = None
         self._levels: Counter[str] = Counter()
+        self._batch_texts = self._batch_levels = 0  # texts of the first batch that has some, and different ones
 
     def add(self, column: Any) -> Numbers:
         """Add the cells of the next rows, and return them as numbers."""
-        refuse_type(self.name, column.type)
+        self._type = self._type or type_problem(self.name, column.type)
+        if self._type:
+            self.rows += len(column)
+            missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+            self.missing += int(missing.sum())
+            return Numbers(np.full(len(column), np.nan), missing, ~missing)
         numbers = as_numbers(column)
         values = numbers.values[~(numbers.missing | numbers.odd)]
         if self._infinite is None and np.isinf(values).any():
             self._infinite = self._first(column, np.isinf(numbers.values))
         if len(values):
-            self._low, self._high = min(self._low, values.min()), max(self._high, values.max())
+            self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
         if not is_numeric(column.type) and (numbers.odd.any() or not self._many):
             self._add_texts(column, numbers)
         self._numbers += len(values)
@@ -329,13 +456,17 @@ class Survey:
         pa, pc = arrow(), arrow(".compute")
         text = trimmed(column)
         if numbers.odd.any():
-            self._odd = self._odd or self._first(text, numbers.odd)
+            places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
+            self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
             commas = with_comma(text) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
                 self._comma = self._comma or self._first(text, commas)
         if not self._many:
-            for entry in pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist():
+            entries = pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist()
+            if not self._batch_texts:
+                self._batch_texts, self._batch_levels = int((~numbers.missing).sum()), len(entries)
+            for entry in entries:
                 self._levels[entry["values"]] += entry["counts"]
                 if self._many:
                     return
@@ -348,10 +479,43 @@ class Survey:
     def _many(self) -> bool:
         return len(self._levels) > self.max_levels
 
+    @property
+    def filled(self) -> int:
+        """Number of cells that are not missing."""
+        return self.rows - self.missing
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether other cells are mistakes rather than categories."""
+        return self._numbers >= _MOSTLY * self.filled
+
+    @property
+    def distinct_share(self) -> float:
+        """Share of different texts among the texts of the first batch."""
+        return self._batch_levels / max(self._batch_texts, 1)
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Numbers of cells by text; empty if there are more than `max_levels` texts, or only numbers."""
+        return {} if self._many or self._numbers == self.filled else dict(self._levels)
+
+    def count(self, text: str) -> int:
+        """Number of cells with a text; 0 if there are too many texts to count."""
+        return 0 if self._many else self._levels[text]
+
+    def leave_out(self, text: str, place: int) -> None:
+        """Count the cell of a row as missing."""
+        self.missing += 1
+        self.odd = [(cell, row) for cell, row in self.odd if row != place + 1]
+        self._commas -= bool(self._comma and self._comma[1] == place + 1)
+        self._levels -= Counter([text])
+
     def column(self) -> dict[str, Any] | str:
         """The column as an entry of `columns_`, or a note on why it is left out; ValueError if it cannot be used."""
-        filled = self.rows - self.missing
-        if not filled:
+        problem = self.problem()
+        if problem:
+            raise ValueError(f"{problem.text}: {problem.advice}.")
+        if not self.filled:
             return f"Column {shown(self.name)} has no value and was left out."
         column: dict[str, Any] = {
             "name": self.name,
@@ -360,79 +524,95 @@ class Survey:
             "fill": None,
             "missing": self.missing,
         }
-        if self._numbers == filled:
-            if self._infinite:
-                raise ValueError(infinite(self.name, *self._infinite))
-            return column if self._low < self._high else self._constant(f"{self._low:.15g}")
+        if self._numbers == self.filled:
+            return column if self.low < self.high else self._constant(f"{self.low:.15g}")
+        lowered = self._lowered()
+        levels = lowered or self._levels
+        if len(levels) == 1:
+            return self._constant(next(iter(levels)))
+        kind = "boolean" if lowered else "category"
+        most = min(levels, key=lambda level: (-levels[level], level))
+        return column | {"kind": kind, "levels": sorted(levels), "fill": most}
+
+    def _lowered(self) -> Counter[str]:
+        """The levels in lower case if these are true and false, otherwise none."""
         lowered = Counter[str]()
         for level, count in self._levels.items():
             lowered[level.lower()] += count
-        levels = lowered if not self._many and set(lowered) <= set(TRUTHS) else self._levels
-        if levels is self._levels:
-            self._refuse_texts(filled)
-        if len(levels) == 1:
-            return self._constant(next(iter(levels)))
-        kind = "boolean" if levels is lowered else "category"
-        most = min(levels, key=lambda level: (-levels[level], level))
-        return column | {"kind": kind, "levels": sorted(levels), "fill": most}
+        return lowered if not self._many and set(lowered) <= set(TRUTHS) else Counter()
 
     def _constant(self, value: str) -> str:
         return f"Column {shown(self.name)} has the same value, {shown(value)}, in every row and was left out."
 
-    def _refuse_texts(self, filled: int) -> None:
-        """Raise ValueError for text that is not a category."""
+    def problem(self) -> Problem | None:
+        """Why the column cannot be a feature, if so."""
+        if self._type or not self.filled:
+            return self._type
+        if self._numbers == self.filled:
+            return Problem("infinite", *infinite(self.name, *self._infinite)) if self._infinite else None
+        if self._lowered():
+            return None
         name = shown(self.name)
-        if self._comma and self._numbers + self._commas >= _MOSTLY * filled:
-            raise ValueError(comma(self.name, *self._comma))
-        if self._odd and self._numbers >= _MOSTLY * filled:
-            cell, row = self._odd
-            raise ValueError(
-                f"column {name} holds {shown(cell)} in data row {row}, and numbers in {self._numbers:,} of {filled:,} cells. "
-                f"Correct the cell, or leave it empty if the number is missing, or {_LEAVE_OUT}."
-            )
+        if self._comma and self._numbers + self._commas >= _MOSTLY * self.filled:
+            return Problem("comma", *comma(self.name, *self._comma))
+        if self.odd and self.mostly_numbers:
+            count = self.filled - self._numbers
+            cells = ", ".join(f"{shown(cell)} in data row {row}" for cell, row in self.odd[:5])
+            cells += f", and {count - 5:,} more such cells" if count > 5 else ""
+            cells += f", and numbers in {self._numbers:,} of {self.filled:,} cells"
+            what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
+            advice = f"correct {what} empty if the number is missing, or {_LEAVE_OUT}"
+            return Problem("odd", f"column {name} holds {cells}", advice)
         pa, pc = arrow(), arrow(".compute")
-        if pc.all(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py():
-            raise ValueError(dates(self.name, listed(self._levels, 1)))
+        dated = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py()
+        if dated >= (_MOSTLY if self._many else 1.0) * len(self._levels):
+            return Problem("dates", *dates(self.name, listed(self._levels, 1)))
         if self._many:
-            raise ValueError(
+            text = (
                 f"column {name} has more than {self.max_levels} different values ({listed(self._levels, 3)}), which are not "
-                f"numbers: {_LEAVE_OUT}, or with --id if it names the rows."
+                "numbers"
             )
+            return Problem("many", text, f"{_LEAVE_OUT}, or with --id if it names the rows")
+        return None
+
+
+def type_problem(name: str, kind: Any) -> Problem | None:
+    """Why a column of this type can neither be numbers nor categories, if so."""
+    types = arrow().types
+    if types.is_nested(kind):
+        return Problem(
+            "type",
+            f"column {shown(name)} holds {str(kind)[:60]}",
+            f"give each part a column of its own, or {_LEAVE_OUT}",
+        )
+    return Problem("dates", *dates(name, str(kind))) if types.is_temporal(kind) else None
 
 
 def refuse_type(name: str, kind: Any) -> None:
     """Raise ValueError for types that are neither numbers nor categories."""
-    types = arrow().types
-    if types.is_nested(kind):
-        raise ValueError(
-            f"column {shown(name)} holds {str(kind)[:60]}: give each part a column of its own, or {_LEAVE_OUT}."
-        )
-    if types.is_temporal(kind):
-        raise ValueError(dates(name, str(kind)))
+    problem = type_problem(name, kind)
+    if problem:
+        raise ValueError(f"{problem.text}: {problem.advice}.")
 
 
-def dates(name: str, what: str) -> str:
-    """Message for dates."""
+def dates(name: str, what: str) -> tuple[str, str]:
+    """Message and advice for dates."""
     return (
-        f"column {shown(name)} holds dates or times ({what}): turn them into a number, such as days since an event, "
-        f"or {_LEAVE_OUT}."
+        f"column {shown(name)} holds dates or times ({what})",
+        f"turn them into a number, such as days since an event, or {_LEAVE_OUT}",
     )
 
 
-def comma(name: str, cell: str, row: int) -> str:
-    """Message for a number with a comma."""
-    return (
-        f"column {shown(name)} holds {shown(cell)} in data row {row}: write numbers with a decimal point and without "
-        "thousands separators."
-    )
+def comma(name: str, cell: str, row: int) -> tuple[str, str]:
+    """Message and advice for a number with a comma."""
+    advice = "write numbers with a decimal point and without thousands separators"
+    return f"column {shown(name)} holds {shown(cell)} in data row {row}", advice
 
 
-def infinite(name: str, cell: str, row: int) -> str:
-    """Message for an infinite number."""
-    return (
-        f"column {shown(name)} holds {shown(cell)} in data row {row}, which is infinite: give a number, or leave the cell "
-        "empty if it is missing."
-    )
+def infinite(name: str, cell: str, row: int) -> tuple[str, str]:
+    """Message and advice for an infinite number."""
+    advice = "give a number, or leave the cell empty if it is missing"
+    return f"column {shown(name)} holds {shown(cell)} in data row {row}, which is infinite", advice
 
 
 class Median:
@@ -518,30 +698,32 @@ def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[
 
 
 class ColumnFeatures(NamedTuple):
-    """Features of a column (rows, width), and masks of missing cells and of unseen categories."""
+    """Features of a column (rows, width), and masks of missing cells and of cells that the fit could not have held."""
 
     values: NDArray[np.float64]
     missing: NDArray[np.bool_]
     unseen: NDArray[np.bool_]
 
 
-def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
+def _number(column: dict[str, Any], cells: Any) -> ColumnFeatures:
     numbers = as_numbers(cells)
     wrong = numbers.odd | np.isinf(numbers.values)
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        name, cell, row = column["name"], str(cells[i].as_py()), seen + i + 1
-        if not numbers.odd[i]:
-            raise ValueError(infinite(name, cell, row))
-        if with_comma(trimmed(cells.slice(i, 1)))[0]:
-            raise ValueError(comma(name, cell, row))
-        raise ValueError(
-            f"column {shown(name)} holds {shown(cell)} in data row {row}, where the model was fitted with numbers: correct the "
-            "cell, or leave it empty if the number is missing."
-        )
     fill = np.nan if column["fill"] is None else column["fill"]
-    values = np.where(numbers.missing, fill, numbers.values)
-    return ColumnFeatures(values[:, None], numbers.missing, np.zeros(len(values), dtype=bool))
+    values = np.where(numbers.missing | wrong, fill, numbers.values)
+    return ColumnFeatures(values[:, None], numbers.missing, wrong)
+
+
+def _not_a_number(name: str, cells: Any, row: int) -> str:
+    """Message for a cell that is not a number in a number column."""
+    cell = str(cells[0].as_py())
+    if np.isinf(as_numbers(cells).values[0]):
+        return ": ".join(infinite(name, cell, row)) + "."
+    if with_comma(trimmed(cells))[0]:
+        return ": ".join(comma(name, cell, row)) + "."
+    return (
+        f"column {shown(name)} holds {shown(cell)} in data row {row}, where the model was fitted with numbers: correct the "
+        "cell, or leave it empty if the number is missing."
+    )
 
 
 def _one_hot(column: dict[str, Any], cells: Any) -> ColumnFeatures:
