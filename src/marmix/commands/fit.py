@@ -7,10 +7,10 @@ from typing import Any
 
 from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options
 from marmix.commands.words import command_line, print_findings
-from marmix.journey import FILES, MODELS, FitOptions, Progress, fit_file
+from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
 
-NOT_CONVERGED = 3
+WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
 
 
 def coverage(text: str) -> float:
@@ -45,13 +45,29 @@ def add(commands: Any) -> None:
     add_labels(parser, "label column; some labels are missing")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    parser.add_argument(
+        "--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
+    )
     parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows; not used as a feature")
     parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: all kinds)")
     parser.add_argument(
         "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default logit)"
     )
     add_shared(parser, "--missing")
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="ask nothing about this column, or this value of the label column; may be repeated",
+    )
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="if the file raises questions, such as a column of identifiers or a label 'unknown', make the proposed changes and "
+        "say which. Without it a terminal asks; elsewhere the program ends with exit code 2, the questions, and a command line "
+        "that answers them",
+    )
     parser.add_argument(
         "--impute-features",
         choices=("median", "drop"),
@@ -72,9 +88,9 @@ def add(commands: Any) -> None:
     add_shared(parser, "--json", "--quiet")
 
 
-def fit(options: argparse.Namespace) -> int:
-    """Fit, write the files, and print a summary."""
-    fit_options = FitOptions(
+def fit_options(options: argparse.Namespace) -> FitOptions:
+    """The options of the fit."""
+    return FitOptions(
         data=Path(options.data),
         label=options.label,
         votes=options.votes,
@@ -86,6 +102,7 @@ def fit(options: argparse.Namespace) -> int:
         model=options.model,
         link=options.link,
         missing=options.missing,
+        keep=options.keep,
         impute_features=options.impute_features,
         folds=options.folds,
         sets=options.sets,
@@ -96,9 +113,36 @@ def fit(options: argparse.Namespace) -> int:
         reading=reading_options(options),
         command=command_line(options),
     )
-    findings = fit_file(fit_options, Progress(options.quiet))
+
+
+def fit(options: argparse.Namespace) -> int:
+    """Fit, write the files, and print a summary."""
+    try:
+        findings = fit_file(fit_options(options), Progress(options.quiet), lambda survey: _agreed(options, survey))
+    except Doubtful as doubtful:
+        if doubtful.survey.fatal:
+            raise
+        if not _asks(options):  # where it asks, the questions have been printed
+            print(f"marmix fit: {doubtful}", file=sys.stderr)
+        return WRONG_ARGUMENTS
     print_findings(options, findings, f"Written to {options.out}: {', '.join(FILES)}")
     if not findings.model.converged:
         print("marmix fit: the fit did not converge; the files were written, see the report.", file=sys.stderr)
         return NOT_CONVERGED
     return 0
+
+
+def _asks(options: argparse.Namespace) -> bool:
+    """Whether there is a terminal to ask in."""
+    return not options.yes and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def _agreed(options: argparse.Namespace, survey: Survey) -> bool:
+    """Whether to go on with the remedies of a survey: with --yes, or if the user says so."""
+    if options.yes:
+        for statement in survey.statements():
+            print(f"marmix fit: {statement}", file=sys.stderr)
+    elif _asks(options):
+        print(f"marmix fit: {survey.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().casefold() in ("y", "yes")
+    return bool(options.yes)

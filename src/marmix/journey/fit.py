@@ -1,7 +1,7 @@
 """`marmix fit`: from a file to imputed labels, a model and a report."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from marmix.journey.findings import Analysis, held_out, inference_of, sample_row
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
+from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
 from marmix.tables.cells import counted
-from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
@@ -53,6 +53,7 @@ class FitOptions:
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
+    keep: Sequence[str] = ()  # columns and labels that the survey should not doubt
 
     @property
     def label_columns(self) -> list[str]:
@@ -86,20 +87,28 @@ class FitOptions:
         return features
 
 
-def fit_file(options: FitOptions, progress: Progress) -> Findings:
+def fit_file(
+    options: FitOptions, progress: Progress, agree: Callable[[Survey], bool] = lambda survey: False
+) -> Findings:
     """Read a file, compare and average candidates, impute labels, and write all four files or none.
 
-    The file is read three times: to survey its columns, to read the features, and to write the rows with their labels.
+    The file is read three times: to survey its columns, to read the features, and to write the rows with their labels. If the
+    survey leaves questions, `agree` says whether to go on with its remedies; if not, `Doubtful` is raised.
     """
     require_libraries()
     source = open_table(options.data, **options.reading)
-    features = options.columns(source.names, source.index)
     with Output(options.out, FILES, force=options.force) as output:
-        analysis = _analysis(options, source, features, output.scratch, progress)
+        with progress.phase("surveying the columns") as step:
+            surveyed = survey(source, options, step)
+        if surveyed.questions and (surveyed.fatal or not agree(surveyed)):
+            raise Doubtful(surveyed)
+        options = surveyed.remedied()
+        analysis = _analysis(options, source, surveyed, output.scratch, progress)
         with progress.phase("writing the rows") as step:
             warnings = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
             sweep = analysis.sweep()
+            warnings = [*surveyed.statements(), *warnings]
             findings = analysis.findings(warnings, options.command, options.seed, sweep)
             contents = analysis.contents(findings, sweep)
             step(0.9)
@@ -138,12 +147,9 @@ def without_mechanism(grid: dict[str, Any]) -> dict[str, Any]:
     return {name: grid[name] for name in distinct.values()}
 
 
-def _analysis(options: FitOptions, source: DataFile, features: list[str], scratch: Any, progress: Progress) -> Analysis:
+def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: Any, progress: Progress) -> Analysis:
     """Read the rows, compare the candidates and fit their average."""
-    with progress.phase("surveying the columns") as step:
-        preparation = Preparation(features=features, impute=options.impute_features)
-        labels = label_columns(options.label, options.votes, options.shares, options.missing)
-        preparation.fit_batches(lambda: source.batches([*features, *labels.columns], step), labels)
+    preparation, labels = surveyed.prepared(source.batches)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
     check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
@@ -173,7 +179,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         result=result,
         tested=held_out(cv, sample.labels, len(rows.X)),
         sample=sample,
-        tally=Tally(rows.classes, sample.places, options.id, features),
+        tally=Tally(rows.classes, sample.places, options.id, preparation.feature_names_in_),
         sets=None if options.sets is None else Sets.of(options.sets, sample.X, sample.labels, cv.held_out_proba_),
     )
 

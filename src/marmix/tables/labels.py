@@ -119,6 +119,10 @@ class LabelColumn(Labels):
             if count:
                 self._marks[text] += count
 
+    def numbers_of(self, texts: Iterable[str]) -> set[int]:
+        """The codes that `add_batch` returns for labels."""
+        return {self._numbers[text] for text in texts} if self.columns == [self.name] else set()
+
     def texts(self) -> list[str]:
         """The labels as text, in order of first appearance."""
         return [text for text in self._numbers if text not in self.markers]

@@ -499,6 +499,26 @@ class ColumnSurvey:
         """Numbers of cells by text; empty if there are more than `max_levels` texts, or only numbers."""
         return {} if self._many or self._numbers == self.filled else dict(self._levels)
 
+    @property
+    def some_levels(self) -> list[str]:
+        """The first different texts."""
+        return list(self._levels)
+
+    @property
+    def examples(self) -> str:
+        """The first different texts, for a message."""
+        return listed(self._levels, 3)
+
+    @property
+    def n_odd(self) -> int:
+        """Number of cells that are no numbers."""
+        return self.filled - self._numbers
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the column has a single value or none, and is left out."""
+        return self.problem() is None and isinstance(self.column(), str)
+
     def count(self, text: str) -> int:
         """Number of cells with a text; 0 if there are too many texts to count."""
         return 0 if self._many else self._levels[text]

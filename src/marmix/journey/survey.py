@@ -1,0 +1,459 @@
+"""The survey of a file before the work: doubtful columns, labels and rows, and the options that settle them.
+
+It takes the first reading of the file, which also finds the kinds of the columns, so that no further reading is needed.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.journey.progress import Step
+from marmix.journey.rows import range_problem
+from marmix.tables.cells import Numbers, counted, shown
+from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns
+from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
+from marmix.tables.reading import DataFile
+
+if TYPE_CHECKING:
+    from marmix.journey.fit import FitOptions
+
+_KEPT = 2**22  # whole numbers kept of all columns together, to see whether they repeat
+_LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
+_DIGITS = 5  # of numbers that may be identifiers although nothing but their length says so
+_PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
+_RARE = 0.002  # share of other values up to which a column has nearly one value
+_TOGETHER = 0.95  # share of rows in which a column is filled as the label is, from which it knows the label
+_PROSE = 4  # mean number of words in free text
+_ID_WORD = re.compile(
+    "ids?|[pu]id|uuid|guid|mrn|ssn|nr|no|num|number|nummer|numero|numéro|identifier|identifiant|index|idx|key|barcode|serial|"
+    "patients?|subjects?|participants?|proband|person|case|record|row|rownames|sample|specimen|unnamed|observation|obs|"
+    ".*(patient|subject|sample|record|case|row|person|user|customer|client|participant|item|cell|pat)id"
+)  # the last word of the name of a column of identifiers
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something doubtful in a file.
+
+    Attributes
+    ----------
+    what : str
+        "missing label", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells", "infinite",
+        "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label", "single label" or
+        "blank rows".
+    column : str or None
+    text : str
+        A sentence.
+    remedy : (str, str) or None
+        The option that settles it, and its value.
+    fatal : bool
+        Whether there can be no fit. Without a remedy, and not fatal, it is only said.
+    keep : str or None
+        The value of --keep by which the user says that nothing is wrong.
+    """
+
+    what: str
+    column: str | None
+    text: str
+    remedy: tuple[str, str] | None = None
+    fatal: bool = False
+    keep: str | None = None
+
+
+class Doubtful(ValueError):  # noqa: N818 - a question rather than an error
+    """There are doubts about a file, and nobody agreed to the remedies; holds the `Survey`."""
+
+    def __init__(self, survey: "Survey"):
+        super().__init__(survey.text())
+        self.survey = survey
+
+
+class Survey:
+    """The doubts about a file, and the options that settle them; see `survey`.
+
+    Attributes
+    ----------
+    doubts : list of Doubt
+    """
+
+    def __init__(
+        self, source: DataFile, options: "FitOptions", doubts: list[Doubt], reading: Reading, labels: LabelColumn
+    ):
+        self.doubts = doubts
+        self._source, self._options, self._reading, self._labels = source, options, reading, labels
+
+    @property
+    def questions(self) -> list[Doubt]:
+        """The doubts that must be settled before the fit."""
+        return [doubt for doubt in self.doubts if doubt.remedy or doubt.fatal]
+
+    @property
+    def fatal(self) -> bool:
+        """Whether no options settle the doubts."""
+        return any(doubt.fatal for doubt in self.doubts)
+
+    def _values(self, option: str) -> list[str]:
+        return [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+
+    @property
+    def command(self) -> str:
+        """The command line with the options that settle the doubts."""
+        words = shlex.split(self._options.command)
+        end = words.index("--") if "--" in words else len(words)
+        first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
+        for option in ("--missing", "--id"):
+            for value in self._values(option):
+                first += [f"{option}={value}"] if value.startswith("-") else [option, value]
+        excluded = self._values("--exclude")
+        plain = [value for value in excluded if not value.startswith("-")]
+        first += [f"--exclude={value}" for value in excluded if value.startswith("-")]
+        first += ["--exclude", *plain] if plain else []
+        return shlex.join([*first, *words[end:]])
+
+    def remedied(self) -> "FitOptions":
+        """The options with the remedies."""
+        options = self._options
+        ids = self._values("--id")
+        return replace(
+            options,
+            exclude=[*options.exclude, *self._values("--exclude")],
+            missing=[*options.missing, *self._values("--missing")],
+            id=ids[0] if ids else options.id,
+            command=self.command if self.questions else options.command,
+        )
+
+    def prepared(self, batches: Callable[[Sequence[str]], Iterable[Any]]) -> tuple[Preparation, LabelColumn]:
+        """The fitted preparation and the labels with the remedies; the columns are read again only for exact medians."""
+        options = self.remedied()
+        features = options.columns(self._source.names, self._source.index)
+        preparation = Preparation(features=features, impute=options.impute_features)
+        self._labels.discard(options.missing)
+        return preparation.fit_reading(self._reading, lambda: batches(features)), self._labels
+
+    def statements(self) -> list[str]:
+        """What was changed and why, a sentence for each remedy."""
+        return [f"{_sentence(doubt.text)} Therefore: {_option(doubt)}." for doubt in self.doubts if doubt.remedy]
+
+    def text(self) -> str:
+        """All doubts as text, with the command line that settles them."""
+        questions, asides = self.questions, [doubt for doubt in self.doubts if doubt not in self.questions]
+        if len(questions) == 1 and self.fatal:
+            return _sentence(questions[0].text)
+        lines = [f"{self._source.path.name} raises {counted(len(questions), 'question')} before the fit."]
+        for i, doubt in enumerate(questions, 1):
+            lines.append(_wrapped(f"{i:>2}. ", _sentence(doubt.text)))
+            if doubt.remedy:
+                meant = "class" if doubt.remedy[0] == "--missing" else "feature"
+                keep = f"   (or {_words('--keep', doubt.keep)} if it is a {meant})" if doubt.keep else ""
+                lines.append(f"      {_option(doubt)}{keep}")
+        lines += [_wrapped("  - ", _sentence(doubt.text)) for doubt in asides]
+        if self.fatal:
+            lines.append("Correct the file where no option is named; nothing was written.")
+        else:
+            lines += ["This command makes these changes, and so does --yes:", f"  {self.command}"]
+        return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _wrapped(head: str, text: str) -> str:
+    return fill(text, 110, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+
+
+def _words(option: str, value: str) -> str:
+    return shlex.join([f"{option}={value}"] if value.startswith("-") else [option, value])
+
+
+def _option(doubt: Doubt) -> str:
+    return "" if doubt.remedy is None else _words(*doubt.remedy)
+
+
+def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
+    """Read a file once, and list everything that is doubtful about the columns and rows that a fit would use."""
+    features = options.columns(source.names, source.index)
+    labels = label_columns(options.label, options.votes, options.shares, options.missing)
+    reading = Preparation(features=features, impute=options.impute_features).reading(features)
+    signs = {name: Signs(max(1000, _KEPT // len(features))) for name in features}
+    totals = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
+    refusal = ""
+    for batch in source.batches([*features, *labels.columns], step):
+        codes = None
+        if not refusal:
+            try:
+                codes = labels.add_batch(batch)
+                totals += np.bincount(codes + 1, minlength=len(totals))
+            except ValueError as error:
+                refusal = str(error)
+        for name, numbers in reading.add(batch, codes).items():
+            signs[name].add(numbers, codes)
+    if not reading.rows:
+        raise ValueError("the table has no rows.")
+    reading.leave_out_strays()
+    unknown = [] if refusal else [text for text in labels.doubtful() if text not in options.keep]
+    about_labels = _missing_labels(labels, unknown)
+    missing = np.zeros(len(totals), dtype=bool)
+    missing[[0, *(code + 1 for code in labels.numbers_of(unknown))]] = True
+    known = None if refusal else (missing, totals)
+    about_columns = _columns(reading, signs, known, options)
+    about_columns += _kept(options, source, labels)
+    left_out = {doubt.column for doubt in about_columns if doubt.remedy}
+    left_out |= {name for name in features if reading.columns[name].nothing}
+    blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
+    about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
+    labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
+    n_missing = int(totals[missing].sum()) - sum(bool(missing[row.code + 1]) for row in blank)
+    about_labels += _classes(labels, refusal, n_missing)
+    if left_out >= set(features):
+        text = "no column would be left as a feature: name some with --features, or keep some with --keep"
+        about_columns.append(Doubt("features", None, text, fatal=True))
+    doubts = [*about_labels, *about_columns]
+    if blank:
+        doubts.append(Doubt("blank rows", None, blank_rows([row.place + 1 for row in blank])))
+    return Survey(source, options, doubts, reading, labels)
+
+
+def _missing_labels(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
+    return [
+        Doubt(
+            "missing label",
+            labels.name,
+            f"the label {shown(text)} in {labels.counts[text]:,} of {labels.rows:,} rows of {labels.where} looks like a missing "
+            "label, not like a class",
+            ("--missing", text),
+            keep=text,
+        )
+        for text in texts
+    ]
+
+
+def _labels_of_blank_rows(
+    labels: LabelColumn, blank: Counter[int], totals: NDArray[np.int64], unknown: Sequence[str]
+) -> list[Doubt]:
+    """Labels that occur only in rows without a feature, as in a footer."""
+    codes = {code for code, count in blank.items() if code >= 0 and count == totals[code + 1]}
+    return [
+        Doubt(
+            "label",
+            labels.name,
+            f"the label {shown(text)} of {labels.where} occurs only in rows without a feature",
+            ("--missing", text),
+        )
+        for text in labels.texts()
+        if text not in unknown and labels.numbers_of([text]) & codes
+    ]
+
+
+def _classes(labels: LabelColumn, refusal: str, n_missing: int) -> list[Doubt]:
+    """Label columns that cannot be fitted, or in which something should be said."""
+    if not refusal:
+        try:
+            _ = labels.classes
+        except ValueError as error:
+            refusal = str(error)
+    if refusal:
+        return [Doubt("label", labels.name, refusal, fatal=True)]
+    doubts = []
+    if not n_missing:
+        text = (
+            f"no label is missing in {labels.where}, so nothing is imputed: if some are, name their text with --missing"
+        )
+        doubts.append(Doubt("no missing label", labels.name, text))
+    doubts += [
+        Doubt("single label", labels.name, f"the class {shown(text)} of {labels.where} has a single label")
+        for text in labels.texts()
+        if labels.counts[text] == 1 and labels.numbers_of([text])
+    ]
+    return doubts
+
+
+def _kept(options: "FitOptions", source: DataFile, labels: LabelColumn) -> list[Doubt]:
+    strange = [value for value in options.keep if value not in source.names and value not in labels.texts()]
+    text = "--keep names {}, which is neither a column nor a label of the file"
+    return [Doubt("keep", None, text.format(shown(value)), fatal=True) for value in strange]
+
+
+# Columns
+
+
+class Signs:
+    """Signs, from the cells of a column that comes in batches, that it should not be a feature.
+
+    Attributes
+    ----------
+    mode_count : int
+        Cells with the most frequent number of the first batch.
+    empty : array of int
+        Empty cells by code of the label + 1.
+    whole : array or None
+        The first numbers, in order; None if some number is not whole.
+    """
+
+    def __init__(self, most: int):
+        self.mode_count = 0
+        self.empty = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
+        self._most, self._kept = most, 0
+        self._mode: float | None = None
+        self._whole: list[NDArray[np.float64]] | None = []
+
+    def add(self, numbers: Numbers, codes: NDArray[np.integer] | None) -> None:
+        """Add the cells of the next rows, whose labels have these codes."""
+        if codes is not None:
+            self.empty += np.bincount(codes[numbers.missing] + 1, minlength=len(self.empty))
+        values = numbers.values[np.isfinite(numbers.values)]
+        if not len(values):
+            return
+        if self._mode is None:
+            distinct, counts = np.unique(values, return_counts=True)
+            self._mode = float(distinct[counts.argmax()])
+        self.mode_count += int(np.sum(values == self._mode))
+        if self._whole is not None and self._kept < self._most:
+            values = values[: self._most - self._kept]
+            self._kept += len(values)
+            self._whole = [*self._whole, values] if (values == np.floor(values)).all() else None
+
+    @property
+    def whole(self) -> NDArray[np.float64] | None:
+        return np.concatenate(self._whole) if self._whole else None
+
+
+def _columns(
+    reading: Reading,
+    signs: dict[str, Signs],
+    known: tuple[NDArray[np.bool_], NDArray[np.int64]] | None,
+    options: "FitOptions",
+) -> list[Doubt]:
+    """Doubts about the columns; `known` says which label codes + 1 mean missing, and how many rows have each."""
+    meant = {*(options.features or ()), *options.keep}
+    doubts, second_header = [], _second_header(reading)
+    for name, column in reading.columns.items():
+        identity = None if name in meant else _identity(name, column, signs[name])
+        problem = column.problem()
+        if identity:
+            doubts.append(Doubt(identity[0], name, identity[1], ("--exclude", name), keep=None if problem else name))
+        elif problem and problem.kind == "odd" and second_header and column.odd[0][1] == second_header[0]:
+            continue
+        elif problem:
+            doubts.append(_problem(name, column, problem))
+        elif column.low < column.high and (text := range_problem(name, column.low, column.high)):
+            doubts.append(Doubt("range", name, text, ("--exclude", name)))
+        elif name not in meant:
+            text = _nearly_one_value(name, column, signs[name])
+            leak = _leak(name, signs[name], *known) if known and not text else ""
+            if text or leak:
+                doubts.append(
+                    Doubt("one value" if text else "leak", name, text or leak, ("--exclude", name), keep=name)
+                )
+    if second_header:
+        doubts.append(Doubt("header", None, second_header[1], fatal=True))
+    return _with_id(doubts, options)
+
+
+def _with_id(doubts: list[Doubt], options: "FitOptions") -> list[Doubt]:
+    """The doubts, with --id as the remedy of one identifier: the first, rather than row numbers."""
+    ids = [doubt for what in ("identifier", "row numbers") for doubt in doubts if doubt.what == what]
+    if options.id is not None or not ids or ids[0].column in (options.features or ()):
+        return doubts
+    return [replace(doubt, remedy=("--id", str(doubt.column))) if doubt is ids[0] else doubt for doubt in doubts]
+
+
+def _problem(name: str, column: ColumnSurvey, problem: Problem) -> Doubt:
+    """A column that cannot be a feature."""
+    if problem.kind == "comma":
+        return Doubt("comma", name, f"{problem.text}: {problem.advice}", fatal=True)
+    what = {"odd": "odd cells"}.get(problem.kind, problem.kind)
+    advice = problem.advice.split(", or leave the column out")[0]
+    text = f"{problem.text}: {advice}"
+    if problem.kind == "many":
+        words = sum(len(level.split()) for level in column.some_levels) / len(column.some_levels)
+        what, text = "many values", problem.text
+        if words >= _PROSE:
+            what, text = "free text", f"column {shown(name)} holds free text, such as {shown(column.some_levels[0])}"
+    return Doubt(what, name, text, ("--exclude", name))
+
+
+def _second_header(reading: Reading) -> tuple[int, str] | None:
+    """The row that alone keeps two or more columns from being numbers, such as a row of units, and a sentence about it."""
+    cells = [
+        column.odd[0]
+        for column in reading.columns.values()
+        if (problem := column.problem()) and problem.kind == "odd" and column.n_odd == 1
+    ]
+    row, count = Counter(row for _, row in cells).most_common(1)[0] if cells else (0, 0)
+    if count < 2:
+        return None
+    texts = ", ".join(shown(cell) for cell, at in cells if at == row)
+    return row, f"data row {row} holds text in {count} columns of numbers ({texts}): correct the row, or delete it"
+
+
+def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] | None:
+    """Whether a column numbers or names the rows, and a sentence."""
+    words = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
+    named = bool(words and _ID_WORD.fullmatch(words[-1]) and not {"of", "per"} & set(words))
+    if not column.mostly_numbers:
+        many = column.filled >= _LEAST and column.distinct_share >= (0.8 if named else 0.9)
+        prose = many and sum(len(level.split()) for level in column.some_levels) >= _PROSE * len(column.some_levels)
+        problem = column.problem()
+        if not many or prose or (problem and problem.kind in ("dates", "type", "comma")):
+            return None
+        text = f"column {shown(name)} names the rows: almost all of its values are different ({column.examples})"
+        return "identifier", text
+    x = signs.whole
+    if x is None or len(x) < _LEAST:
+        return None
+    if (np.diff(x) == 1).all() and x[0] in (0, 1):
+        return "row numbers", f"column {shown(name)} numbers the rows ({x[0]:.0f}, {x[1]:.0f}, {x[2]:.0f}, ...)"
+    if len(x) >= _MANY and _calendar(x):
+        return "dates", f"column {shown(name)} holds dates written as numbers ({x[0]:.0f})"
+    if len(np.unique(x)) < len(x):
+        return None
+    spread = x.max() - x.min() + 1.0
+    repeats = len(x) * (len(x) - 1) / 2.0 / spread  # expected of measurements
+    digits = len(f"{x.min():.0f}") >= _DIGITS and x.min() > 0 and len(f"{x.min():.0f}") == len(f"{x.max():.0f}")
+    rounded = np.mean(x % 10 == 0) > 0.3
+    ordered = len(x) >= _MANY and bool((np.diff(x) > 0).all() or (np.diff(x) < 0).all())
+    if named or (len(x) >= _MANY and (ordered or repeats >= _PAIRS or (digits and not rounded))):
+        some = ", ".join(f"{value:.0f}" for value in x[:3])
+        return (
+            "identifier",
+            f"column {shown(name)} looks like an identifier: its numbers are all different ({some}, ...)",
+        )
+    return None
+
+
+def _calendar(x: NDArray[np.float64]) -> bool:
+    """Whether all numbers are dates such as 20240131."""
+    year, month, day = x // 10_000, x // 100 % 100, x % 100
+    return bool(
+        ((year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)).all()
+        and len(np.unique(x)) > 1
+    )
+
+
+def _nearly_one_value(name: str, column: ColumnSurvey, signs: Signs) -> str:
+    most = max(column.levels.values(), default=signs.mode_count)
+    others = column.filled - most
+    if column.filled < _MANY or not 0 < others <= max(1.0, _RARE * column.filled):
+        return ""
+    return f"column {shown(name)} has the same value in all but {counted(others, 'cell')} of {column.filled:,}"
+
+
+def _leak(name: str, signs: Signs, missing: NDArray[np.bool_], totals: NDArray[np.int64]) -> str:
+    """A sentence if a column is filled just where the label is, or just where it is not."""
+    n_missing, n_given = int(totals[missing].sum()), int(totals[~missing].sum())
+    if min(n_missing, n_given) < _LEAST / 2:
+        return ""
+    with_none, with_label = signs.empty[missing].sum() / n_missing, signs.empty[~missing].sum() / n_given
+    if with_none >= _TOGETHER and with_label <= 1.0 - _TOGETHER:
+        return f"column {shown(name)} is empty where the label is missing, and filled where it is given: it knows the answer"
+    if with_label >= _TOGETHER and with_none <= 1.0 - _TOGETHER:
+        return f"column {shown(name)} is filled only where the label is missing: it can tell nothing about the classes"
+    return ""
