@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.displays.drawing import GREY, MARKERS, legend_below
-from marmix.displays.predictions import MOST_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
+from marmix.displays.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
 from marmix.displays.rates import even_bins, wilson
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class CalibrationDisplay(ClassCurvesDisplay):
         return cls._of(predictions, positive, lambda k: _curve(predictions, k, n_bins)).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
-        if len(self.curves) > MOST_TOGETHER:
+        if len(self.curves) > CURVES_TOGETHER:
             self._panels(ax, "predicted", "observed")
             return
         for i, (curve, colour, label) in enumerate(self._looks()):
@@ -65,7 +65,7 @@ class CalibrationDisplay(ClassCurvesDisplay):
     def _draw_curve(self, ax: "Axes", curve: CalibrationCurve, colour: str, label: str, marker: str = "o") -> None:
         if not ax.lines:
             ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect calibration")
-        small = len(self.curves) > MOST_TOGETHER
+        small = len(self.curves) > CURVES_TOGETHER
         look: dict[str, Any] = {
             "color": colour,
             "marker": marker,

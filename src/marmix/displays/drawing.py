@@ -1,7 +1,7 @@
 """The look of figures: style, colour-blind safe colours, names and legends."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -135,15 +135,15 @@ def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[l
     from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
 
     rows, columns = panel_grid(len(names))
-    place, shape = ax.get_subplotspec(), {"nrows": rows + 1, "ncols": columns, "height_ratios": [1.0] * rows + [0.01]}
+    place, figure = ax.get_subplotspec(), cast(Any, ax.figure)
+    shape: dict[str, Any] = {"nrows": rows + 1, "ncols": columns, "height_ratios": [1.0] * rows + [0.01]}
     if place is None:
         box = ax.get_position()
         sides = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
-        grid: Any = GridSpec(figure=ax.figure, **shape, **sides)
+        grid: Any = GridSpec(figure=figure, **shape, **sides)
     else:
         grid = GridSpecFromSubplotSpec(subplot_spec=place, **shape)
     ax.set_axis_off()
-    figure: Any = ax.figure
     small: list[Axes] = []
     for i, name in enumerate(names):
         first = small[0] if small else None

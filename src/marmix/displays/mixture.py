@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Codes = NDArray[np.integer[Any]]
 
 ACROSS = 240  # grid points along an axis
-MOST_TOGETHER = 6  # classes in one panel; more classes have a panel each
+CLASSES_TOGETHER = 6  # classes in one panel; more classes have a panel each
 LEVEL = 0.95  # share of a component's rows within its ellipse
 
 
@@ -163,10 +163,10 @@ class MixtureDisplay(Display):
 
     @property
     def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return panel_size(min(len(self.classes), MOST_PANELS)) if len(self.classes) > MOST_TOGETHER else (4.8, 4.4)
+        return panel_size(min(len(self.classes), MOST_PANELS)) if len(self.classes) > CLASSES_TOGETHER else (4.8, 4.4)
 
     def _draw(self, ax: "Axes") -> None:
-        if len(self.classes) > MOST_TOGETHER:
+        if len(self.classes) > CLASSES_TOGETHER:
             self._draw_panels(ax)
             return
         colours = class_colours(len(self.classes))
@@ -185,16 +185,17 @@ class MixtureDisplay(Display):
         for panel, k in zip(small, places, strict=True):
             members = self.codes == k
             if flat:
-                x, heights = self.grid[0], self._heights()
-                panel.plot(x, heights.T, color=GREY, alpha=0.4, linewidth=0.6)
-                panel.fill_between(x, heights[k], color=colour, alpha=0.25, linewidth=0)
-                panel.plot(x, heights[k], color=colour, linewidth=1.2)
+                along, heights = self.grid[0], self._heights()
+                panel.plot(along, heights.T, color=GREY, alpha=0.4, linewidth=0.6)
+                panel.fill_between(along, heights[k], color=colour, alpha=0.25, linewidth=0)
+                panel.plot(along, heights[k], color=colour, linewidth=1.2)
                 panel.set(ylim=(0.0, 1.06 * float(heights.max())), yticks=[])
             else:
                 panel.plot(*self.points[~members].T, ",", color=GREY, alpha=0.5, zorder=0.5)
                 for given in (False, True):
                     look: dict[str, Any] = {"facecolors": colour if given else "none", "linewidths": 0.5}
-                    panel.scatter(*self.points[members & (self.given == given)].T, s=5.0, edgecolors=colour, **look)
+                    x, y = self.points[members & (self.given == given)].T
+                    panel.scatter(x, y, s=5.0, edgecolors=colour, **look)
                 for label, outline in self.ellipses:
                     if label == self.classes.tolist()[k]:
                         panel.plot(*outline.T, color=ink(), linewidth=0.9)

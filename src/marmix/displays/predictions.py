@@ -36,7 +36,7 @@ from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_TOGETHER = 3  # classes in one panel; the curves of more classes have a panel each
+CURVES_TOGETHER = 3  # classes in one panel; the curves of more classes have a panel each
 PLAIN = "labelled rows only, uncorrected"  # in legends
 UNCORRECTED = (
     "No P(label missing) was given, so the curves show the labelled rows only. These are not a fair sample if hard rows "
@@ -253,7 +253,7 @@ class ClassCurvesDisplay(PredictionDisplay):
 
     @property
     def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return panel_size(len(self.curves)) if len(self.curves) > MOST_TOGETHER else (4.4, 4.4)
+        return panel_size(len(self.curves)) if len(self.curves) > CURVES_TOGETHER else (4.4, 4.4)
 
     def _panels(self, ax: "Axes", across: str, up: str) -> None:
         """Draw each curve in a small panel, with one legend."""

@@ -8,7 +8,7 @@ from scipy.optimize import isotonic_regression
 
 from marmix.arrays import Array
 from marmix.displays.drawing import GREY, ORANGE, legend_below, paper_colour
-from marmix.displays.predictions import MOST_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
+from marmix.displays.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
 from marmix.evaluation import roc_auc
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class RocDisplay(ClassCurvesDisplay):
             for curve in self.curves.values():
                 ax.plot(*_thinned(curve.false_positives, curve.true_positives), label=name, **line)
             return
-        if len(self.curves) > MOST_TOGETHER:
+        if len(self.curves) > CURVES_TOGETHER:
             self._panels(ax, "false positives", "true positives")
             return
         single = len(self.curves) == 1
