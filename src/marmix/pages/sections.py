@@ -525,9 +525,9 @@ def _value(value: Any) -> str:
 
 def warnings(findings: Findings) -> Section:
     """The list of warnings."""
-    items = "".join(f"<li>{plain(warning)}</li>" for warning in findings.warnings)
+    items = "".join(f"<li>{plain(f'{one.text} {one.advice}'.strip())}</li>" for one in findings.cautions)
     body = f'<ul class="warnings">{items}</ul>' if items else ""
-    return Section("warnings", "Warnings", wording.warnings_lead(findings.warnings), body)
+    return Section("warnings", "Warnings", wording.warnings_lead(findings.cautions), body)
 
 
 def reproduction(findings: Findings) -> Section:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from marmix.inference.tables import listed, number, p_text
 from marmix.pages.contents import (
+    Caution,
     Comparison,
     Estimate,
     LabelFacts,
@@ -302,7 +303,7 @@ def statistical_words(model: StatisticalFacts) -> str:
     )
 
 
-def warnings_lead(warnings: Sequence[str]) -> str:
+def warnings_lead(warnings: Sequence[Caution]) -> str:
     """How many warnings there are."""
     return (
         f"Please read {'this' if len(warnings) == 1 else 'these'} before you rely on the results."
