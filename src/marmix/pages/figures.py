@@ -88,7 +88,8 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     }
     if (sweep := subject.sweep) is not None:
         displays["sensitivity"] = lambda ax: SensitivityDisplay.from_sensitivity(sweep, ax=ax)
-    left_out, sizes = {}, dict(_SIZE)
+    left_out: dict[str, str] = {}
+    sizes = dict(_SIZE)
     if (tested := subject.tested) is None:
         left_out |= dict.fromkeys(("calibration", "roc"), UNTESTED)
     else:

@@ -254,7 +254,9 @@ def _data(findings: Findings) -> str:
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts) + "</dl>"
+    return (
+        '<dl class="plain">' + "".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts) + "</dl>"
+    )
 
 
 def missingness(contents: Contents) -> Section:
