@@ -8,6 +8,7 @@ import numpy as np
 
 from marmix.displays.drawing import canvas, styled
 from marmix.pages.contents import (
+    Caution,
     Certainty,
     ClassFacts,
     Comparison,
@@ -236,9 +237,9 @@ def two_classes():
         ],
         scored_on="357 labelled rows, each predicted by a model fitted without it",
         estimates=weights + means + covariances + alpha,
-        warnings=[
-            "In 12 rows a feature was missing; it was replaced by the median of its column.",
-            "Two labels were written in two ways ('Benign', 'benign') and are kept as two classes.",
+        cautions=[
+            Caution("caution", "Only 19 rows are labelled 'malignant'.", "Label more of them."),
+            Caution("note", "In 12 rows a feature was missing; it was replaced by the median of its column."),
         ],
         reproduction=Reproduction(
             command="marmix fit breast-cancer.csv --label diagnosis --id patient --model auto --seed 0 --out results",
@@ -281,7 +282,7 @@ def four_classes():
             False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01, -0.05, -0.01
         ),
         estimates=old.estimates[:2] + old.estimates[-2:],
-        warnings=[],
+        cautions=[],
         model=replace(old.model, kind="MARGaussianMixture", candidates=[], rivals=[], converged=False),
         statistical=replace(old.statistical, converged=False),
         rival=replace(old.rival, better=False, gain=-0.038, low=-0.06, high=-0.02),
@@ -325,7 +326,7 @@ def with_texts(texts):
         scores=[replace(score, name=text(), better=text()) for score in old.scores],
         scored_on=text(),
         estimates=[replace(one, name=text()) for one in old.estimates],
-        warnings=[text() for _ in texts],
+        cautions=[Caution("note", text(), text()) for _ in texts],
         reproduction=Reproduction(text(), text(), {text(): text()}, 0),
     )
     rows = [[one, text(), text(), 1.5 * i, -i, text(), i / 100, 1.0 - i / 100] for i, one in enumerate(texts)]

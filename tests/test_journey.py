@@ -20,7 +20,7 @@ from marmix.estimators.choice import Gain
 from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
 from marmix.notes import Note
-from marmix.pages.notes import plain_notes
+from marmix.pages.notes import note_cautions
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -49,18 +49,18 @@ def fit(tmp_path, capsys):
 
 
 def warned(summary):
-    return " ".join(summary["warnings"])
+    return " ".join(f"{caution['text']} {caution['advice']}" for caution in summary["cautions"])
 
 
 @pytest.mark.parametrize(("options", "one_sided"), [({}, False), ({"rate": 0.4, "side": 1}, True)])
 def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, one_sided):
     _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
-    assert ("on one side of the boundary" in warned(summary)) is bool(summary["warnings"]) is one_sided
-    assert summary["missingness"]["doubts"] == summary["warnings"]
+    assert ("on one side of the boundary" in warned(summary)) is bool(summary["missingness"]["doubts"]) is one_sided
+    assert summary["missingness"]["doubts"] == [fact["text"] for fact in summary["cautions"] if "side" in fact["text"]]
     assert summary["comparison"]["helped"] is not True or not one_sided
 
 
-def test_parameters_are_of_a_model_that_ignores_the_missingness_only_where_that_is_clearly_better():
+def test_parameters_are_of_a_model_that_ignores_the_missingness_where_that_scores_better():
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
     mechanism = {"link": "logit"}
     ignoring = mechanism | {"mechanism_weight": 0.0}
@@ -71,7 +71,7 @@ def test_parameters_are_of_a_model_that_ignores_the_missingness_only_where_that_
     }
     cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"], strict=True))
-    for gain, use in ((-3.0, "ignored"), (-1.0, "mechanism"), (1.0, "mechanism")):
+    for gain, use in ((-3.0, "ignored"), (-0.1, "ignored"), (0.1, "mechanism")):
         cv.comparison_ = Gain(0.5, 0.5, gain, 1.0)
         name = choosing.statistical(cv)
         assert name.endswith(use)
@@ -169,7 +169,9 @@ def test_a_class_with_a_single_label_is_reported_once_and_not_scored(fit):
     _, summary, _ = fit(frame)
     assert summary["comparison"]["helped"] is None
     assert summary["scores"] == []
-    assert warned(summary).count("only one labelled row") == 1
+    assert summary["verdict"]["use"] == "no"
+    assert warned(summary).count("could not be checked") == 1
+    assert "Only 1 row is labelled 'oak'" in summary["cautions"][0]["text"]
 
 
 def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
@@ -182,7 +184,7 @@ def test_notes_name_the_columns_and_the_classes_of_the_file(fit):
     assert "--exclude" in warned(summary)
     assert "sklearn" not in warned(summary)
     collapsed = Note("collapsed", {"classes": [1], "floor": 1e-6})
-    assert "'oak'" in plain_notes([collapsed], ["x"], np.array(["elm", "oak"]))[0]
+    assert "'oak'" in note_cautions([collapsed], ["x"], np.array(["elm", "oak"]))[0].text
 
 
 @pytest.mark.parametrize("impute", ["median", "drop"])
@@ -364,8 +366,8 @@ def test_an_average_of_models_without_parameters_imputes_and_has_a_report(fit, t
 
 
 def test_a_note_says_how_to_add_boosting():
-    (note,) = plain_notes([Note("no-boosting")], ["x"], np.array(["elm", "oak"]))
-    assert "pip install 'marmix[boost]'" in note
+    (note,) = note_cautions([Note("no-boosting")], ["x"], np.array(["elm", "oak"]))
+    assert "pip install 'marmix[boost]'" in note.text
 
 
 @pytest.fixture

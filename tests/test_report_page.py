@@ -243,7 +243,7 @@ def test_a_report_without_missing_labels_scores_and_figures():
         comparison=Comparison(None, "There is nothing to compare.", None, None, None, None),
         scores=[],
         estimates=[],
-        warnings=[],
+        cautions=[],
     )
     empty = replace(
         contents, findings=findings, figures=[], thresholds=[], next_rows=RowTable(["a"], [False], [], of=0)

@@ -171,6 +171,20 @@ class UncertainPosterior:
         for step in self.steps:
             yield self.at(self.coefficients + step), self.at(self.coefficients - step)
 
+    def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+        """Draw classes of some of the rows: coefficients from their distribution, then a class of every row."""
+        log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do
+        directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
+        dense, flat = len(directions), directions.reshape(len(directions), -1)
+        for _ in range(n_draws):
+            c = (self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps).astype(np.float32)
+            scores = log_p + (c[:dense] @ flat).reshape(log_p.shape)
+            scores += (c[dense:] * self.classes.astype(np.float32))[:, None]
+            scores -= scores.max(axis=0)
+            below = np.cumsum(np.exp(scores, out=scores), axis=0, out=scores)
+            level = rng.random(below.shape[1], dtype=np.float32) * below[-1]
+            yield np.asarray((below[:-1] <= level).sum(axis=0), dtype=np.intp)
+
 
 def _tilted(log_p: Array, directions: Array, classes: Array, coefficients: Array) -> Array:
     dense = len(directions)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array
 from marmix.displays.drawing import GREY, MARKERS, legend_below
-from marmix.displays.predictions import PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
+from marmix.displays.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
 from marmix.displays.rates import even_bins, wilson
 
 if TYPE_CHECKING:
@@ -50,23 +50,34 @@ class CalibrationDisplay(ClassCurvesDisplay):
 
     @classmethod
     def _drawn(cls, predictions: Predictions, positive: Any, ax: "Axes | None", n_bins: int = 10) -> Self:
-        names = predictions.classes.tolist()
-        curves = {names[k]: _curve(predictions, k, n_bins) for k in predictions.columns(positive)}
-        return cls(curves=curves, corrected=predictions.q is not None, note=predictions.note).plot(ax)
+        return cls._of(predictions, positive, lambda k: _curve(predictions, k, n_bins)).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect calibration")
+        if len(self.curves) > CURVES_TOGETHER:
+            self._panels(ax, "predicted", "observed")
+            return
         for i, (curve, colour, label) in enumerate(self._looks()):
-            look: dict[str, Any] = {"color": colour, "marker": MARKERS[i % len(MARKERS)], "linewidth": 0.8}
-            spread = np.maximum([curve.observed - curve.lower, curve.upper - curve.observed], 0.0)
-            ax.errorbar(curve.predicted, curve.observed, yerr=spread, elinewidth=0.8, label=label, **look)
-            if self.corrected and len(self.curves) == 1:
-                look |= {"linestyle": ":", "markerfacecolor": "none"}
-                ax.plot(curve.plain_predicted, curve.plain_observed, label=PLAIN, **look)
+            self._draw_curve(ax, curve, colour, label, MARKERS[i])
         which = self._class_words()
         ax.set(xlabel=f"predicted probability of {which}", ylabel=f"observed share of {which}")
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         legend_below(ax)
+
+    def _draw_curve(self, ax: "Axes", curve: CalibrationCurve, colour: str, label: str, marker: str = "o") -> None:
+        if not ax.lines:
+            ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect calibration")
+        small = len(self.curves) > CURVES_TOGETHER
+        look: dict[str, Any] = {
+            "color": colour,
+            "marker": marker,
+            "linewidth": 0.8,
+            "markersize": 2.5 if small else 4.0,
+        }
+        spread = np.maximum([curve.observed - curve.lower, curve.upper - curve.observed], 0.0)
+        ax.errorbar(curve.predicted, curve.observed, yerr=spread, elinewidth=0.8, label=label, **look)
+        if self.corrected and len(self.curves) == 1:
+            look |= {"linestyle": ":", "markerfacecolor": "none"}
+            ax.plot(curve.plain_predicted, curve.plain_observed, label=PLAIN, **look)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
 
 def _curve(predictions: Predictions, k: int, n_bins: int) -> CalibrationCurve:

@@ -1,6 +1,7 @@
 """The look of figures: style, colour-blind safe colours, names and legends."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -48,6 +49,7 @@ DARK: dict[Any, Any] = {
     "ytick.color": INK,
 }
 LONGEST_NAME = 32
+PANELS_ACROSS, MOST_PANELS = 6, 30  # small panels in a row of a figure, and in a figure
 
 
 def require_matplotlib() -> None:
@@ -114,6 +116,48 @@ def figure_text(text: object) -> str:
 def class_label(name: object) -> str:
     """The legend entry of a class."""
     return f"class {figure_text(name)}"
+
+
+def panel_grid(n: int) -> tuple[int, int]:
+    """Rows and columns of n small panels."""
+    rows = -(-n // PANELS_ACROSS)
+    return rows, -(-n // rows)
+
+
+def panel_size(n: int) -> tuple[float, float]:
+    """Width and height, in inches, of a figure of n small panels with a legend."""
+    rows, columns = panel_grid(n)
+    return max(1.65 * columns + 0.4, 4.4), 1.75 * rows + 0.7
+
+
+def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[list["Axes"], "Axes"]:
+    """Small panels with common axes in the place of `ax`, one for each name, and axes below them for a legend."""
+    from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
+
+    rows, columns = panel_grid(len(names))
+    place, figure = ax.get_subplotspec(), cast(Any, ax.figure)
+    shape: dict[str, Any] = {"nrows": rows + 1, "ncols": columns, "height_ratios": [1.0] * rows + [0.01]}
+    if place is None:
+        box = ax.get_position()
+        sides = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
+        grid: Any = GridSpec(figure=figure, **shape, **sides)
+    else:
+        grid = GridSpecFromSubplotSpec(subplot_spec=place, **shape)
+    ax.set_axis_off()
+    small: list[Axes] = []
+    for i, name in enumerate(names):
+        first = small[0] if small else None
+        panel = figure.add_subplot(grid[i // columns, i % columns], sharex=first, sharey=first)
+        panel.set_title(f"\u2018{figure_text(name)}\u2019", fontsize="medium")
+        panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= len(names))
+        if i % columns == 0:
+            panel.set_ylabel(up)
+        if i + columns >= len(names):
+            panel.set_xlabel(across)
+        small.append(panel)
+    below = figure.add_subplot(grid[rows, :])
+    below.set_axis_off()
+    return small, below
 
 
 def legend_below(ax: "Axes", columns: int = 2, further: float = 0.0, **options: Any) -> None:

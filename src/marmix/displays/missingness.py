@@ -1,7 +1,7 @@
 """`MissingnessDisplay`: the probability of a missing label by uncertainty, fitted and observed."""
 
 from dataclasses import InitVar, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from marmix.arrays import Array
 from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ink, legend_below, paper_colour
-from marmix.displays.fits import numbered, single_model, transformed
+from marmix.displays.fits import last_step, missing_proba, numbered, single_model, transformed
 from marmix.displays.rates import even_bins, wilson
-from marmix.displays.uncertainty import MeasureLike, measure_words
+from marmix.displays.uncertainty import MeasureLike, log_posteriors, measure_words, measured
 from marmix.inference import Inference
 from marmix.mechanism import drivers_of
 
@@ -29,7 +29,7 @@ class MissingnessDisplay(Display):
     Parameters
     ----------
     u, q : arrays of shape (p,)
-        The fitted curve, with the features of the mechanism at their means.
+        The fitted curve, with the features of the mechanism at their means; or the mean fitted probability in each bin.
     lower, upper : arrays of shape (p,) or None
         Its pointwise band; if None, `note_` says why.
     at : array of shape (b,)
@@ -72,6 +72,7 @@ class MissingnessDisplay(Display):
         n_bins: int = 10,
         alpha: float = 0.05,
         inference: Inference | None = None,
+        measure: MeasureLike | None = None,
         ax: "Axes | None" = None,
     ) -> "MissingnessDisplay":
         """Compute the curve, its band and the observed rates, and draw.
@@ -88,8 +89,13 @@ class MissingnessDisplay(Display):
             The confidence level is 1 - alpha.
         inference : Inference or None
             Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows.
+        measure : str, callable or None, default=None
+            Measure of uncertainty along the x axis; by default that of the mechanism. With another one, the curve is the mean
+            fitted probability of the rows in each bin, without a band; any classifier with `missing_proba` can be drawn.
         ax : matplotlib Axes or None
         """
+        if measure is not None:
+            return cls._binned(estimator, X, y, n_bins, alpha, measure).plot(ax)
         model = single_model(estimator, cls.__name__)
         if model.mechanism_ is None:
             raise ValueError(
@@ -100,10 +106,8 @@ class MissingnessDisplay(Display):
         u = np.asarray(model.uncertainty(rows))
         if len(u) != len(z):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(u)} and {len(z)}.")
-        place, size = even_bins(u, n_bins)
-        n = np.bincount(place, minlength=size)
-        observed = np.bincount(place, weights=z < 0, minlength=size) / n
-        low, high = wilson(observed, n, alpha)
+        bins = _Bins.of(u, z, n_bins)
+        low, high = wilson(bins.observed, bins.n, alpha)
         grid = np.linspace(u.min(), u.max(), POINTS)
         q, band, note = _curve(model, rows, y, grid, alpha, inference)
         return cls(
@@ -111,16 +115,41 @@ class MissingnessDisplay(Display):
             q=q,
             lower=None if band is None else band[0],
             upper=None if band is None else band[1],
-            at=np.bincount(place, weights=u, minlength=size) / n,
-            observed=observed,
+            at=bins.at,
+            observed=bins.observed,
             observed_lower=low,
             observed_upper=high,
-            n=n,
+            n=bins.n,
             level=1.0 - alpha,
             measure=model.mechanism_.uncertainty,
             classes=model.classes_,
             note=note,
         ).plot(ax)
+
+    @classmethod
+    def _binned(
+        cls, estimator: Any, X: Any, y: Any, n_bins: int, alpha: float, measure: MeasureLike
+    ) -> "MissingnessDisplay":
+        """Observed and mean fitted rates in bins of a measure."""
+        q, classes = missing_proba(estimator, X), last_step(estimator).classes_
+        if q is None:
+            raise ValueError(f"{cls.__name__} needs a model of the missingness, which this estimator does not have.")
+        bins = _Bins.of(measured(measure, log_posteriors(estimator, X)), numbered(y, classes), n_bins)
+        low, high = wilson(bins.observed, bins.n, alpha)
+        return cls(
+            u=bins.at,
+            q=bins.mean(q),
+            lower=None,
+            upper=None,
+            at=bins.at,
+            observed=bins.observed,
+            observed_lower=low,
+            observed_upper=high,
+            n=bins.n,
+            level=1.0 - alpha,
+            measure=measure,
+            classes=classes,
+        )
 
     def _draw(self, ax: "Axes") -> None:
         percent = f"{100.0 * self.level:g} %"
@@ -141,6 +170,25 @@ class MissingnessDisplay(Display):
         )
         ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="P(label missing)", ylim=(-0.02, 1.02))
         legend_below(ax, columns=1)
+
+
+class _Bins(NamedTuple):
+    """Bins of about equally many rows: the bin of each row, rows, mean uncertainty and share of missing labels."""
+
+    place: NDArray[np.intp]
+    n: NDArray[np.integer]
+    at: Array
+    observed: Array
+
+    @classmethod
+    def of(cls, u: Array, z: NDArray[np.integer], n_bins: int) -> "_Bins":
+        place, size = even_bins(u, n_bins)
+        n = np.bincount(place, minlength=size)
+        at, observed = (np.bincount(place, weights=values, minlength=size) / n for values in (u, z < 0))
+        return cls(place, n, at, observed)
+
+    def mean(self, values: Array) -> Array:
+        return np.bincount(self.place, weights=values, minlength=len(self.n)) / self.n
 
 
 def _curve(

@@ -11,7 +11,19 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.displays.base import Display
-from marmix.displays.drawing import GREY, MARKERS, class_colours, class_label, ink, legend_below
+from marmix.displays.drawing import (
+    BLUE,
+    GREY,
+    MARKERS,
+    MOST_PANELS,
+    class_colours,
+    class_label,
+    ink,
+    legend_below,
+    panel_size,
+    panels,
+    paper_colour,
+)
 from marmix.displays.fits import feature_names, numbered, rows_at, single_model, transformed
 from marmix.displays.planes import Components, Scores, chosen_plane, scores_on
 
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
 Codes = NDArray[np.integer[Any]]
 
 ACROSS = 240  # grid points along an axis
+CLASSES_TOGETHER = 6  # classes in one panel; more classes have a panel each
 LEVEL = 0.95  # share of a component's rows within its ellipse
 
 
@@ -38,7 +51,8 @@ class MixtureDisplay(Display):
     are furthest apart. Labelled rows are filled; the others are hollow and have the label that the fit imputes. Ellipses hold
     95 % of a component's rows; in one coordinate, class densities times class shares are drawn instead. At the boundary the
     two most probable classes are equally probable given the coordinates. For a logistic regression there are no ellipses, and
-    in one coordinate class probabilities; the other coordinates are at their means given those drawn.
+    in one coordinate class probabilities; the other coordinates are at their means given those drawn. More than six classes have
+    a small panel each, at most the 30 with the most rows.
 
     Parameters
     ----------
@@ -66,8 +80,6 @@ class MixtureDisplay(Display):
         Whether the scores are those of densities.
     note : str
     """
-
-    _size = (4.8, 4.4)
 
     points: Array
     codes: Codes
@@ -149,13 +161,55 @@ class MixtureDisplay(Display):
             note=note,
         ).plot(ax)
 
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return panel_size(min(len(self.classes), MOST_PANELS)) if len(self.classes) > CLASSES_TOGETHER else (4.8, 4.4)
+
     def _draw(self, ax: "Axes") -> None:
+        if len(self.classes) > CLASSES_TOGETHER:
+            self._draw_panels(ax)
+            return
         colours = class_colours(len(self.classes))
         if len(self.grid) == 1:
             self._draw_line(ax, colours)
         else:
             self._draw_plane(ax, colours)
-        self._legend(ax, colours)
+        legend_below(ax, 2, 12.0 * self.names[0].count("\n"), **self._legend(colours))
+
+    def _draw_panels(self, ax: "Axes") -> None:
+        """Draw each class in a small panel, before all rows."""
+        colour, flat = paper_colour(BLUE), len(self.grid) == 1
+        places = np.sort(np.argsort(-np.bincount(self.codes, minlength=len(self.classes)), kind="stable")[:MOST_PANELS])
+        across, up = ("first", "" if flat else "second") if self.names[0].count("\n") else (*self.names, "")[:2]
+        small, below = panels(ax, self.classes[places].tolist(), across, up)
+        for panel, k in zip(small, places, strict=True):
+            members = self.codes == k
+            if flat:
+                along, heights = self.grid[0], self._heights()
+                panel.plot(along, heights.T, color=GREY, alpha=0.4, linewidth=0.6)
+                panel.fill_between(along, heights[k], color=colour, alpha=0.25, linewidth=0)
+                panel.plot(along, heights[k], color=colour, linewidth=1.2)
+                panel.set(ylim=(0.0, 1.06 * float(heights.max())), yticks=[])
+            else:
+                panel.plot(*self.points[~members].T, ",", color=GREY, alpha=0.5, zorder=0.5)
+                for given in (False, True):
+                    look: dict[str, Any] = {"facecolors": colour if given else "none", "linewidths": 0.5}
+                    x, y = self.points[members & (self.given == given)].T
+                    panel.scatter(x, y, s=5.0, edgecolors=colour, **look)
+                for label, outline in self.ellipses:
+                    if label == self.classes.tolist()[k]:
+                        panel.plot(*outline.T, color=ink(), linewidth=0.9)
+                panel.set(ylim=(self.grid[1][0], self.grid[1][-1]))
+            panel.set(xlim=(self.grid[0][0], self.grid[0][-1]))
+        entries = self._legend([colour], many=True)
+        words = "\n".join(" ".join(name.split("\n")) for name in self.names)
+        below.legend(
+            loc="center", ncols=4, title=words if "\n" in self.names[0] else None, title_fontsize="small", **entries
+        )
+
+    def _heights(self) -> Array:
+        """Densities or probabilities of the classes along the coordinate."""
+        return np.exp(self.scores if self.densities else self.scores - np.logaddexp.reduce(self.scores, axis=0))
 
     def _draw_plane(self, ax: "Axes", colours: list[str]) -> None:
         from matplotlib.colors import to_rgb
@@ -173,15 +227,12 @@ class MixtureDisplay(Display):
         ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
 
     def _draw_line(self, ax: "Axes", colours: list[str]) -> None:
-        x = self.grid[0]
+        x, heights = self.grid[0], self._heights()
         top = 1.0
         if self.densities:
-            heights = np.exp(self.scores)
             bars, edges = np.histogram(self.points[:, 0], 40, (x[0], x[-1]), density=True, weights=self.weights)
             ax.stairs(bars, edges, fill=True, color=GREY, alpha=0.3, linewidth=0, label="all rows")
             top = float(max(heights.max(), bars.max()))
-        else:
-            heights = np.exp(self.scores - np.logaddexp.reduce(self.scores, axis=0))
         for height, colour in zip(heights, colours, strict=True):
             ax.plot(x, height, color=colour)
         for at in self.boundary:
@@ -203,31 +254,39 @@ class MixtureDisplay(Display):
                 marker = MARKERS[k % len(MARKERS)]
                 ax.scatter(x[members], y[members], s=size, marker=marker, alpha=0.8, zorder=1.5 + given / 10, **look)
 
-    def _legend(self, ax: "Axes", colours: list[str]) -> None:
+    def _legend(self, colours: list[str], many: bool = False) -> dict[str, Any]:
+        """Handles and labels; with `many` classes, those of a small panel."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         def spot(**look: Any) -> Line2D:
             return Line2D([], [], linestyle="", markersize=4.5, **look)
 
+        flat = len(self.grid) == 1
+        names = [] if many else self.classes.tolist()
         entries: list[tuple[Any, str]] = [
             (spot(color=colour, marker=MARKERS[k % len(MARKERS)]), class_label(name))
-            for k, (colour, name) in enumerate(zip(colours, self.classes.tolist(), strict=True))
+            for k, (colour, name) in enumerate(zip(colours, names, strict=False))
         ]
-        if self.given.any():
-            entries.append((spot(color=ink(), marker="o", markeredgewidth=0), "filled: label given"))
-        if not self.given.all():
-            entries.append((spot(color=ink(), marker="o", markerfacecolor="none"), "hollow: label imputed"))
-        if self.boundary:
+        dot = colours[0] if many else ink()
+        if self.given.any() and not (many and flat):
+            entries.append((spot(color=dot, marker="o", markeredgewidth=0), "filled: label given"))
+        if not self.given.all() and not (many and flat):
+            entries.append((spot(color=dot, marker="o", markerfacecolor="none"), "hollow: label imputed"))
+        if many:
+            others = "other classes" if flat else "rows of other classes"
+            entries.append(
+                (Line2D([], [], color=GREY, linewidth=0.6) if flat else spot(color=GREY, marker="."), others)
+            )
+        elif self.boundary:
             entries.append((Line2D([], [], color=ink(), linewidth=1.1), "decision boundary"))
         if self.ellipses:
             group = "a component's rows" if len(self.ellipses) > len(self.classes) else "the class"
-            words = f"{100 * LEVEL:.0f} % of {group}"
-            entries.append((Line2D([], [], color=GREY, linewidth=1.5), words))
-        if self.densities and len(self.grid) == 1:
+            look: dict[str, Any] = {"color": ink(), "linewidth": 0.9} if many else {"color": GREY, "linewidth": 1.5}
+            entries.append((Line2D([], [], **look), f"{100 * LEVEL:.0f} % of {group}"))
+        if self.densities and flat and not many:
             entries.append((Patch(color=GREY, alpha=0.3, linewidth=0), "all rows"))
-        drop = 12.0 * self.names[0].count("\n")
-        legend_below(ax, 2, drop, handles=[e[0] for e in entries], labels=[e[1] for e in entries])
+        return {"handles": [e[0] for e in entries], "labels": [e[1] for e in entries]}
 
 
 def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], Array]:

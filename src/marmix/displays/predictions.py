@@ -11,6 +11,7 @@ The doubly robust version uses a model's posteriors tau, with m = 1 where the la
 larger than one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array, to_host_or_refuse
 from marmix.displays.base import Display
-from marmix.displays.drawing import BLUE, class_colours, class_label, figure_text, paper_colour
+from marmix.displays.drawing import (
+    BLUE,
+    MOST_PANELS,
+    class_colours,
+    class_label,
+    figure_text,
+    panel_size,
+    panels,
+    paper_colour,
+)
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
 from marmix.labels import has_votes, known_labels, vote_shares
 from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
@@ -26,6 +36,7 @@ from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+CURVES_TOGETHER = 3  # classes in one panel; the curves of more classes have a panel each
 PLAIN = "labelled rows only, uncorrected"  # in legends
 UNCORRECTED = (
     "No P(label missing) was given, so the curves show the labelled rows only. These are not a fair sample if hard rows "
@@ -211,14 +222,51 @@ class PredictionDisplay(Display):
 
 
 class ClassCurvesDisplay(PredictionDisplay):
-    """Base of the displays with one curve for each class against the rest. Not for direct use."""
+    """Base of the displays with one curve for each class against the rest. Not for direct use.
 
-    _size = (4.4, 4.4)
+    Up to three curves are drawn together; more classes have a small panel each.
+    """
 
     def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
         self.curves = curves
         self.corrected = corrected
         self.note_ = note
+
+    @classmethod
+    def _of(cls, predictions: Predictions, positive: Any, curve: Callable[[int], Any]) -> Self:
+        """The curves of the classes drawn: at most 30, without those whose curve cannot be computed if others can."""
+        names, curves, refusals = predictions.classes.tolist(), {}, []
+        columns = predictions.columns(positive)
+        for k in columns[:MOST_PANELS]:
+            try:
+                curves[names[k]] = curve(k)
+            except ValueError as refusal:
+                refusals.append(refusal)
+        if not curves:
+            raise refusals[0]
+        left_out = f"{len(curves)} of {len(columns)} classes are shown." if len(curves) < len(columns) else ""
+        return cls(
+            curves=curves,
+            corrected=predictions.q is not None,
+            note=f"{predictions.note} {left_out}".strip(),
+        )
+
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return panel_size(len(self.curves)) if len(self.curves) > CURVES_TOGETHER else (4.4, 4.4)
+
+    def _panels(self, ax: "Axes", across: str, up: str) -> None:
+        """Draw each curve in a small panel, with one legend."""
+        small, below = panels(ax, list(self.curves), across, up)
+        for panel, curve in zip(small, self.curves.values(), strict=True):
+            self._draw_curve(
+                panel, curve, paper_colour(BLUE), "corrected for missing labels" if self.corrected else PLAIN
+            )
+        handles, labels = small[0].get_legend_handles_labels()
+        below.legend(handles, labels, loc="center", ncols=3)
+
+    def _draw_curve(self, ax: "Axes", curve: Any, colour: str, label: str) -> None:
+        raise NotImplementedError
 
     def _looks(self) -> list[tuple[Any, str, str]]:
         """Each curve with its colour and legend entry."""

@@ -1,13 +1,14 @@
 """`RocDisplay`: how well the probabilities separate one class from the rest."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from marmix.arrays import Array
-from marmix.displays.drawing import GREY, legend_below
-from marmix.displays.predictions import PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
+from marmix.displays.drawing import GREY, ORANGE, legend_below, paper_colour
+from marmix.displays.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
 from marmix.evaluation import roc_auc
 
 if TYPE_CHECKING:
@@ -51,9 +52,7 @@ class RocDisplay(ClassCurvesDisplay):
 
     @classmethod
     def _drawn(cls, predictions: Predictions, positive: Any, ax: "Axes | None", **options: Any) -> Self:
-        names = predictions.classes.tolist()
-        curves = {names[k]: _curve(predictions, k) for k in predictions.columns(positive)}
-        return cls(curves=curves, corrected=predictions.q is not None, note=predictions.note).plot(ax, **options)
+        return cls._of(predictions, positive, lambda k: _curve(predictions, k)).plot(ax, **options)
 
     def plot(self, ax: "Axes | None" = None, *, name: str | None = None, **line: Any) -> Self:
         """Draw.
@@ -79,23 +78,47 @@ class RocDisplay(ClassCurvesDisplay):
             for curve in self.curves.values():
                 ax.plot(*_thinned(curve.false_positives, curve.true_positives), label=name, **line)
             return
-        ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="guessing: area 0.5")
+        if len(self.curves) > CURVES_TOGETHER:
+            self._panels(ax, "false positives", "true positives")
+            return
         single = len(self.curves) == 1
         for curve, colour, words in self._looks():
-            label = f"{words}: area {curve.area:.3f}"
-            ax.plot(
-                *_thinned(curve.false_positives, curve.true_positives), **({"color": colour, "label": label} | line)
-            )
-            if self.corrected:
-                label = f"{PLAIN}: area {curve.plain_area:.3f}" if single else ""
-                points = _thinned(curve.plain_false_positives, curve.plain_true_positives)
-                ax.plot(*points, ":", color=colour, linewidth=1.0, label=label or None)
-        if self.corrected and not single:
-            ax.plot([], [], ":", color=GREY, label=PLAIN)
+            label = f"{words}: area {_within(curve.area):.3f}"
+            plain = f": area {_within(curve.plain_area):.3f}" if single else None
+            self._draw_curve(ax, curve, colour, label, plain, line)
         ax.set(xlabel="false positives: share of the other rows called so")
         ax.set(ylabel=f"true positives: share of {self._class_words()} called so")
-        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
         legend_below(ax, columns=1)
+
+    def _draw_curve(
+        self,
+        ax: "Axes",
+        curve: RocCurve,
+        colour: str,
+        label: str,
+        plain: str | None = "",
+        line: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Draw a curve and its uncorrected one; the uncorrected ones of several classes share a legend entry."""
+        if not ax.lines:
+            ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="guessing: area 0.5")
+        ax.plot(
+            *_thinned(curve.false_positives, curve.true_positives),
+            **({"color": colour, "label": label} | dict(line or {})),
+        )
+        if self.corrected:
+            points = _thinned(curve.plain_false_positives, curve.plain_true_positives)
+            last = curve is list(self.curves.values())[-1]
+            words = f"{PLAIN}{plain}" if plain is not None else PLAIN if last else None
+            ax.plot(*points, ":", color=colour if plain != "" else paper_colour(ORANGE), linewidth=1.0, label=words)
+        if plain == "":  # a small panel
+            ax.annotate(f"area {_within(curve.area):.2f}", (0.95, 0.08), ha="right", fontsize="small")
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+
+
+def _within(area: float) -> float:
+    """An area as stated: corrected estimates may lie slightly outside [0, 1]."""
+    return min(max(area, 0.0), 1.0)
 
 
 def _curve(predictions: Predictions, k: int) -> RocCurve:

@@ -12,11 +12,28 @@ from marmix.displays.base import Display
 from marmix.displays.drawing import BLUE, ORANGE, figure_text, legend_below, paper_colour
 from marmix.displays.fits import last_step, numbered, transformed
 from marmix.displays.predictions import Predictions
-from marmix.mechanism.measures import as_measure, posterior
+from marmix.mechanism.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 MeasureLike = str | Callable[..., object]
+
+
+def _normalised_entropy(p: Posterior) -> Measured:
+    value, gradient = entropy(p)
+    scale = np.log(len(p.tau))
+    return Measured(value / scale, gradient / scale)
+
+
+# The scale of uncertainty of reports and of the files of the program.
+UNCERTAINTY = Measure(
+    "normalised entropy",
+    _normalised_entropy,
+    "normalised entropy",
+    "unclear",
+    lambda classes: (0.0, 1.0),
+    "uncertainty: 0 = certain, 1 = all classes equally probable",
+)
 
 
 def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
@@ -33,6 +50,20 @@ def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, 
     if not np.isfinite([low, high]).all():
         low, high = float(values.min()), float(values.max())
     return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def log_posteriors(estimator: Any, X: Any) -> Array:
+    """Log probabilities (n, K) of the classes."""
+    model, rows = last_step(estimator), transformed(estimator, X)
+    if hasattr(model, "predict_log_proba"):
+        return np.asarray(model.predict_log_proba(rows))
+    return _log(model.predict_proba(rows))
+
+
+def measured(measure: MeasureLike, log_proba: Array) -> Array:
+    """Values (n,) of a measure for log probabilities (n, K)."""
+    record = as_measure(measure, "measure")
+    return np.asarray(record(posterior(np.ascontiguousarray(log_proba.T))).value)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,12 +115,9 @@ class UncertaintyDisplay(Display):
         ax : matplotlib Axes or None
         """
         model = last_step(estimator)
-        rows = transformed(estimator, X)
-        if hasattr(model, "predict_log_proba"):
-            log_proba = np.asarray(model.predict_log_proba(rows))
-        else:
-            log_proba = _log(model.predict_proba(rows))
-        return cls._of(numbered(y, model.classes_), log_proba, measure, model.classes_, n_bins).plot(ax)
+        return cls._of(numbered(y, model.classes_), log_posteriors(estimator, X), measure, model.classes_, n_bins).plot(
+            ax
+        )
 
     @classmethod
     def from_predictions(
@@ -110,10 +138,9 @@ class UncertaintyDisplay(Display):
     def _of(
         cls, z: NDArray[np.integer], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
     ) -> "UncertaintyDisplay":
-        record = as_measure(measure, "measure")
         if len(z) != len(log_proba):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(z)}.")
-        u = np.asarray(record(posterior(np.ascontiguousarray(log_proba.T))).value)
+        u = measured(measure, log_proba)
         low, high = limits(measure, u, len(classes))
         edges = np.linspace(low, high, n_bins + 1)
         u = np.clip(u, low, high)  # rounding may exceed a limit

@@ -347,7 +347,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             self.note_records_.append(Note("no-boosting"))
         probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}
         for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
-            probas[name] = (1.0 - _DOUBT) * probas[name] + _DOUBT / len(self.classes_)
+            probas[name] = hedged(probas[name])
+        self._fitted_rivals({name: (fits[name][-1].estimator, probas[name]) for name in rivals if name in probas})
         for name in settings.keys() & self.estimators_.keys():
             self.estimators_[name][-1].set_params(cv=settings[name])
         self._weigh(X, z, shares, weight, probas, folds)
@@ -375,6 +376,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
     def _predicted(self, proba: dict[str, Array]) -> None:
         """Called with the held-out probabilities of each candidate; subclasses may keep them."""
+
+    def _fitted_rivals(self, rivals: dict[str, tuple[Pipeline, Array]]) -> None:
+        """Called with each rival as fitted to all rows, and its held-out probabilities; subclasses may keep them."""
 
     def _grid(self, X: NDArray[Any], z: NDArray[Any]) -> dict[str, Pipeline]:
         """The candidates as pipelines."""
@@ -739,6 +743,11 @@ def _draws_of(
         except ValueError as error:
             notes = [f"The intervals do not include the uncertainty of the parameters of one candidate: {error}"]
     return (lambda rng: proba) if draw is None else draw, notes
+
+
+def hedged(proba: Array) -> Array:
+    """The probabilities of a rival, mixed with a little of equal ones."""
+    return (1.0 - _DOUBT) * proba + _DOUBT / proba.shape[1]
 
 
 def _held_out(fits: dict[int, Outcome], X: NDArray[Any], folds: list[NDArray[np.intp]], n_classes: int) -> Array:

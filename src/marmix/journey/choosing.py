@@ -66,12 +66,16 @@ class Compared(MARClassifierCV):
 
     step: Step
     held_out_probas: Mapping[str, Array] = MappingProxyType({})
+    rival_fits: Mapping[str, tuple[Pipeline, Array]] = MappingProxyType({})  # and their held-out probabilities
 
     def _fitted_one(self, share: float) -> None:
         self.step(share)
 
     def _predicted(self, proba: dict[str, Array]) -> None:
         self.held_out_probas = proba
+
+    def _fitted_rivals(self, rivals: dict[str, tuple[Pipeline, Array]]) -> None:
+        self.rival_fits = rivals
 
     def select(self, name: str) -> None:
         """Give one candidate all the weight."""
@@ -117,12 +121,11 @@ def compare(
 def statistical(cv: MARClassifierCV) -> str | None:
     """The name of the best candidate with parameters to interpret; None if there is none.
 
-    These are logistic regressions and mixtures with one component per class, fitted by likelihood. The best one that models the
-    missingness is preferred unless ignoring the missingness is clearly better: estimated losses are noisy when few hard rows
-    have labels.
+    These are logistic regressions and mixtures with one component per class, fitted by likelihood. It is one that models the
+    missingness unless ignoring the missingness scores better.
     """
     gain = cv.comparison_
-    ignore = gain is not None and gain.clear_loss
+    ignore = gain is not None and gain.gain < 0.0
     names = [name for name, pipeline in cv.estimators_.items() if _has_parameters(pipeline[-1])]
     names = [name for name in names if models_missingness(cv.estimators_[name]) is not ignore] or names
     if "log_loss" not in cv.results_:

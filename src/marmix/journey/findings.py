@@ -2,8 +2,9 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from hashlib import file_digest
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,19 +12,21 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
+from scipy.special import entr
 
 import marmix
 from marmix import evaluation
 from marmix.arrays import Array
-from marmix.displays import ThresholdDisplay
 from marmix.displays.predictions import Predictions
 from marmix.estimators import MARClassifierCV
-from marmix.estimators.choice import TINY
+from marmix.estimators.choice import TINY, hedged
 from marmix.estimators.doubts import CODES, doubtful
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
+from marmix.joint import THRESHOLDS, JointTable, Range
 from marmix.journey.choosing import (
     SAMPLE,
+    Compared,
     Model,
     average_in_words,
     least_weight,
@@ -33,17 +36,22 @@ from marmix.journey.choosing import (
 )
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
+from marmix.journey.verdict import ENRICHED, FEW, Grounds, cautions, verdict
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
 from marmix.pages.contents import (
+    Caution,
     Certainty,
     ClassFacts,
     Comparison,
+    Contender,
     Contents,
     DataFacts,
     Estimate,
     Findings,
+    Interval,
     LabelFacts,
+    LabelsNeeded,
     MissingnessFacts,
     ModelFacts,
     Reproduction,
@@ -56,7 +64,7 @@ from marmix.pages.contents import (
     VoteFacts,
 )
 from marmix.pages.figures import Subject, figures
-from marmix.pages.notes import SINGLE, plain_notes
+from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.preparation import Preparation
@@ -68,7 +76,12 @@ RULES = {
 SCALED = "Features were standardised before the fit: coefficients are per standard deviation of the feature."
 OTHER_ROWS = "Not compared: these are not the rows the model was fitted to."
 BUT = " But checks of the mechanism fail (see the warnings): this estimate may be wrong."
+LINEAR = "It cannot be told: a linear function of the features explains as well which labels are missing."
 NO_PARAMETERS = "No candidate has parameters to test."
+_TESTABLE = 10  # labelled rows of a class
+TOO_FEW_LABELS = (
+    f"There are too few labels for tests and intervals of parameters: fewer than {FEW}, or than {_TESTABLE} of a class."
+)
 
 _SCORES = (
     ("log-loss", evaluation.log_loss, "lower"),
@@ -82,6 +95,8 @@ _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it vi
 _MOST_CLASSES = 20  # most classes with a threshold
 _DRAWS = 100  # behind the intervals of the sensitivity analysis
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
+_TARGETS = (0.1, 0.05, 0.02, 0.01)  # shares of wrong labels for which the number of labels needed is given
+_CLEAR = 2.5  # standard errors from which a class counts as labelled more often than expected
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
 # bin, and limit of fitted rates near 0 and 1.
@@ -134,40 +149,236 @@ def sample_rows(rows: FileRows, preparation: Preparation, seed: int) -> SampledR
     return SampledRows(rows_at(rows.X, places), z[places], names, places, rows.labels[places])
 
 
-class Analysis(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Analysis:
     """A model, the rows of a file, and the results that a report is made from."""
 
-    path: Path
+    path: Path | None  # None for rows in memory
     label: str
     id: str | None
     preparation: Preparation
     rows: FileRows
     z: NDArray[np.integer[Any]]  # labels of the complete rows
     model: Model
-    cv: MARClassifierCV | None  # the comparison of the candidates; None if these are not the rows of the fit
+    cv: Compared | None  # the comparison of the candidates; None if these are not the rows of the fit
     result: Inference | str  # or why there is none
     tested: TestedRows | None
     sample: SampledRows
     tally: Tally
     sets: Sets | None = None
 
-    def findings(self, warnings: list[str], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
-        """The findings; `warnings` come before those of the model."""
+    def findings(self, others: list[Caution], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
+        """The findings, once every row is tallied; `others` are cautions about the data."""
+        labels, scores = self._label_facts(), self._score_facts()
+        grounds = self._grounds(labels, scores)
+        warnings = cautions(grounds, [*others, *self._notes()])
         return Findings(
             data=self._data_facts(),
-            labels=self._label_facts(),
+            labels=labels,
             model=self._model_facts(),
-            missingness=missingness_facts(self.model, self.result, self._doubts()),
+            missingness=self._missingness_facts(),
             comparison=comparison(self.cv, self.z) if self.cv else Comparison.none(OTHER_ROWS),
-            rival=rival_facts(self.cv) if self.cv else RivalFacts.none(OTHER_ROWS),
+            rival=self._rival_facts(),
             statistical=self._statistical_facts(),
-            scores=score_facts(self.tested.scores()) if self.tested else [],
+            scores=scores,
             scored_on=self.tested.where if self.tested else "",
             estimates=[] if isinstance(self.result, str) else self._estimates(self.result),
-            warnings=[*warnings, *self._warnings()],
-            reproduction=reproduction(command, self.path, seed),
+            reproduction=self._reproduction(command, seed),
             sensitivity=None if sweep is None else sensitivity_facts(sweep),
+            verdict=verdict(warnings, labels.certainty.wrong, labels.imputed) if labels.imputed else None,
+            cautions=warnings,
+            scoreboard=self._scoreboard(),
+            confusion=None if self.joint is None or not labels.imputed else self.joint.confusion().tolist(),
+            labels_needed=self._labels_needed(),
         )
+
+    @cached_property
+    def joint(self) -> JointTable | None:
+        """The table behind every figure about imputed labels; None if there is nothing to say about them.
+
+        Labelled rows count with their held-out predictions, the others with those written to the file. Numbers of a sample are
+        scaled to those of the file.
+        """
+        if self.tested is None:
+            return None
+        joint = self._joint(np.where(self._labelled[:, None], self.tested.proba, self.tally.proba))
+        tables = joint.tables
+        imputed = tables[0, 1].sum(axis=0)
+        if not imputed.any():
+            return joint
+        if len(self.sample.z) < len(self.rows.X):
+            lacking = (imputed == 0.0) & (self.tally.imputed > 0)  # a class that no row of the sample is imputed as
+            tables[:, 1][..., lacking] = tables[:, 1].sum(axis=2, keepdims=True) / imputed.sum()
+            tables[:, 1] *= self.tally.imputed / np.where(lacking, 1.0, np.maximum(imputed, 1.0))
+        return joint if joint.wrong().value is not None else None
+
+    def _joint(self, proba: Array) -> JointTable:
+        """The table of predictions of the sample, with the labels of the file and as many unlabelled rows."""
+        assert self.tested is not None
+        joint = JointTable.of(self._shares, proba, self.tested.posterior)
+        if len(self.sample.z) < len(self.rows.X):
+            given = label_shares(self.rows.labels, np.arange(proba.shape[1])).sum(axis=0)
+            joint.tables[:, 0] *= (given / np.maximum(self._shares.sum(axis=0), 1.0))[:, None]
+            joint.tables[:, 1] *= self.tally.imputed.sum() / max(joint.tables[0, 1].sum(), 1.0)
+        return joint
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Shares of the classes in the label of each row of the sample, zero where missing."""
+        return label_shares(self.sample.labels, np.arange(len(self.model.classes)))
+
+    @property
+    def _labelled(self) -> NDArray[np.bool_]:
+        return np.asarray(self._shares.any(axis=1))
+
+    def _score_facts(self) -> list[ScoreFacts]:
+        """Scores of held-out predictions; the accuracy is that of the joint table."""
+        if self.tested is None:
+            return []
+        facts = score_facts(self.tested.scores())
+        joint = self.joint
+        if joint is None:
+            return [score for score in facts if score.name != "accuracy"]
+        tables = joint.tables.sum(axis=1)
+        draws = np.trace(tables, axis1=1, axis2=2) / tables.sum(axis=(1, 2))
+        right = interval(joint.accuracy())
+        if right.value is None or right.low is None or right.high is None:
+            return [score for score in facts if score.name != "accuracy"]
+        return [
+            replace(score, value=right.value, stderr=float(draws[1:].std()), low=right.low, high=right.high)
+            if score.name == "accuracy"
+            else score
+            for score in facts
+        ]
+
+    def _scoreboard(self) -> list[Contender]:
+        """Our average, and usual classifiers of the labelled rows: held out for these, fitted to all of them for the others."""
+        if self.tested is None or self.joint is None:
+            return []
+        contenders = [self._contender("marmix", self.joint, self.tested.proba)]
+        for name, (pipeline, proba) in (self.cv.rival_fits if self.cv else {}).items():
+            joint = self._joint(np.where(self._labelled[:, None], proba, hedged(pipeline.predict_proba(self.sample.X))))
+            contenders.append(self._contender(name, joint, proba))
+        return contenders
+
+    def _contender(self, name: str, joint: JointTable, held_out: Array) -> Contender:
+        assert self.tested is not None
+        scores = {
+            key: score_facts({key: value})[0] for key, value in self.tested._replace(proba=held_out).scores().items()
+        }
+        loss = scores["log-loss"]
+        return Contender(
+            name=name,
+            ours=joint is self.joint,
+            accuracy=interval(joint.accuracy()),
+            log_loss=Interval(loss.value, loss.low, loss.high),
+            wrong=interval(joint.wrong()),
+            claimed_accuracy=scores["accuracy"].plain,
+            claimed_log_loss=loss.plain,
+        )
+
+    def _labels_needed(self) -> list[LabelsNeeded]:
+        """How many of the rows most worth labelling to label, so that fewer of the imputed labels are wrong.
+
+        Labelling a row removes its expected error.
+        """
+        unlabelled = ~self._labelled
+        if self.joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
+            return []
+        proba, imputed = self.tally.proba[unlabelled], self.tally.imputed
+        code = proba.argmax(axis=1)
+        counts = (imputed / np.maximum(np.bincount(code, minlength=len(imputed)), 1))[
+            code
+        ]  # rows of the file that it stands for
+        error = 1.0 - self.tested.posterior.central[unlabelled, code]
+        order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
+        left = 1.0 - np.cumsum((counts * error)[order]) / np.sum(counts * error)
+        today = np.sum(counts * error) / imputed.sum()
+        labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
+        return [
+            LabelsNeeded(target, int(labels[np.argmax(today * left <= target)]))
+            for target in _TARGETS
+            if target < today
+        ]
+
+    def _grounds(self, labels: LabelFacts, scores: list[ScoreFacts]) -> Grounds:
+        """What the verdict rests on."""
+        names = [str(name) for name in self.model.classes]
+        shares = label_shares(self.rows.labels, np.arange(len(names)))
+        grounds = Grounds(
+            labelled=dict(zip(names, np.sum(shares > 0.0, axis=0).tolist(), strict=True)),
+            imputed=labels.imputed,
+            scored=self.tested is not None,
+            converged=self._not_converged() <= 0.5,
+            log_loss=next((score.value for score in scores if score.name == "log-loss"), 0.0),
+            guessing=float(np.log(len(names))),
+            doubts=self._doubts,
+        )
+        overlap, rival = getattr(self.cv, "overlap_", None), self._rival_facts()
+        grounds = grounds._replace(
+            no_chance=0.0 if overlap is None else overlap.no_chance,
+            rival=rival.name if rival.better is False and rival.high is not None and rival.high < 0.0 else "",
+        )
+        if self.joint is None or not labels.imputed:
+            return grounds
+        tables = self.joint.tables[:, 1]
+        truth = tables.sum(axis=2) / labels.imputed
+        frequent = int(truth[0].argmax())
+        better = np.trace(tables, axis1=1, axis2=2) / labels.imputed - truth[:, frequent]
+        low, high = np.quantile(better, [0.025, 0.975])
+        return grounds._replace(
+            wrong=labels.certainty.wrong,
+            gain=Interval(float(better[0]), float(low), float(high)),
+            frequent=names[frequent],
+            **self._enrichment(names),
+        )
+
+    def _enrichment(self, names: list[str]) -> dict[str, Any]:
+        """The class with more given labels than its estimated share and P(label missing) explain, and by how much."""
+        tested, labelled = self.tested, self._labelled
+        if tested is None or tested.posterior is None or self.prior_given or not np.isfinite(self.tally.missing).all():
+            return {}
+        truth = np.where(labelled[:, None], self._shares, tested.posterior.central)
+        chance = np.maximum(1.0 - self.tally.missing, 0.0)
+        expected = np.clip(chance @ truth / max(chance.sum(), TINY), 1e-6, 1.0 - 1e-6)
+        given, n = self._shares.sum(axis=0) / labelled.sum(), labelled.sum()
+        odds = given / np.maximum(1.0 - given, 1e-6) / (expected / (1.0 - expected))
+        clear = (given - expected) * np.sqrt(n) > _CLEAR * np.sqrt(expected * (1.0 - expected))
+        k = int(np.where(clear, odds, 0.0).argmax())
+        if not clear[k] or odds[k] < ENRICHED:
+            return {}
+        return {"enriched": names[k], "enrichment": (float(given[k]), float(expected[k]))}
+
+    @property
+    def prior_given(self) -> bool:
+        """Whether the shares of the classes are known."""
+        return getattr(self.cv, "prior", None) is not None
+
+    def _missingness_facts(self) -> MissingnessFacts:
+        facts = missingness_facts(self.model, self.result, self._doubts)
+        notes = () if self.cv is None else self.cv.note_records_
+        if facts.informative and any(note.code == "no-support" for note in notes):
+            return replace(facts, informative=None, sentence=LINEAR)
+        return facts
+
+    def _rival_facts(self) -> RivalFacts:
+        return rival_facts(self.cv) if self.cv else RivalFacts.none(OTHER_ROWS)
+
+    def _reproduction(self, command: str, seed: int) -> Reproduction:
+        """The command, hash of the data, versions and seed that reproduce the result."""
+        if self.path is None:
+            digest = sha256(np.ascontiguousarray(self.rows.X).tobytes() + self.rows.codes.tobytes()).hexdigest()
+        else:
+            with self.path.open("rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+        versions: dict[str, Any] = {
+            "marmix": marmix.__version__,
+            "Python": platform.python_version(),
+            "NumPy": np.__version__,
+            "SciPy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        }
+        return Reproduction(command, digest, versions, seed)
 
     def sweep(self) -> Sensitivity | None:
         """What follows if labels are missing because of the label, for the rarest class; None if none is missing."""
@@ -182,10 +393,12 @@ class Analysis(NamedTuple):
             result = classifier.sensitivity(X, y, n_draws=_DRAWS)
         return replace(result, classes=self.model.classes, varied=self.model.classes.tolist()[result.place])
 
-    def _doubts(self) -> list[str]:
-        """Checks of the mechanism that fail, in words."""
+    @cached_property
+    def _doubts(self) -> list[Caution]:
+        """Checks of the mechanism that fail."""
         notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
-        return plain_notes(notes, self.sample.features, self.model.classes)
+        doubts = note_cautions(notes, self.sample.features, self.model.classes)
+        return doubts or misfit(self.tally, self.sample, self.model.classes)
 
     def contents(self, findings: Findings, sweep: Sensitivity | None = None) -> Contents:
         """The contents of the report."""
@@ -195,9 +408,6 @@ class Analysis(NamedTuple):
             classifier=self.model.classifier,
             X=rows_at(self.model.X, places),
             z=self.z[places],
-            statistical=self.model.statistical and self.model.statistical[-1],
-            axes=None if self.model.axes is None else rows_at(self.model.axes, places),
-            inference=None if isinstance(self.result, str) else self.result,
             named=self.model.named_statistical(features) if self.model.statistical else None,
             rows=self.sample.X,
             labels=np.array([*self.model.classes.tolist(), None], dtype=object)[self.sample.z],
@@ -211,7 +421,7 @@ class Analysis(NamedTuple):
             title=f"Labels of {findings.data.file}",
             findings=findings,
             figures=drawn,
-            thresholds=[] if self.tested is None else thresholds(self.model.classes, self.tested, self.tally),
+            thresholds=[] if self.joint is None else thresholds(self.model.classes, self.joint, self.tally),
             next_rows=self.tally.next_rows(),
             notes=left_out,
         )
@@ -227,7 +437,7 @@ class Analysis(NamedTuple):
     def _data_facts(self) -> DataFacts:
         incomplete = self.rows.counts.rows
         return DataFacts(
-            file=self.path.name,
+            file=f"{len(self.rows.codes):,} rows" if self.path is None else self.path.name,
             rows=len(self.rows.codes),
             label=self.label,
             id=self.id,
@@ -243,24 +453,34 @@ class Analysis(NamedTuple):
         imputed = int(tally.imputed.sum())
         given = np.bincount(codes[codes >= 0], minlength=len(self.model.classes))
         missing = int(np.sum(codes < 0))
-        names = self.model.classes
+        wrong = Interval() if self.joint is None else interval(self.joint.wrong())
         return LabelFacts(
             given=int(given.sum()),
             missing=missing,
             imputed=imputed,
             unfilled=missing - imputed,
-            classes=[
-                ClassFacts(str(name), int(a), int(b)) for name, a, b in zip(names, given, tally.imputed, strict=True)
-            ],
+            classes=self._class_facts(given),
             votes=self._vote_facts(),
             certainty=Certainty(
                 mean_probability=tally.sum_probability / imputed if imputed else None,
                 at_least_90=tally.at_least_90,
                 at_least_99=tally.at_least_99,
-                expected_errors=imputed - tally.sum_probability if imputed else None,
+                expected_errors=wrong.value,
+                wrong=wrong,
                 sets=self._set_facts(),
             ),
         )
+
+    def _class_facts(self, given: NDArray[np.integer[Any]]) -> list[ClassFacts]:
+        K = len(self.model.classes)
+        columns = [[Interval()] * K] * 3
+        if self.joint is not None:
+            ranges = (self.joint.precision(), self.joint.recall(), self.joint.shares())
+            columns = [[interval(entry) for entry in column] for column in ranges]
+        return [
+            ClassFacts(str(name), int(a), int(b), *intervals)
+            for name, a, b, *intervals in zip(self.model.classes, given, self.tally.imputed, *columns, strict=True)
+        ]
 
     def _set_facts(self) -> SetFacts | None:
         if self.sets is None:
@@ -353,49 +573,43 @@ class Analysis(NamedTuple):
         of_classes = sum(kind not in ("alpha", "shape", "share") for kind in fit.parameters.kinds)
         return estimates[of_classes:] + estimates[:of_classes]
 
-    def _warnings(self) -> list[str]:
-        """Warnings for users of the results, in plain words."""
-        messages, rows = [], self.rows
-        weight = self._not_converged()
-        if weight > 0.5:
-            messages.append(
-                "The fit did not converge: do not rely on it. A simpler --model or fewer --features may help."
-            )
-        elif weight > 0.0:
-            messages.append(f"Candidates with a total weight of {weight:.2f} in the average did not converge.")
+    def _notes(self) -> list[Caution]:
+        """Other cautions about the fit and the rows."""
+        texts, rows, weight = [], self.rows, self._not_converged()
+        if 0.0 < weight <= 0.5:
+            texts.append(f"Candidates with a total weight of {weight:.2f} in the average did not converge.")
         if not (rows.codes < 0).any():
-            messages.append("No label is missing, so nothing was imputed.")
-        messages += rows.notes
-        messages += rows.counts.notes()
+            texts.append("No label is missing, so nothing was imputed.")
+        texts += rows.notes
+        texts += rows.counts.notes()
         if rows.counts.rows:
             share = rows.counts.rows / len(rows.codes)
-            messages.append(
+            texts.append(
                 f"{rows.counts.rows:,} rows ({share:.1%}) have a missing feature. {RULES[self.preparation.impute]}"
             )
+        if isinstance(self.result, str):
+            texts.append(self.result)
         model = self.model
         heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
         reported = [model.statistical] if model.statistical else []
         notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
-        notes += self.cv.note_records_ if self.cv else []
-        messages += plain_notes(notes, self.sample.features, self.model.classes)
-        if isinstance(self.result, str):
-            messages.append(self.result)
-        if not self._doubts():  # which say the same
-            messages += misfit_warning(self.tally, self.sample, self.model.classes)
-        guess = np.log(len(self.model.classes))
-        loss = self.tested.scores()["log-loss"].value if self.tested else 0.0
-        if loss > guess:
-            messages.append(
-                f"The log-loss, {loss:.3f}, is worse than that of giving all classes the same probability, {guess:.3f}: do not "
-                "rely on these probabilities. Another --model may do better."
-            )
-        return messages
+        notes += [note for note in self.cv.note_records_ if note.code not in CODES] if self.cv else []
+        cautions = note_cautions(notes, self.sample.features, self.model.classes)
+        return [*cautions, *(Caution("note", text) for text in texts)]
+
+
+def interval(entry: Range) -> Interval:
+    """An estimate of the joint table as plain values."""
+    return Interval(*entry)
 
 
 def inference_of(model: Model, labels: NDArray[Any]) -> Inference | str:
     """Standard errors and tests for the fit, or a sentence why there are none."""
     if model.statistical is None:
         return NO_PARAMETERS
+    counts = label_shares(labels, np.arange(len(model.classes))).sum(axis=0)
+    if counts.sum() < FEW or counts.min() < _TESTABLE:
+        return TOO_FEW_LABELS
     estimator = model.statistical[-1]
     if estimator.model_.n_parameters > _MOST_PARAMETERS:
         return f"No intervals were computed: the model has more than {_MOST_PARAMETERS:,} parameters."
@@ -423,13 +637,15 @@ def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
     )
 
 
-def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[str] = ()) -> MissingnessFacts:
+def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", f"Not tested. {NO_PARAMETERS}", None, None)
     mechanism = model.statistical[-1].mechanism_
     if not model.statistical[-1].model_.has_mechanism:
         return MissingnessFacts(None, None, "", "No label is missing.", None, None)
+    if result == TOO_FEW_LABELS:
+        return MissingnessFacts(None, None, "", f"Not tested. {result}", None, None)
     scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
     u = mechanism.measured(posterior(scores)).value
@@ -447,7 +663,8 @@ def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[st
         )
     if p_value >= 0.05:
         sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
-    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, list(doubts))
+    texts = [caution.text for caution in doubts]
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts)
 
 
 def _informative(result: Inference) -> tuple[float | None, str]:
@@ -469,8 +686,8 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def misfit_warning(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> list[str]:
-    """A warning if, along a probability or a feature, observed and fitted rates of missing labels clearly differ."""
+def misfit(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> list[Caution]:
+    """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ."""
     n_bins = min(10, len(rows.z) // _BIN)
     if n_bins < 2 or not (rows.z < 0).any():
         return []
@@ -478,19 +695,20 @@ def misfit_warning(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> li
     columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
     variables = [(f"the probability of {str(name)!r}", tally.proba[:, k]) for k, name in columns]
     variables += [(repr(name), column) for name, column in zip(rows.features, rows.X.T, strict=True)]
-    worst, warnings = _LEVEL / len(variables), []
+    worst, cautions = _LEVEL / len(variables), list[Caution]()
     for name, values in variables:
         check = missingness_check(rows.z, q, values, n_bins)
         i = int(np.abs(check.z).argmax())
         at, observed, fitted = float(check.by[i]), float(check.observed[i]), float(check.fitted[i])
         if check.p_value < worst and abs(observed - fitted) >= _LEAST:
             worst = check.p_value
-            warnings = [
+            text = (
                 f"Where {name} is about {at:.3g}, {observed:.0%} of the labels are missing, but the model expects {fitted:.0%}: "
                 "it does not describe well why labels are missing. Perhaps they are lost on one side of the boundary only. "
                 "P(label missing), the corrected scores and the comparison may be wrong."
-            ]
-    return warnings
+            )
+            cautions = [Caution("caution", text, SENSITIVITY)]
+    return cautions
 
 
 def candidate_rows(
@@ -610,20 +828,19 @@ def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
     ]
 
 
-def thresholds(classes: NDArray[Any], tested: TestedRows, tally: Tally) -> list[Thresholds]:
+def thresholds(classes: NDArray[Any], joint: JointTable, tally: Tally) -> list[Thresholds]:
     """Effects of a threshold, for the second class if there are two, otherwise for each of the most frequent classes."""
-    predictions = tested.predictions()
     frequent = np.argsort(-tally.all_above[:, 50], kind="stable")[:_MOST_CLASSES]
     results = []
     for k in [1] if len(classes) == 2 else sorted(frequent.tolist()):
-        curve = ThresholdDisplay.of(predictions, k)
+        above = joint.thresholds(k, "unlabelled" if tally.imputed.any() else "all")
         results.append(
             Thresholds(
                 positive=str(classes[k]),
-                at=curve.thresholds.tolist(),
-                precision=[_number(value) for value in curve.precision],
-                recall=[_number(value) for value in curve.recall],
-                accuracy=[_number(value) for value in curve.accuracy],
+                at=THRESHOLDS.tolist(),
+                precision=[_number(value) for value in above.precision],
+                recall=[_number(value) for value in above.recall],
+                accuracy=[_number(value) for value in above.accuracy],
                 unlabelled_above=tally.unlabelled_above[k].tolist(),
                 unlabelled=int(tally.unlabelled_above[k, 0]),
                 all_above=tally.all_above[k].tolist(),
@@ -631,17 +848,3 @@ def thresholds(classes: NDArray[Any], tested: TestedRows, tally: Tally) -> list[
             )
         )
     return results
-
-
-def reproduction(command: str, data: Path, seed: int) -> Reproduction:
-    """The command, file hash, versions and seed that reproduce the result."""
-    with data.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    versions: dict[str, Any] = {
-        "marmix": marmix.__version__,
-        "Python": platform.python_version(),
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    return Reproduction(command, digest, versions, seed)

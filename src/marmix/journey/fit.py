@@ -19,7 +19,7 @@ from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
 from marmix.pages import report_html
-from marmix.pages.contents import Findings
+from marmix.pages.contents import Caution, Findings
 from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -105,11 +105,11 @@ def fit_file(
         options = surveyed.remedied()
         analysis = _analysis(options, source, surveyed, output.scratch, progress)
         with progress.phase("writing the rows") as step:
-            warnings = _write_rows(output, source, analysis, options, step)
+            cautions = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
             sweep = analysis.sweep()
-            warnings = [*surveyed.statements(), *warnings]
-            findings = analysis.findings(warnings, options.command, options.seed, sweep)
+            cautions += [Caution("note", text) for text in surveyed.statements()]
+            findings = analysis.findings(cautions, options.command, options.seed, sweep)
             contents = analysis.contents(findings, sweep)
             step(0.9)
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
@@ -184,8 +184,8 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     )
 
 
-def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: FitOptions, step: Step) -> list[str]:
-    """Write every row with its given or imputed label, and tally them; returns warnings."""
+def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: FitOptions, step: Step) -> list[Caution]:
+    """Write every row with its given or imputed label, and tally them; returns cautions."""
     rows, model = analysis.rows, analysis.model
     texts = model.classes.astype(str)
     names = added_names(options.prefix, model.classes, source=True, sets=bool(options.sets))
@@ -198,10 +198,8 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
             analysis.tally.add(batch, codes)
     if not writer.formulas or options.escape_formulas:
         return []
-    return [
-        f"{counted(writer.formulas, 'cell')} of imputed.csv may run as a formula in a spreadsheet. They were copied unchanged; "
-        "--escape-formulas makes them plain text."
-    ]
+    text = f"{counted(writer.formulas, 'cell')} of imputed.csv may run as a formula in a spreadsheet; they were copied unchanged."
+    return [Caution("note", text, "--escape-formulas makes them plain text.")]
 
 
 def _about(options: FitOptions, name: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Predictions for the rows of a file, batch by batch, and a tally of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,8 @@ from scipy.special import entr
 from marmix.arrays import Array
 from marmix.conformal import conformal_sets
 from marmix.displays.fits import missing_proba
-from marmix.displays.threshold import THRESHOLDS, at_or_above
 from marmix.flexible import flexible_missing_proba
+from marmix.joint import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
 from marmix.labels import most_voted
@@ -22,6 +22,7 @@ from marmix.tables.reading import DataFile
 
 GIVEN, IMPUTED = "given", "imputed"
 NEXT_ROWS = 500  # listed rows most worth labelling
+_NAME, _RARELY = 24, 0.9  # characters of a class in a reason; P(label missing) from which labels are called rare
 _MOST_COLUMNS = 6  # columns of the file shown with them
 
 
@@ -197,6 +198,7 @@ class Tally:
                 rows.start + place + 1,
                 *cells[: self._named],
                 self._classes[rows.code[place]],
+                why_uncertain(self._classes, rows.proba[place], rows.missing[place]),
                 *(f"{number:.3f}" for number in numbers),
                 *cells[self._named :],
             ]
@@ -206,11 +208,26 @@ class Tally:
     def next_rows(self) -> RowTable:
         """The rows most worth labelling, the most uncertain first."""
         rows = [row for _, _, row in self._next]
-        answers = ["imputed label", "probability", "uncertainty", "P(missing)"]
+        answers = ["imputed label", "why", "probability", "uncertainty", "P(missing)"]
         columns = ["row", *self._columns[: self._named], *answers, *self._columns[self._named :]]
         numeric = [_all_numbers([row[j] for row in rows]) for j in range(len(columns))]
         total = int(self.imputed.sum())
-        return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 3)
+        return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 4)
+
+
+def why_uncertain(classes: Sequence[str], proba: Array, missing: float) -> str:
+    """Why a row is worth labelling: the classes it may belong to, and whether rows like it hardly ever have a label."""
+    order = np.argsort(-proba, kind="stable")
+    near = [k for k in order[:3] if proba[k] >= 0.5 * proba[order[0]]]
+    names = [
+        f"{classes[k][:_NAME]!r} ({proba[k]:.0%})".replace("%)", " %)") for k in (near if len(near) > 1 else order[:2])
+    ]
+    words = (
+        f"torn between {', '.join(names[:-1])} and {names[-1]}"
+        if len(near) > 1
+        else f"{names[0]}, but maybe {names[1]}"
+    )
+    return f"{words}; rows like it rarely have a label" if missing >= _RARELY else words
 
 
 def _all_numbers(cells: list[Any]) -> bool:

@@ -210,6 +210,8 @@ def as_measure(uncertainty: str | Callable[..., object], argument: str = "uncert
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
     shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences are used.
     """
+    if isinstance(uncertainty, Measure):
+        return uncertainty
     if callable(uncertainty):
         return Measure(
             getattr(uncertainty, "__name__", "callable"),

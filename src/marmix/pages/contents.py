@@ -94,7 +94,7 @@ class Certainty:
     mean_probability: float | None  # of the imputed labels; None if there are none
     at_least_90: int  # imputed labels with a probability of at least 0.90
     at_least_99: int
-    expected_errors: float | None  # the sum of 1 - probability
+    expected_errors: float | None  # the value of `wrong`
     wrong: Interval = Interval()  # number of imputed labels that are wrong
     sets: SetFacts | None = None
 
@@ -272,7 +272,6 @@ class Findings:
     scores: list[ScoreFacts]
     scored_on: str  # the rows behind the scores, in words
     estimates: list[Estimate]
-    warnings: list[str]
     reproduction: Reproduction
     sensitivity: SensitivityFacts | None = None  # None if no label is missing
     verdict: Verdict | None = None  # None if no label is missing
@@ -285,7 +284,7 @@ class Findings:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with None for NaN and infinities."""
-        return {"format": 2} | finite(asdict(self))
+        return {"format": 3} | finite(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -301,7 +300,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Effects of a threshold on the probability of a class, for the thresholds `at`."""
+    """Effects of a threshold on the probability of a class, for the thresholds `at`.
+
+    Precision, recall and accuracy are those of the rows without a label; of all rows if each has one.
+    """
 
     positive: str
     at: list[float]  # 0, 0.01, ..., 1

@@ -17,8 +17,10 @@ from marmix.displays import (
     SensitivityDisplay,
     UncertaintyDisplay,
 )
-from marmix.displays.drawing import canvas, styled
-from marmix.displays.predictions import Predictions
+from marmix.displays.drawing import MOST_PANELS, canvas, panel_size, styled
+from marmix.displays.mixture import CLASSES_TOGETHER
+from marmix.displays.predictions import CURVES_TOGETHER, Predictions
+from marmix.displays.uncertainty import UNCERTAINTY
 from marmix.pages.contents import Figure
 from marmix.sensitivity import Sensitivity
 
@@ -26,22 +28,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TITLES = {
-    "missingness": "When are labels missing?",
-    "uncertainty": "Are rows without a label harder to classify?",
+    "missingness": "How often labels are missing",
+    "uncertainty": "Rows with and without a label",
     "classes": "What do the classes look like?",
-    "calibration": "Can the probabilities be trusted?",
-    "roc": "How well are the classes separated?",
+    "calibration": "Are labels as often right as they claim?",
+    "roc": "How well is each class separated from the others?",
     "sensitivity": "What if labels are missing because of the label?",
 }
 CAPTIONS = {
-    "missingness": "Points show the observed share of missing labels in groups of rows that are about equally hard to classify. "
-    "The line shows the share that the model expects, with its 95 % band. If the model fits, the line passes near the points.",
-    "uncertainty": "The uncertainty of the class, for rows with and without a label. If the labels of hard rows are missing, the "
-    "rows without a label lie further to the right.",
+    "missingness": "Points show the share of missing labels in groups of rows that are about equally hard to classify, the line "
+    "the share that the model expects. If the model fits, the line passes near the points.",
+    "uncertainty": "If the labels of hard rows are missing, the rows without a label lie further to the right.",
     "classes": "Filled points are rows with a given label, hollow points rows without one, in the class that is most "
     "probable under the model.",
-    "calibration": "Among rows with a predicted probability of 80 %, about 80 % should belong to the class: the points should "
-    "lie near the diagonal.",
+    "calibration": "Of the labels with a probability of 80 %, about 80 % should be right: the points should lie near the "
+    "diagonal.",
     "sensitivity": "To the right, rows of the class lose their labels more often than others that look alike, to the left less "
     "often; in the middle is what the models assume. Bands are 95 % intervals.",
     "roc": "The closer the curve comes to the upper left corner, the better. An area of 1 is perfect; 0.5 is guessing.",
@@ -54,8 +55,9 @@ WEIGHTED = "lets labelled rows stand for similar rows without a label."
 ROBUST = "counts all rows: those without a label by the model's probabilities, adjusted by how far these miss the given labels."
 NO_PARAMETERS = "None of the candidates has parameters to draw."
 UNTESTED = "There were too few labels to test the model on rows it was not fitted to."
-_SIZE = {"missingness": (6.4, 3.8), "uncertainty": (6.4, 3.4), "classes": (6.4, 4.6), "sensitivity": (6.4, 4.6)}
-_SQUARE = (4.4, 4.2)
+_SIZE = {"classes": (6.0, 5.0), "sensitivity": (5.2, 4.4), "calibration": (5.2, 4.4), "roc": (5.2, 4.4)}
+_USUAL = (5.2, 3.6)
+RIGHT = np.array([False, True])  # whether the most probable class is the true one
 
 
 class Subject(NamedTuple):
@@ -64,10 +66,7 @@ class Subject(NamedTuple):
     classifier: Any  # with numbered classes, for X and z
     X: Any
     z: NDArray[np.integer[Any]]
-    statistical: Any | None  # the model with parameters, with numbered classes, for `axes` and z
-    axes: Any
-    inference: Any | None  # of that model
-    named: Any | None  # that model with named classes and features, for the rows and labels below
+    named: Any | None  # the model with parameters, with named classes and features, for the rows and labels below
     rows: Array
     labels: NDArray[Any]  # None where missing
     tested: Predictions | None  # held-out predictions
@@ -78,51 +77,86 @@ class Subject(NamedTuple):
 
 def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     """The figures, and by key the reasons why others cannot be drawn."""
+    K = len(subject.classes)
     displays: dict[str, Callable[[Axes], Any]] = {
         "missingness": lambda ax: MissingnessDisplay.from_estimator(
-            subject.statistical, subject.axes, subject.z, inference=subject.inference, ax=ax
+            subject.classifier, subject.X, subject.z, measure=UNCERTAINTY, ax=ax
         ),
-        "uncertainty": lambda ax: UncertaintyDisplay.from_estimator(subject.classifier, subject.X, subject.z, ax=ax),
-        "classes": lambda ax: MixtureDisplay.from_estimator(subject.named, subject.rows, subject.labels, ax=ax),
+        "uncertainty": lambda ax: UncertaintyDisplay.from_estimator(
+            subject.classifier, subject.X, subject.z, measure=UNCERTAINTY, ax=ax
+        ),
     }
     if (sweep := subject.sweep) is not None:
         displays["sensitivity"] = lambda ax: SensitivityDisplay.from_sensitivity(sweep, ax=ax)
-    left_out = {} if subject.tested else dict.fromkeys(("calibration", "roc"), UNTESTED)
-    if subject.statistical is None:
-        for key in ("missingness", "classes"):
-            del displays[key]
-            left_out[key] = NO_PARAMETERS
-    if subject.tested is not None:
-        y = np.array([*subject.classes.tolist(), None], dtype=object)[subject.tested.z]
-        arrays = (y, subject.tested.proba, subject.tested.q)
-        options: dict[str, Any] = {"classes": subject.classes, "posterior": subject.tested.posterior}
-        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(*arrays, **options, ax=ax)
-        displays["roc"] = lambda ax: RocDisplay.from_predictions(*arrays, **options, ax=ax)
-    corrected = CORRECTED + (ROBUST if subject.tested and subject.tested.posterior is not None else WEIGHTED)
+    left_out: dict[str, str] = {}
+    sizes = dict(_SIZE)
+    if (tested := subject.tested) is None:
+        left_out |= dict.fromkeys(("calibration", "roc"), UNTESTED)
+    else:
+        y = np.array([*subject.classes.tolist(), None], dtype=object)[tested.z]
+        displays["roc"] = lambda ax: RocDisplay.from_predictions(
+            y, tested.proba, tested.q, classes=subject.classes, posterior=tested.posterior, ax=ax
+        )
+        displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(**_most_probable(tested), ax=ax)
+        if K > CURVES_TOGETHER:
+            sizes["roc"] = panel_size(min(K, MOST_PANELS))
+    if subject.named is None:
+        left_out["classes"] = NO_PARAMETERS
+    else:
+        displays["classes"] = lambda ax: MixtureDisplay.from_estimator(
+            subject.named, subject.rows, subject.labels, ax=ax
+        )
+        if K > CLASSES_TOGETHER:
+            sizes["classes"] = panel_size(min(K, MOST_PANELS))
+    corrected = CORRECTED + (ROBUST if tested and tested.posterior is not None else WEIGHTED)
     shown = f" The figure shows one of the candidates: {subject.words}." if subject.words else ""
-    added = {"calibration": corrected, "roc": corrected, "missingness": shown, "classes": shown}
+    added = {"roc": corrected, "classes": shown}
     drawn: list[Figure] = []
     for key, display in displays.items():
         try:
-            drawn.append(_drawn(key, display, added.get(key, "")))
+            drawn.append(_drawn(key, display, sizes.get(key, _USUAL), added.get(key, "")))
         except ValueError as error:
             left_out[key] = str(error)
     return drawn, left_out
 
 
-def _drawn(key: str, display: Callable[["Axes"], Any], added: str) -> Figure:
-    size = _SIZE.get(key, _SQUARE)
+def _most_probable(tested: Predictions) -> dict[str, Any]:
+    """Arguments of a display of whether the most probable class is the true one."""
+    rows, best = np.arange(len(tested.proba)), tested.proba.argmax(axis=1)
+    top = tested.proba[rows, best]
+    if tested.shares is not None:
+        share = tested.shares[rows, best]
+        y: Any = np.where(tested.z[:, None] < 0, 0.0, np.column_stack([1.0 - share, share]))
+    else:
+        y = np.where(tested.z < 0, None, (tested.z == best).astype(object))
+    posterior = None if tested.posterior is None else tested.posterior[rows, best]
+    return {
+        "y": y,
+        "proba": np.column_stack([1.0 - top, top]),
+        "missing_proba": tested.q,
+        "classes": RIGHT,
+        "posterior": None if posterior is None else np.column_stack([1.0 - posterior, posterior]),
+    }
+
+
+def _drawn(key: str, display: Callable[["Axes"], Any], size: tuple[float, float], added: str) -> Figure:
+    def finish(ax: Any) -> None:
+        if key == "calibration":
+            ax.set(xlabel="probability of the most probable class", ylabel="share in which it is the true class")
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # arrays have no column names
         with styled():
             figure, ax = canvas(*size)
             drawing = display(ax)
+            finish(ax)
             light = _png(figure)
         with styled(dark=True):
             figure, ax = canvas(*size)
             drawing.plot(ax=ax)
+            finish(ax)
             dark = _png(figure)
-    caption = CAPTIONS[key] + ("" if key in ("calibration", "roc") and drawing.note_ else added)
+    caption = CAPTIONS[key] + ("" if key == "roc" and not drawing.corrected else added)
     return Figure(key, TITLES[key], f"{caption} {drawing.note_}".strip(), light, dark)
 
 

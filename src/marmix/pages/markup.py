@@ -29,16 +29,35 @@ def name(text: str) -> str:
     return f"<bdi>{plain(text, NAME) or '(empty)'}</bdi>"
 
 
+def quoted(text: str) -> str:
+    """A name from the data in quotation marks, for use in a sentence."""
+    return f"\u2018{name(text)}\u2019"
+
+
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: int = 1, kind: str = "figures"
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    caption: str,
+    words: int = 1,
+    kind: str = "figures",
+    groups: Sequence[tuple[str, int]] = (),
 ) -> str:
-    """A table in a scrolling box; `head` and `rows` are HTML, the first `words` columns hold text."""
+    """A table in a scrolling box; `head` and `rows` are HTML, the first `words` columns hold text.
+
+    `groups` are titles above several columns of the head, with the number of these columns.
+    """
     columns = "".join(f'<th scope="col"{_side(i < words)}>{cell}</th>' for i, cell in enumerate(head))
+    above = "".join(
+        f'<th scope="colgroup" colspan="{n}">{title}</th>' if title else f'<td colspan="{n}"></td>'
+        for title, n in groups
+    )
+    above = above and f'<tr class="groups">{above}</tr>'
     body = "".join("<tr>" + "".join(_cell(cell, i, i < words) for i, cell in enumerate(row)) + "</tr>" for row in rows)
     label = escape(caption)
     return (
         f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="{kind}">'
-        f'<caption class="unseen">{label}</caption><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<caption class="unseen">{label}</caption><thead>{above}<tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
 

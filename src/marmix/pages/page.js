@@ -209,12 +209,4 @@
     byId("copied").textContent = copy.textContent = "Copied";
     setTimeout(() => (copy.textContent = "Copy"), 2000);
   });
-
-  // Unfold everything for printing.
-  let folded = [];
-  addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
-    folded.forEach((one) => (one.open = true));
-  });
-  addEventListener("afterprint", () => folded.forEach((one) => (one.open = false)));
 }

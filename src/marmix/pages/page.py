@@ -17,25 +17,28 @@ def report_html(contents: Contents) -> str:
     by their hashes, one style sheet and one script. Every value from the data is escaped, and shortened if long.
     """
     css, js = _asset("page.css"), _asset("page.js")
+    findings = contents.findings
     parts = [
-        sections.overview(contents.findings),
-        sections.models(contents.findings),
-        *sections.figure_sections(contents),
-        sections.sensitivity(contents),
-        sections.threshold(contents),
+        sections.verdict(findings),
+        sections.warnings(findings),
+        sections.classes(findings),
         sections.next_rows(contents),
-        sections.parameters(contents.findings),
-        sections.warnings(contents.findings),
-        sections.reproduction(contents.findings),
+        sections.missingness(contents),
+        sections.trust(contents),
+        sections.threshold(contents),
+        sections.shapes(contents),
+        sections.sensitivity(contents),
+        sections.models(findings),
+        sections.reproduction(findings),
     ]
-    links = "".join(f'<li><a href="#{part.key}">{part.title}</a></li>' for part in parts)
+    links = "".join(f'<li><a href="#{part.key}">{part.link}</a></li>' for part in parts)
     body = "".join(part.html() for part in parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy(css, js)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
         f"<title>{plain(contents.title, SENTENCE)}</title><style>{css}</style></head><body>"
-        f'<a class="skip" href="#found">Skip to the results</a>{_header(contents)}'
+        f'<a class="skip" href="#verdict">Skip to the verdict</a>{_header(contents)}'
         f'<nav aria-label="Contents"><ol>{links}</ol></nav><main>{body}</main>{_footer(contents)}'
         f"{data_block('data', sections.script_data(contents))}<script>{js}</script></body></html>\n"
     )

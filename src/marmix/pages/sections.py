@@ -6,14 +6,27 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from marmix.displays.predictions import CURVES_TOGETHER
 from marmix.inference.tables import number
 from marmix.pages import wording
-from marmix.pages.contents import Contents, Estimate, Figure, Findings, RowTable, ScoreFacts, Thresholds, finite
-from marmix.pages.markup import NAME, name, plain, readable, table
+from marmix.pages.contents import (
+    Caution,
+    Contents,
+    Estimate,
+    Figure,
+    Findings,
+    RowTable,
+    ScoreFacts,
+    Thresholds,
+    finite,
+)
+from marmix.pages.figures import TITLES
+from marmix.pages.markup import NAME, name, plain, quoted, readable, table
 from marmix.pages.wording import count, counted, figure, percent, share_of
 from marmix.sensitivity import times
 
 PAGE = 25  # rows shown at a time
+WIDE = 1000  # pixels of a picture that spans the page
 EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
@@ -26,118 +39,200 @@ SCORES = {
     "roc_auc": "AUC",
 }
 SHOWN = 8  # candidates shown unfolded
+MANY_CLASSES = 30  # classes listed unfolded, and with a confusion matrix
+MATRIX = 12  # classes whose confusion matrix is unfolded
+CONFUSIONS = 12  # most frequent confusions listed
+SHADES = 5  # of the cells of the matrix
 
 
 class Section(NamedTuple):
-    """A part of the page; `lead` and `body` are HTML."""
+    """A part of the page; `lead` and `body` are HTML, `link` is its short title."""
 
     key: str
+    link: str
     title: str
     lead: str
     body: str
 
     def html(self) -> str:
+        lead = f'<p class="lead">{self.lead}</p>' if self.lead else ""
         return (
             f'<section id="{self.key}" aria-labelledby="{self.key}-title"><h2 id="{self.key}-title">{self.title}</h2>'
-            f'<p class="lead">{self.lead}</p>{self.body}</section>'
+            f"{lead}{self.body}</section>"
         )
 
 
-def overview(findings: Findings) -> Section:
-    """Cards, labels by class, scores, and the data."""
-    body = f'<div class="cards">{_cards(findings)}</div>{_classes(findings)}'
-    body += _scores(findings.scores, findings.scored_on) + _data(findings)
-    return Section("found", "Results", wording.overview_lead(findings.labels, findings.data.rows), body)
+def _side_by_side(*parts: str) -> str:
+    return f'<div class="pair">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
 
 
-def _cards(findings: Findings) -> str:
-    labels, certainty = findings.labels, findings.labels.certainty
-    unfilled = f"; {counted(labels.unfilled, 'row')} not, because features are missing" if labels.unfilled else ""
-    imputed = f"{share_of(labels.imputed, labels.missing)} of the missing labels{unfilled}"
-    cards = [
-        _card(
-            "Labels missing",
-            count(labels.missing),
-            f"{share_of(labels.missing, findings.data.rows)} of {counted(findings.data.rows, 'row')}",
-        ),
-        _card("Labels imputed", count(labels.imputed), imputed if labels.missing else "no label was missing"),
+def _folded(title: str, body: str, kind: str = "") -> str:
+    attribute = f' class="{kind}"' if kind else ""
+    return f"<details{attribute}><summary>{title}</summary>{body}</details>"
+
+
+def verdict(findings: Findings) -> Section:
+    """Whether to use the labels and why, the numbers of labels, and the scoreboard."""
+    answer = findings.verdict
+    reasons = "".join(f"<li>{plain(reason)}</li>" for reason in answer.reasons) if answer else ""
+    use = answer.use if answer else "none"
+    title = f'<span class="answer {use}">{wording.verdict_title(answer, findings.labels)}</span>'
+    body = f'<ul class="reasons {use}">{reasons}</ul>' if reasons else ""
+    return Section("verdict", "Verdict", title, "", body + _numbers(findings) + _scoreboard(findings))
+
+
+def _numbers(findings: Findings) -> str:
+    """How many labels were missing and imputed."""
+    labels, rows = findings.labels, findings.data.rows
+    facts = [
+        ("Rows", count(rows)),
+        ("Labels given", f"{count(labels.given)} <small>{share_of(labels.given, rows)}</small>"),
+        ("Labels imputed", f"{count(labels.imputed)} <small>{share_of(labels.imputed, rows)}</small>"),
     ]
-    if certainty.mean_probability is not None:
-        words = (
-            f"mean probability of the imputed labels; {count(certainty.at_least_90)} have at least 90{wording.SPACE}%, "
-            f"{count(certainty.at_least_99)} at least 99{wording.SPACE}%"
+    if labels.unfilled:
+        facts.append(("Not imputed, features missing", count(labels.unfilled)))
+    if labels.imputed:
+        sure = share_of(labels.certainty.at_least_90, labels.imputed)
+        facts.append(
+            (
+                f"At least 90{wording.SPACE}% sure",
+                f"{count(labels.certainty.at_least_90)} <small>{sure} of them</small>",
+            )
         )
-        if certainty.sets is not None:
-            words += f". {wording.sets(certainty.sets)}"
-        cards.append(_card("Certainty", percent(certainty.mean_probability, 1), words))
-    test = f" {wording.chance(findings.missingness)}"
-    cards += [
-        _card(
-            "Do missing labels depend on difficulty?",
-            wording.informative_verdict(findings.missingness),
-            plain(findings.missingness.sentence) + test,
-            wide=True,
-        ),
-        _card(
-            "Did modelling the missingness help?",
-            wording.help_verdict(findings.comparison),
-            plain(findings.comparison.sentence),
-            wide=True,
-        ),
-        _card(
-            "Better than a classifier of the labelled rows?",
-            wording.rival_verdict(findings.rival),
-            plain(findings.rival.sentence),
-            wide=True,
-        ),
-    ]
-    return "".join(cards)
+    return '<dl class="numbers">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts) + "</dl>"
 
 
-def _card(title: str, value: str, words: str, wide: bool = False) -> str:
-    kind = "card words" if wide else "card"
-    return f'<div class="{kind}"><h3>{title}</h3><p class="value">{value}</p><p>{words}</p></div>'
-
-
-def _classes(findings: Findings) -> str:
-    labels = findings.labels
+def _scoreboard(findings: Findings) -> str:
+    """Our scores beside those of the usual classifiers, and what the labelled rows alone would have claimed."""
+    board = findings.scoreboard
+    if not board:
+        why = plain(findings.scored_on) or "There were too few labels to score the model."
+        return f'<p class="note">{why}</p>'
+    decimals = wording.decimals_of(board)
     rows = [
         [
-            name(facts.name),
-            count(facts.given),
-            share_of(facts.given, labels.given),
-            count(facts.imputed),
-            share_of(facts.imputed, labels.imputed),
-            count(facts.given + facts.imputed),
+            f"{plain(line.name, NAME)}{' <small>this report</small>' if line.ours else ''}",
+            wording.share_interval(line.accuracy, decimals),
+            wording.count_interval(line.wrong),
+            wording.loss_interval(line.log_loss),
+            percent(line.claimed_accuracy, decimals),
+            wording.loss(line.claimed_log_loss),
         ]
-        for facts in labels.classes
+        for line in board
     ]
-    head = ["Class", "Given", "Share", "Imputed", "Share", "Total"]
-    return f"<h3>Labels by class</h3>{table(head, rows, caption='Labels given and imputed by class')}"
+    wrong = f"Wrong of {count(findings.labels.imputed)} imputed" if findings.labels.imputed else "Wrong labels"
+    head = ["Classifier", "Accuracy", wrong, "Log-loss", "Accuracy", "Log-loss"]
+    groups = [("", 1), (f"Estimated, with 95{wording.SPACE}% intervals", 3), ("Claimed by the labelled rows", 2)]
+    board_table = table(head, rows, caption="Scores of the classifiers", kind="figures board", groups=groups)
+    rival = f"<p><strong>Better than the others?</strong> {plain(wording.rival_words(findings.rival))}</p>"
+    scored = f" Rows scored: {plain(findings.scored_on)}." if findings.scored_on else ""
+    return f"{board_table}{rival}<p class='quiet'>{wording.CLAIMS}{scored}</p>"
 
 
-def _scores(scores: Sequence[ScoreFacts], scored_on: str) -> str:
-    if not scores:
-        return f"<h3>Scores</h3><p>{plain(scored_on) or 'There were too few labels to score the model.'}</p>"
+def warnings(findings: Findings) -> Section:
+    """The warnings, the most serious first, each with what to do; notes are folded."""
+    warned = [one for one in findings.cautions if one.level != "note"]
+    notes = [one for one in findings.cautions if one.level == "note"]
+    lead = "" if warned else "No warning."
+    body = f'<ul class="warnings">{"".join(map(_caution, warned))}</ul>' if warned else ""
+    if notes:
+        items = "".join(map(_caution, notes))
+        body += _folded(counted(len(notes), "note"), f'<ul class="warnings">{items}</ul>', "on-paper")
+    return Section("warnings", "Warnings", "Warnings, and what to do", lead, body)
+
+
+def _caution(one: Caution) -> str:
+    advice = f'<p class="advice">{plain(one.advice)}</p>' if one.advice else ""
+    level = {"serious": "Serious", "caution": "Caution"}.get(one.level)
+    tag = f'<span class="tag">{level}</span> ' if level else ""
+    kind = one.level if level else "remark"
+    return f'<li class="{kind}"><p>{tag}{plain(one.text)}</p>{advice}</li>'
+
+
+def classes(findings: Findings) -> Section:
+    """Given and imputed labels, precision and recall of each class, and which classes are confused."""
+    facts, sets = findings.labels.classes, findings.labels.certainty.sets
+    order = sorted(facts, key=lambda one: -(one.given + one.imputed)) if len(facts) > MANY_CLASSES else facts
+    head = ["Class", "Given", "Imputed", "Precision", "Recall", "Share of all rows"]
     rows = [
         [
-            plain(score.name, NAME),
-            f"<strong>{_score(score.value)}</strong>",
-            f"{_score(score.low)} to {_score(score.high)}",
-            _score(score.plain),
-            plain(score.better, NAME),
+            name(one.name),
+            count(one.given),
+            count(one.imputed),
+            wording.share_interval(one.precision, otherwise="too few labels" if one.imputed else "none imputed"),
+            wording.share_interval(
+                one.recall, otherwise="too few labels" if findings.labels.imputed else "none imputed"
+            ),
+            wording.share_interval(one.share),
         ]
-        for score in scores
+        for one in order
     ]
-    head = ["Score", "Corrected", "95 % interval", "Labelled rows only", "Better"]
+    first = table(head, rows[:MANY_CLASSES], caption="Labels by class", kind="figures classes")
+    if rest := rows[MANY_CLASSES:]:
+        others = table(head, rest, caption="Labels of the other classes", kind="figures classes")
+        first += _folded(f"The other {counted(len(rest), 'class')}es", others)
+    body = _side_by_side(f"<h3>Labels</h3>{first}", *_confusion(findings))
+    if len(facts) > MATRIX and findings.confusion is not None and len(facts) <= MANY_CLASSES:
+        body += _folded("The whole confusion matrix", _matrix(findings))
+    if sets is not None:
+        body += f"<p class='quiet'>{wording.sets(sets)}</p>"
+    return Section("classes", "Classes", "Class by class", wording.CLASSES, body)
+
+
+def _confusion(findings: Findings) -> list[str]:
+    """The confusion matrix or, of many classes, the most frequent confusions."""
+    if findings.confusion is None or not findings.labels.imputed:
+        return []
+    if len(findings.confusion) <= MATRIX:
+        return [f"<h3>True and imputed classes of the imputed labels</h3>{_matrix(findings)}"]
+    names, counts = [one.name for one in findings.labels.classes], findings.confusion
+    totals = [sum(row[j] for row in counts) for j in range(len(counts))]
+    pairs = [(counts[i][j], i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j]
+    largest = [pair for pair in sorted(pairs, key=lambda pair: -pair[0])[:CONFUSIONS] if pair[0] >= 0.5]
+    if not largest:
+        return ["<h3>Largest confusions</h3><p>None: fewer than one row is expected for every pair of classes.</p>"]
+    rows = [
+        [name(names[i]), name(names[j]), _expected(value), percent(value / totals[j] if totals[j] else None)]
+        for value, i, j in largest
+    ]
+    head = ["True class", "Imputed as", "Rows", "Share of those imputed so"]
+    return [f"<h3>Largest confusions</h3>{table(head, rows, caption='The largest expected confusions', words=2)}"]
+
+
+def _matrix(findings: Findings) -> str:
+    """Expected numbers of imputed labels by true and imputed class, coloured by their share of the imputed class."""
+    names, counts = [one.name for one in findings.labels.classes], findings.confusion or []
+    totals = [sum(row[j] for row in counts) for j in range(len(counts))]
+    tall = ' class="tall"' if len(names) > 4 else ""
+    head = "".join(f'<th scope="col"{tall}><span>{name(one)}</span></th>' for one in names)
+    body = "".join(
+        f'<tr><th scope="row" class="text">{name(one)}</th>'
+        + "".join(_heat(value, totals[j], i == j) for j, value in enumerate(row))
+        + "</tr>"
+        for i, (one, row) in enumerate(zip(names, counts, strict=True))
+    )
+    caption = "Expected numbers of imputed labels: true classes in rows, imputed classes in columns"
     return (
-        f"<h3>Scores</h3>{table(head, rows, caption='Scores, corrected and of the labelled rows only')}"
-        f"<p>{wording.correction(scores)}</p><p class='quiet'>Rows scored: {plain(scored_on)}</p>"
+        f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table class="matrix">'
+        f'<caption class="unseen">{caption}</caption><thead><tr><td class="corner">true \u2193 imputed \u2192</td>{head}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
+        "<p class='quiet'>Expected numbers of rows. Blue is right, orange wrong; the deeper, the larger the share of the labels "
+        "imputed so.</p>"
     )
 
 
-def _score(value: float) -> str:
-    return wording.DASH if value != value else f"{value:.3f}".replace("-", wording.MINUS)
+def _heat(value: float, total: float, right: bool) -> str:
+    share = value / total if total > 0.0 else 0.0
+    shade = min(SHADES, int(share * SHADES) + 1) if value >= 0.05 else 0
+    kind = f' class="{"right" if right else "wrong"}-{shade}"' if shade else ""
+    return f"<td{kind}>{_expected(value)}</td>"
+
+
+def _expected(value: float) -> str:
+    """An expected number of rows, empty if practically none."""
+    if value < 0.05:
+        return ""
+    return "&lt;1" if value < 0.5 else count(round(value))
 
 
 def _data(findings: Findings) -> str:
@@ -155,47 +250,57 @@ def _data(findings: Findings) -> str:
     incomplete = f"{count(data.incomplete_rows)} ({share_of(data.incomplete_rows, data.rows)}). {plain(data.rule)}"
     facts.append(("Rows with missing features", incomplete if data.incomplete_rows else "none"))
     notes = "".join(f"<p>{plain(note)}</p>" for note in data.notes)
-    return f"<details><summary>About the data</summary>{_facts(facts)}{notes}</details>"
+    return _folded("The data", _facts(facts) + notes, "on-paper")
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts) + "</dl>"
+    return (
+        '<dl class="plain">' + "".join(f"<div><dt>{term}</dt><dd>{value}</dd></div>" for term, value in facts) + "</dl>"
+    )
 
 
-def figure_sections(contents: Contents) -> list[Section]:
-    """Three sections with a figure each, and one with two."""
-    findings, by_key = contents.findings, {drawing.key: drawing for drawing in contents.figures}
-    parts = [
-        ("missingness", "When are labels missing?", wording.missingness_lead(findings.missingness)),
-        ("uncertainty", "Are rows without a label harder to classify?", wording.uncertainty_lead(findings.labels)),
-        ("classes", "What do the classes look like?", wording.classes_lead(findings.labels)),
+def missingness(contents: Contents) -> Section:
+    """When labels are missing: two figures, the test, and whether modelling it helped."""
+    findings = contents.findings
+    facts = [
+        (
+            "Does it depend on how hard the row is?",
+            f"{wording.informative_verdict(findings.missingness)}. {plain(findings.missingness.sentence)} "
+            f"{wording.chance(findings.missingness)}",
+        ),
+        ("Did modelling it help?", plain(wording.help_words(findings.comparison))),
     ]
-    sections = []
-    for key, title, lead in parts:
-        drawing = by_key.get(key)
-        body = _figure(drawing) if drawing else _absent(contents, key)
-        title = plain(drawing.title) if drawing else title
-        sections.append(Section(key, title, lead, f'<div class="single">{body}</div>'))
-    pair = [
-        f"<div><h3>{plain(by_key[key].title)}</h3>{_figure(by_key[key])}</div>"
-        if key in by_key
-        else _absent(contents, key)
-        for key in ("calibration", "roc")
-    ]
-    lead = wording.trust_lead(findings.scores) + wording.doubts(findings.missingness)
-    return [
-        *sections,
-        Section("trust", "How far can the results be trusted?", lead, f'<div class="pair">{"".join(pair)}</div>'),
-    ]
+    figures = _side_by_side(*(_figure(contents, key, titled=True) for key in ("missingness", "uncertainty")))
+    body = f'{_facts(facts)}{figures}<p class="quiet">{wording.UNCERTAINTY}</p>'
+    return Section(
+        "missingness",
+        "Missing labels",
+        "When are labels missing?",
+        wording.missingness_lead(findings.missingness),
+        body,
+    )
+
+
+def trust(contents: Contents) -> Section:
+    """Calibration and ROC curves."""
+    wide = len(contents.findings.labels.classes) > CURVES_TOGETHER
+    parts = [_figure(contents, "calibration", titled=True), _figure(contents, "roc", titled=True)]
+    body = f"{parts[0]}{parts[1]}" if wide else _side_by_side(*parts)
+    return Section("trust", "Trust", "Can the probabilities be trusted?", "", body)
+
+
+def shapes(contents: Contents) -> Section:
+    """The classes and the rows in two coordinates."""
+    title = next((one.title for one in contents.figures if one.key == "classes"), TITLES["classes"])
+    return Section("shapes", "Shapes", plain(title), "", _figure(contents, "classes"))
 
 
 def sensitivity(contents: Contents) -> Section:
     """What follows if labels are missing because of the label: a figure, and a table of a few odds ratios."""
-    facts, title = contents.findings.sensitivity, "What if labels are missing because of the label?"
+    facts, title, link = contents.findings.sensitivity, TITLES["sensitivity"], "What if"
     lead = wording.sensitivity_lead(facts)
     if facts is None:
-        return Section("sensitivity", title, lead, "")
-    drawing = next((drawing for drawing in contents.figures if drawing.key == "sensitivity"), None)
+        return Section("sensitivity", link, title, lead, "")
     rows = [
         [
             f"{plain(times(facts.odds_ratio[i]))} as likely" if facts.odds_ratio[i] != 1.0 else "as the models assume",
@@ -211,28 +316,38 @@ def sensitivity(contents: Contents) -> Section:
         for i in sorted({wording.nearest(facts.odds_ratio, odds) for odds in (0.25, 0.5, 1.0, 2.0, 4.0)})
     ]
     head = [
-        f"{name(facts.label)} is to lose its label",
-        f"Rows that are {name(facts.label)}",
+        f"{quoted(facts.label)} loses its label",
+        f"Rows that are {quoted(facts.label)}",
         "Imputed labels that would be wrong",
         "that would change",
     ]
     tipping = "".join(f"<li>{plain(sentence)}</li>" for sentence in facts.tipping)
     notes = "".join(f"<p class='quiet'>{plain(note)}</p>" for note in facts.notes)
-    body = (
-        f'<div class="single">{_figure(drawing) if drawing else _absent(contents, "sensitivity")}</div>'
+    body = _side_by_side(
+        _figure(contents, "sensitivity"),
         f"{table(head, rows, caption='Results at a few odds ratios, with 95 % intervals')}"
-        f"<h3>Where conclusions change</h3><ul>{tipping}</ul><p class='quiet'>{wording.ODDS}</p>{notes}"
+        f"<h3>Where conclusions change</h3><ul>{tipping}</ul><p class='quiet'>{wording.ODDS}</p>{notes}",
     )
-    return Section("sensitivity", title, lead, body)
+    return Section("sensitivity", link, title, lead, body)
 
 
-def _figure(drawing: Figure) -> str:
+def _figure(contents: Contents, key: str, titled: bool = False) -> str:
+    """A figure, or why there is none."""
+    drawing = next((one for one in contents.figures if one.key == key), None)
+    title = f"<h3>{plain(drawing.title if drawing else TITLES[key])}</h3>" if titled else ""
+    return f'<div class="figure">{title}{_picture(drawing) if drawing else _absent(contents, key)}</div>'
+
+
+def _picture(drawing: Figure) -> str:
     caption = plain(drawing.caption).replace(" %", f"{wording.SPACE}%")
+    width, height = _size(drawing.light)
+    kind = ' class="panels"' if width > WIDE else ""
     return (
-        '<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
-        f'srcset="{_image(drawing.dark)}" {_size(drawing.dark)}>'
-        f'<img src="{_image(drawing.light)}" alt="{caption}" {_size(drawing.light)}>'
-        f"</picture><figcaption>{caption}</figcaption></figure>"
+        f'<figure{kind}><div class="scroll" tabindex="0" role="region" aria-label="{plain(drawing.title)}"><picture>'
+        f'<source media="screen and (prefers-color-scheme: dark)" srcset="{_image(drawing.dark)}" '
+        f'width="{width}" height="{height}">'
+        f'<img src="{_image(drawing.light)}" alt="{caption}" width="{width}" height="{height}">'
+        f"</picture></div><figcaption>{caption}</figcaption></figure>"
     )
 
 
@@ -245,19 +360,21 @@ def _image(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def _size(png: bytes) -> str:
+def _size(png: bytes) -> tuple[int, int]:
     """Width and height from the PNG header, so that the page does not move while it loads."""
     width, height = struct.unpack(">II", png[16:24])
-    return f'width="{width}" height="{height}"'
+    return width, height
 
 
 def threshold(contents: Contents) -> Section:
     """A slider for the threshold, and a small table for paper and browsers without JavaScript."""
     entries = contents.thresholds
-    lead = wording.threshold_lead(entries)
+    title, link = "Choose a threshold", "Threshold"
     if not entries:
         why = contents.notes.get("threshold", "There were too few labels to compute the effect of a threshold.")
-        return Section("threshold", "Choose a threshold", lead, f'<p class="note">{plain(why)}</p>')
+        return Section("threshold", link, title, "", f'<p class="note">{plain(why)}</p>')
+    which = "the rows without a label" if entries[0].unlabelled else "all rows"
+    lead = f"A higher threshold gives fewer false alarms but misses more cases. The shares are estimates for {which}."
     options = "".join(f'<option value="{i}">{plain(entry.positive, NAME)}</option>' for i, entry in enumerate(entries))
     select = f'<label class="field">Class<select id="positive">{options}</select></label>' if len(entries) > 1 else ""
     tiles = "".join(
@@ -265,7 +382,7 @@ def threshold(contents: Contents) -> Section:
         for key, title, words in (
             ("precision", "Precision", "of the rows at or above the threshold belong to the class"),
             ("recall", "Recall", "of the rows of the class are at or above the threshold"),
-            ("accuracy", "Accuracy", "of all rows are on the correct side of the threshold"),
+            ("accuracy", "Accuracy", "of the rows are on the correct side of the threshold"),
         )
     )
     sides = "".join(
@@ -276,15 +393,14 @@ def threshold(contents: Contents) -> Section:
     body = (
         f'<div id="slider" class="panel" hidden>{select}'
         '<div class="plot"><svg id="curves" viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true"></svg></div>'
-        '<label for="cut" class="cut"><span>Threshold for <bdi id="cut-class"></bdi></span>'
+        '<label for="cut" class="cut"><span>Threshold for \u2018<bdi id="cut-class"></bdi>\u2019</span>'
         '<output id="cut-value" for="cut"></output></label>'
         f'<input type="range" id="cut" min="0" max="{len(entries[0].at) - 1}" step="1" value="{len(entries[0].at) // 2}">'
         f'<dl class="tiles">{tiles}</dl>{sides}<p id="cut-words" class="unseen" role="status" aria-live="polite"></p></div>'
         f'<div class="static">{_few(entries)}</div>'
         "<noscript><p class='note'>The slider needs JavaScript; the table shows a few thresholds instead.</p></noscript>"
-        '<p class="quiet">All three are estimates for all rows, with and without a label.</p>'
     )
-    return Section("threshold", "Choose a threshold", lead, body)
+    return Section("threshold", link, title, lead, body)
 
 
 def _few(entries: list[Thresholds]) -> str:
@@ -313,8 +429,9 @@ def next_rows(contents: Contents) -> Section:
     """The rows most worth labelling next; without JavaScript, the first of them."""
     rows = contents.next_rows
     lead = wording.rows_lead(len(rows.rows), rows.of)
-    body = _row_table(rows) if rows.rows else ""
-    return Section("rows", "Rows most worth labelling next", lead, body)
+    needed = wording.labels_needed(contents.findings.labels_needed)
+    body = (f"<p>{needed}</p>" if needed else "") + _row_table(rows) if rows.rows else ""
+    return Section("rows", "Rows to label", "Rows most worth labelling next", lead, body)
 
 
 def _row_table(rows: RowTable) -> str:
@@ -407,18 +524,36 @@ def _exact(cell: Cell) -> Cell:
 
 
 def models(findings: Findings) -> Section:
-    """The classifier: the average, its candidates, and the usual classifiers for comparison."""
+    """The classifier: the average, its candidates and the usual classifiers; parameters and data, folded."""
     model = findings.model
     lead = f"Labels were imputed by {name_of(model.name)}."
     body = "".join(
         [
             _candidates(findings) if model.candidates else "",
-            f"<p>{plain(findings.rival.sentence)}</p>" if model.candidates else "",
             f"<p class='quiet'>{wording.INDEPENDENT}</p>" if model.independent else "",
             f"<p class='quiet'>{plain(model.rule)}</p>" if model.rule else "",
+            _other_scores(findings.scores),
+            parameters(findings),
+            _data(findings),
         ]
     )
-    return Section("models", "Which models predict the labels?", lead, body)
+    return Section("models", "Models", "How were the labels made?", lead, body)
+
+
+def _other_scores(scores: Sequence[ScoreFacts]) -> str:
+    """The scores that are not on the scoreboard, folded."""
+    rows = [
+        [
+            plain(score.name, NAME),
+            f"{wording.loss(score.value)} ({wording.loss(score.low)} to {wording.loss(score.high)})",
+            wording.loss(score.plain),
+            plain(score.better, NAME),
+        ]
+        for score in scores
+        if score.name not in ("log-loss", "accuracy")
+    ]
+    head = ["Score", "Estimated", "Claimed by the labelled rows", "Better"]
+    return _folded("Other scores", table(head, rows, caption="Other scores")) if rows else ""
 
 
 def name_of(words: str) -> str:
@@ -460,7 +595,7 @@ def _candidates(findings: Findings) -> str:
     if not rest:
         return first
     others = table(head, rest, caption="The other candidates", words=2)
-    return f"{first}<details><summary>The other candidates ({count(len(rest))})</summary>{others}</details>"
+    return first + _folded(f"The other candidates ({count(len(rest))})", others)
 
 
 def _average_scores(scores: Sequence[ScoreFacts]) -> dict[str, Any]:
@@ -482,29 +617,26 @@ def _model(row: dict[str, Any]) -> str:
     return plain(str(row.get("candidate", "")))
 
 
-def parameters(findings: Findings) -> Section:
-    """The model whose parameters are reported, and its parameters."""
+def parameters(findings: Findings) -> str:
+    """The model whose parameters are reported, and its parameters, folded."""
     model, estimates = findings.statistical, findings.estimates
-    title, lead = "Parameters of a model", wording.estimates_lead(estimates)
     if model is None:
-        return Section("parameters", title, lead, "")
+        return ""
     name_of_model = model.name[:1].upper() + model.name[1:]
     mechanism = [estimate for estimate in estimates if wording.is_mechanism(estimate)]
-    first = mechanism if len(estimates) > wording.MANY else estimates
-    rest = [estimate for estimate in estimates if estimate not in first]
-    others = _estimates(rest, "The other parameters")
-    more = f"<details><summary>The other parameters ({count(len(rest))})</summary>{others}</details>"
+    others = [estimate for estimate in estimates if estimate not in mechanism]
     settings = [(plain(key, NAME), plain(str(value), NAME)) for key, value in model.parameters.items()]
     which = f"<p>{wording.statistical_words(model)}</p>" if _averages(findings) else ""
     body = [
         f"<p>{plain(name_of_model)} (<code>{plain(model.kind, NAME)}</code>). {wording.convergence(model)}</p>{which}",
+        f"<p>{wording.estimates_lead(estimates)}</p>",
         _facts(settings) if settings else "",
-        _estimates(first, "Parameters with intervals") if first else "",
+        _estimates(mechanism, "Parameters of the missingness curve") if mechanism else "",
+        f"<p class='quiet'>{wording.SLOPE}</p>" if any(estimate.name == "alpha_1" for estimate in mechanism) else "",
+        _estimates(others, "Parameters of the classes") if others else "",
         f"<p class='quiet'>{plain(model.units)}</p>" if model.units else "",
-        f"<p class='quiet'>{wording.SLOPE}</p>" if any(estimate.name == "alpha_1" for estimate in first) else "",
-        more if rest else "",
     ]
-    return Section("parameters", title, lead, "".join(body))
+    return _folded(f"Parameters of a model ({count(len(estimates))})", "".join(body))
 
 
 def _estimates(estimates: Sequence[Estimate], caption: str) -> str:
@@ -519,15 +651,8 @@ def _value(value: Any) -> str:
     if isinstance(value, int):
         return count(value)
     if value is None or isinstance(value, float):
-        return _score(float("nan") if value is None else value)
+        return wording.loss(value)
     return plain(str(value), NAME)
-
-
-def warnings(findings: Findings) -> Section:
-    """The list of warnings."""
-    items = "".join(f"<li>{plain(warning)}</li>" for warning in findings.warnings)
-    body = f'<ul class="warnings">{items}</ul>' if items else ""
-    return Section("warnings", "Warnings", wording.warnings_lead(findings.warnings), body)
 
 
 def reproduction(findings: Findings) -> Section:
@@ -544,4 +669,4 @@ def reproduction(findings: Findings) -> Section:
         '<button type="button" id="copy" hidden>Copy</button><span class="unseen" role="status" id="copied"></span></div>'
     )
     lead = "The same command gives the same report with the same file and the same versions."
-    return Section("reproduce", "How to reproduce this report", lead, body + _facts(facts))
+    return Section("reproduce", "Reproduce", "How to reproduce this report", lead, body + _facts(facts))

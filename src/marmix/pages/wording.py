@@ -1,29 +1,42 @@
-"""Numbers and findings in plain words, as HTML: the leads of the sections."""
+"""Numbers and findings in plain words, as HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from marmix.inference.tables import listed, number, p_text
 from marmix.pages.contents import (
     Comparison,
+    Contender,
     Estimate,
+    Interval,
     LabelFacts,
+    LabelsNeeded,
     MissingnessFacts,
     RivalFacts,
-    ScoreFacts,
     SensitivityFacts,
     SetFacts,
     StatisticalFacts,
-    Thresholds,
+    Verdict,
 )
-from marmix.pages.markup import name
+from marmix.pages.markup import name, quoted
 from marmix.sensitivity import times
 
 DASH = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit
-MANY = 30  # parameters above which only those of the mechanism are shown unfolded
-HALF = 0.5
 ODDS = "\u201cLikely\u201d is in terms of odds. <code>marmix sensitivity</code> does the same for other classes and odds ratios."
+VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
+UNCERTAINTY = (
+    "Uncertainty runs from 0, where the class is certain, to 1, where all classes are equally probable (the entropy of the class "
+    "probabilities, divided by its largest value)."
+)
+CLASSES = (
+    "Precision: how many of the labels imputed as a class are right. Recall: how many of the unlabelled rows of a class are "
+    f"imputed as it. All are estimates, with 95{SPACE}% intervals in brackets."
+)
+CLAIMS = (
+    "Estimates count every row, those without a label by probabilities that are checked against the given labels. The claims are "
+    "what the labelled rows alone say, each predicted by a model fitted without it: too good if hard rows have lost their labels."
+)
 SLOPE = (
     "The missingness curve has an intercept, alpha_0, and a slope, alpha_1, which measures how strongly missing labels depend on "
     "the uncertainty of the class. A slope of 0 means no dependence."
@@ -67,18 +80,56 @@ def figure(value: float | None) -> str:
     return f"{MINUS}{text}" if value < 0.0 else text
 
 
-def overview_lead(labels: LabelFacts, rows: int) -> str:
-    """Numbers of missing and imputed labels, and of expected errors."""
-    if labels.missing == 0:
-        return f"None of the {counted(rows, 'row')} is missing a label, so nothing had to be imputed."
-    missing = f"Of {counted(rows, 'row')}, {count(labels.missing)} ({share_of(labels.missing, rows)}) had no label."
-    if labels.imputed == 0:
-        return f"{missing} None of them could be imputed."
-    which = "all of them" if labels.unfilled == 0 else f"{count(labels.imputed)} of them"
-    errors = labels.certainty.expected_errors
-    wrong = "none" if errors is None or errors < HALF else f"about {count(round(errors))}"
-    expected = "" if errors is None else f" If its probabilities are right, {wrong} of these are wrong."
-    return f"{missing} The model imputed {which}.{expected}"
+def ends(low: float, high: float, decimals: int = 0) -> str:
+    """The ends of an interval of a share, in percent."""
+    return f"{100.0 * low:.{decimals}f} to {100.0 * high:.{decimals}f}"
+
+
+def share_interval(facts: Interval, decimals: int = 0, otherwise: str = "too few labels") -> str:
+    """A share with its interval, as in '87 % (80 to 92)'; a dash and a word where there is no number."""
+    if facts.value is None:
+        return f'{DASH} <span class="quiet">{otherwise}</span>'
+    bracket = "" if facts.low is None or facts.high is None else f" ({ends(facts.low, facts.high, decimals)})"
+    return f"{percent(facts.value, decimals)}{bracket}"
+
+
+def count_interval(facts: Interval) -> str:
+    """A number of rows with its interval."""
+    return _interval(facts, lambda value: f"{value:,.0f}")
+
+
+def loss_interval(facts: Interval) -> str:
+    """A log-loss with its interval."""
+    return _interval(facts, loss)
+
+
+def _interval(facts: Interval, text: Callable[[float], str]) -> str:
+    if facts.value is None:
+        return share_interval(facts)
+    bracket = "" if facts.low is None or facts.high is None else f" ({text(facts.low)} to {text(facts.high)})"
+    return f"{text(facts.value)}{bracket}"
+
+
+def loss(value: float | None) -> str:
+    """A score with three decimals, or a dash."""
+    return DASH if value is None or value != value else f"{value:.3f}".replace("-", MINUS)
+
+
+def verdict_title(verdict: Verdict | None, labels: LabelFacts) -> str:
+    """The verdict in a few words."""
+    if verdict is None:
+        return "No label is missing" if labels.missing == 0 else "No verdict"
+    return VERDICTS[verdict.use]
+
+
+def decimals_of(scoreboard: Sequence[Contender]) -> int:
+    """Decimals of the accuracies in percent: one if an interval is narrow."""
+    widths = [
+        c.accuracy.high - c.accuracy.low
+        for c in scoreboard
+        if c.accuracy.low is not None and c.accuracy.high is not None
+    ]
+    return int(min(widths, default=1.0) < 0.1)
 
 
 def chance(missingness: MissingnessFacts) -> str:
@@ -99,7 +150,7 @@ def chance(missingness: MissingnessFacts) -> str:
 
 
 def missingness_lead(missingness: MissingnessFacts) -> str:
-    """Which rows lose their labels, and how often."""
+    """Which rows lose their labels."""
     if missingness.informative is None:
         lead = "It could not be tested whether hard rows lose their labels more often"
     elif not missingness.informative:
@@ -113,58 +164,30 @@ def missingness_lead(missingness: MissingnessFacts) -> str:
         lead = "Whether a label is missing depends on how hard the row is to classify"
     if missingness.doubts:
         lead += ", if the model of the missingness is right: but its checks fail"
-    if missingness.toss_up is None or missingness.certain is None:
-        return f"{lead}."
-    return (
-        f"{lead}. According to the fitted curve, {percent(missingness.toss_up)} of the labels are missing where the class is a "
-        f"toss-up, and {percent(missingness.certain)} where it is certain."
-    )
+    return f"{lead}."
 
 
-def uncertainty_lead(labels: LabelFacts) -> str:
-    """How many of the imputed labels are probable."""
-    if labels.imputed == 0:
-        return "No label was imputed."
-    clear, unclear = labels.certainty.at_least_90, labels.imputed - labels.certainty.at_least_90
-    if unclear == 0:
-        return f"All {count(labels.imputed)} imputed labels have a probability of at least 90{SPACE}%."
-    return (
-        f"{count(clear)} of the {count(labels.imputed)} imputed labels ({share_of(clear, labels.imputed)}) have a probability "
-        f"of at least 90{SPACE}%. An expert helps most with the other {count(unclear)}."
-    )
+def help_words(comparison: Comparison) -> str:
+    """Whether modelling the missingness helped, and by how much."""
+    if comparison.helped is None or comparison.gain is None:
+        return comparison.sentence
+    return f"{help_verdict(comparison)}: {_gain(comparison, 'than with missing labels ignored')}."
 
 
-def classes_lead(labels: LabelFacts) -> str:
-    """The largest class, before and after imputation."""
-    if not labels.classes or labels.given + labels.imputed == 0:
-        return "No class has a label."
-    largest = max(labels.classes, key=lambda facts: facts.given + facts.imputed)
-    after = share_of(largest.given + largest.imputed, labels.given + labels.imputed)
-    before = share_of(largest.given, labels.given)
-    if labels.imputed == 0:
-        return f"{name(largest.name)} is the largest class, with {before} of the labels."
-    return (
-        f"The largest class is {name(largest.name)}, with {after} of all labels when imputed ones are included, and {before} of "
-        "the given labels."
-    )
+def rival_words(rival: RivalFacts) -> str:
+    """Whether the classifier is better than the best of the usual ones, and by how much."""
+    if rival.better is None or rival.gain is None:
+        return rival.sentence
+    return f"{rival_verdict(rival)}: {_gain(rival, f'than that of {rival.name}, the best of the others')}."
 
 
-def trust_lead(scores: Sequence[ScoreFacts]) -> str:
-    """How often the model is right, for rows with and without a label."""
-    for score in scores:
-        if score.name.lower() == "accuracy":
-            low, high = (round(100.0 * end) for end in (score.low, score.high))
-            error = "" if score.stderr != score.stderr else f" (between {low} and {high}, with 95 % confidence)"
-            right = f"about {round(100.0 * score.value)} of 100 labels right{error}"
-            return f"On rows it was not fitted to, with and without a label, the model gets {right}."
-    return "Where the calibration curve follows the diagonal, the predicted probabilities can be taken at face value."
-
-
-def doubts(missingness: MissingnessFacts) -> str:
-    """A caution to add to scores if checks of the mechanism fail."""
-    if not missingness.doubts:
-        return ""
-    return " This rests on a model of the missingness whose checks fail: the truth may be far worse."
+def _gain(facts: Comparison | RivalFacts, than: str) -> str:
+    """A difference in log-loss with its interval."""
+    gain = facts.gain or 0.0
+    low, high = (facts.low, facts.high) if gain >= 0.0 else (facts.high, facts.low)
+    sign = 1.0 if gain >= 0.0 else -1.0
+    bracket = "" if low is None or high is None else f" ({loss(sign * low)} to {loss(sign * high)})"
+    return f"the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain))}{bracket} {than}"
 
 
 def sensitivity_lead(facts: SensitivityFacts | None) -> str:
@@ -172,7 +195,7 @@ def sensitivity_lead(facts: SensitivityFacts | None) -> str:
     if facts is None:
         return "No label is missing."
     twice, now = nearest(facts.odds_ratio, 2.0), nearest(facts.odds_ratio, 1.0)
-    label, likely = name(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
+    label, likely = quoted(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
     share, wrong = ([percent(values[i], 1) for i in (twice, now)] for values in (facts.share, facts.wrong))
     return (
         "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
@@ -193,23 +216,6 @@ def sets(facts: SetFacts) -> str:
         f"If labels are missing at random given the features, about {percent(facts.coverage)} of the sets hold the true class: "
         f"{count(facts.single)} have a single class, and the mean size is {facts.mean_size:.2f}."
     )
-
-
-def correction(scores: Sequence[ScoreFacts]) -> str:
-    """Why scores of the labelled rows need a correction, and which way it goes here."""
-    why = (
-        "Scored on the labelled rows only, a model looks better than it is if easy rows keep their labels more often. The "
-        "corrected scores use the models' own probabilities for rows without a label, adjusted to the labels of similar rows; "
-        "their intervals include how far these may be off."
-    )
-    gaps = [(s.plain - s.value) * (1.0 if s.better == "higher" else -1.0) / max(s.stderr, 1e-12) for s in scores]
-    if all(abs(gap) <= 1.0 for gap in gaps):
-        return f"{why} Here the two agree within the standard error."
-    if all(gap >= -1.0 for gap in gaps):
-        return f"{why} Here the scores of the labelled rows are too optimistic."
-    if all(gap <= 1.0 for gap in gaps):
-        return f"{why} Here the scores of the labelled rows are too pessimistic."
-    return f"{why} Here some scores of the labelled rows are too optimistic and some too pessimistic."
 
 
 def help_verdict(comparison: Comparison) -> str:
@@ -241,20 +247,6 @@ def informative_verdict(missingness: MissingnessFacts) -> str:
     return {True: "Yes", False: "No clear sign", None: "Not tested"}[missingness.informative]
 
 
-def threshold_lead(thresholds: Sequence[Thresholds]) -> str:
-    """The trade-off, and the scores at a threshold of one half."""
-    trade = "A higher threshold gives fewer false alarms but misses more cases."
-    for entry in thresholds[:1]:
-        middle, positive = nearest(entry.at, HALF), name(entry.positive)
-        precision, recall = entry.precision[middle], entry.recall[middle]
-        if precision is not None and recall is not None:
-            return (
-                f"{trade} At {percent(entry.at[middle])}, {percent(precision)} of the rows called {positive} are indeed "
-                f"{positive}, and {percent(recall)} of the {positive} rows are detected."
-            )
-    return trade
-
-
 def nearest(values: Sequence[float], target: float) -> int:
     """The position of the value nearest to the target."""
     return min(range(len(values)), key=lambda i: abs(values[i] - target))
@@ -264,8 +256,17 @@ def rows_lead(shown: int, of: int) -> str:
     """How many rows the table holds."""
     if shown == 0:
         return "No row is missing a label."
-    which = f"All {count(of)} rows" if shown >= of else f"The {count(shown)} rows of {count(of)}"
+    which = f"All {count(of)} rows" if shown >= of else f"{count(shown)} of the {count(of)} rows"
     return f"{which} without a label, the most uncertain first. Labelling the first ones helps the model most."
+
+
+def labels_needed(entries: Sequence[LabelsNeeded]) -> str:
+    """How many labels bring the share of wrong labels to given levels."""
+    if not entries:
+        return ""
+    first, *others = (f"to {percent(entry.error)}, label about {count(entry.labels)}" for entry in entries)
+    rest = "".join(f"; {step}" for step in others)
+    return f"To bring the share of imputed labels that are expected to be wrong {first} of these rows{rest}."
 
 
 def estimates_lead(estimates: Sequence[Estimate]) -> str:
@@ -299,15 +300,6 @@ def statistical_words(model: StatisticalFacts) -> str:
     return (
         f"This is a candidate whose parameters can be interpreted. It {share}: labels, probabilities and scores on this page are "
         "those of the average, parameters and tests those of this model."
-    )
-
-
-def warnings_lead(warnings: Sequence[str]) -> str:
-    """How many warnings there are."""
-    return (
-        f"Please read {'this' if len(warnings) == 1 else 'these'} before you rely on the results."
-        if warnings
-        else "None."
     )
 
 
