@@ -56,7 +56,9 @@ def warned(summary):
 def test_a_warning_says_if_labels_are_missing_on_one_side_of_the_boundary(fit, options, one_sided):
     _, summary, _ = fit(rows(600, **options)[0], "--model", "mixture")
     assert ("on one side of the boundary" in warned(summary)) is bool(summary["missingness"]["doubts"]) is one_sided
-    assert summary["missingness"]["doubts"] == [fact["text"] for fact in summary["cautions"] if "side" in fact["text"]]
+    assert summary["missingness"]["doubts"] == [
+        fact["text"] for fact in summary["cautions"] if "sensitivity" in fact["advice"]
+    ]
     assert summary["comparison"]["helped"] is not True or not one_sided
 
 

@@ -437,7 +437,7 @@ class Analysis:
     def _data_facts(self) -> DataFacts:
         incomplete = self.rows.counts.rows
         return DataFacts(
-            file=f"{len(self.rows.codes):,} rows" if self.path is None else self.path.name,
+            file="data in memory" if self.path is None else self.path.name,
             rows=len(self.rows.codes),
             label=self.label,
             id=self.id,
