@@ -7,7 +7,7 @@ import sys
 from textwrap import fill
 from typing import Any
 
-from marmix.inference.tables import p_text
+from marmix.inference.tables import p_sign
 from marmix.pages.contents import Findings
 
 
@@ -67,7 +67,7 @@ def _imputed(findings: Findings) -> str:
 
 def _informative(findings: Findings) -> str:
     facts = findings.missingness
-    p = "" if facts.p_value is None else f" ({facts.test}, p {_sign(facts.p_value)})"
+    p = "" if facts.p_value is None else f" ({facts.test}, p {p_sign(facts.p_value, facts.at_floor)})"
     ends = ""
     if facts.toss_up is not None and facts.certain is not None:
         ends = (
@@ -76,11 +76,6 @@ def _informative(findings: Findings) -> str:
         )
     word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
     return word + facts.sentence.removesuffix(".") + p + "." + ends
-
-
-def _sign(p_value: float) -> str:
-    text = p_text(p_value)
-    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
 
 
 def _fact(name: str, text: str) -> str:

@@ -53,6 +53,7 @@ class FitOptions:
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
+    thorough: bool = False
 
     @property
     def label_columns(self) -> list[str]:
@@ -175,6 +176,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         sample=sample,
         tally=Tally(rows.classes, sample.places, options.id, features),
         sets=None if options.sets is None else Sets.of(options.sets, sample.X, sample.labels, cv.held_out_proba_),
+        thorough=options.thorough,
     )
 
 

@@ -24,9 +24,9 @@ from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.labels import label_shares
 from marmix.outputs import Output
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.tables.labels import label_columns
 from marmix.tables.reading import DataFile, check_columns, open_table
 

@@ -167,6 +167,7 @@ class MissingnessFacts:
     toss_up: float | None  # P(label missing) if all classes are equally probable
     certain: float | None  # P(label missing) if the class is certain
     doubts: list[str] = field(default_factory=list)  # checks of the mechanism that fail, in sentences
+    at_floor: bool = False  # whether the p-value is the smallest that the simulation can show
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,9 @@ class Findings:
     verdict: Verdict | None = None  # None if no label is missing
     cautions: list[Caution] = field(default_factory=list)  # the most serious first
     scoreboard: list[Contender] = field(default_factory=list)  # ours first
-    confusion: list[list[float]] | None = None  # expected numbers of imputed labels by true class (rows) and imputed class
+    confusion: list[list[float]] | None = (
+        None  # expected numbers of imputed labels by true class (rows) and imputed class
+    )
     labels_needed: list[LabelsNeeded] = field(default_factory=list)  # by decreasing error
 
     def as_dict(self) -> dict[str, Any]:
