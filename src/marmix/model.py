@@ -144,11 +144,17 @@ class FittedModel:
     @property
     def n_parameters(self) -> int:
         """Number of free parameters, including those of the mechanism."""
-        n = int(self.score_model.chart(self.theta).directions.shape[1])
+        n = int(self.score_model.chart(self.theta).n_free)
         if self.mechanism is not None and self.has_mechanism:
             n += len(self.mechanism.alpha) + self.mechanism.free_shape + self.mechanism.free_share
             n += self.mechanism.n_free_labels
         return n
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients in which rows are differentiated: rows and columns of the sums behind information matrices."""
+        row = self.frame.enter(np.zeros((1, self.n_features)))
+        return len(self.score_model.owner) * self.score_model.derivatives(self.theta, row).slopes.shape[-2]
 
     @property
     def column_names(self) -> list[str]:

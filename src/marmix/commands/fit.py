@@ -82,6 +82,12 @@ def add(commands: Any) -> None:
         help="add a column with a set of classes for each row without a label, such that this share of the sets, for instance "
         "0.9, holds the true class",
     )
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="take several times as long: all candidates, however many parameters they have, simulated instead of asymptotic "
+        "p-values, more draws behind intervals",
+    )
     parser.add_argument("--folds", type=at_least(2), default=5, help="folds of the cross-validation (default 5)")
     add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
@@ -106,6 +112,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         impute_features=options.impute_features,
         folds=options.folds,
         sets=options.sets,
+        thorough=options.thorough,
         seed=options.seed,
         force=options.force,
         prefix=options.prefix,

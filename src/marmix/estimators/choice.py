@@ -18,6 +18,7 @@ from marmix import evaluation
 from marmix.arrays import Array, to_host_or_refuse
 from marmix.conformal import conformal_sets
 from marmix.estimators.base import MARClassifier, NotKept, score_labelled, sensitivity_of
+from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.candidates import (
     Outcome,
     boosting_installed,
@@ -35,11 +36,12 @@ from marmix.estimators.held_out import folds_of_copies, whole_row_folds
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.flexible import flexible_missing_proba
+from marmix.inference.fitted import too_many_parameters
 from marmix.labels import copies_of, encode_labels, has_votes, label_shares, most_voted, vote_shares
 from marmix.notes import Note, sentence
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.rows.checks import check_finite, refuse_sparse
-from marmix.sensitivity import Draw, Sensitivity
+from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
@@ -51,6 +53,8 @@ TINY = 1e-300  # lower limit of probabilities in the log-loss
 # a note that nothing speaks for a mechanism that depends on how hard rows are.
 _LEAST_GAIN = 4.0
 
+_WEIGHING = 0.1  # share of the work that is left after all fits, in reports of progress
+
 _LIGHT = 0.05  # weight of candidates below which a sensitivity analysis takes their parameters as given
 
 _DOUBT = 1e-3  # share of equal probabilities in those of rivals
@@ -58,6 +62,10 @@ _DOUBT = 1e-3  # share of equal probabilities in those of rivals
 # Share of rows with practically no chance of a label above which comparisons are declined. In benchmarks/honesty.py it is
 # nearly 0 under the usual mechanism, and 0.6 where every hard row lacks its label.
 MOST_WITHOUT_CHANCE = 0.2
+
+TOO_MANY = (
+    "Of candidates with too many parameters for the rows, the intervals include {} of the uncertainty of the fit."
+)
 
 _NOT_KEPT = (
     "it describes the training rows, and is not saved with the model. Use predict or missing_proba for any rows."
@@ -323,9 +331,13 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares) for name, fold in jobs
         )
         fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
+        # a candidate that holds rows out itself fits as often as the others
+        work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
+        self._doing(0.0, jobs[0][0])
         for done, ((name, fold), outcome) in enumerate(zip(jobs, outcomes, strict=True), start=1):
             fits[name][fold] = outcome
-            self._fitted_one(done / len(jobs))
+            following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
+            self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = []
         for name in grid:
             errors = {fold: fit.error for fold, fit in fits[name].items() if fit.error}
@@ -371,8 +383,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'notes_'")
         return [sentence(note, self.classes_, self._names()) for note in self.note_records_]
 
-    def _fitted_one(self, share: float) -> None:
-        """Called after each fit with the share of fits that are done; subclasses may show progress."""
+    def _doing(self, share: float, what: str) -> None:
+        """Called before each fit, and before the weighing, with the share of the work that is done; for subclasses."""
 
     def _predicted(self, proba: dict[str, Array]) -> None:
         """Called with the held-out probabilities of each candidate; subclasses may keep them."""
@@ -676,9 +688,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
 
         The averaged probabilities of the unlabelled rows are tilted by e^delta ("pattern-mixture"). Every draw behind the
         intervals takes one candidate, with its weight as the probability, then its parameters from their estimated distribution
-        (of boosted trees: their calibration on held-out rows; of candidates with a weight below 0.05, as fitted), then the
-        missing labels. So the intervals include how far the candidates differ, but not the uncertainty of their weights. On other
-        rows than those of the fit they do not include that of the parameters.
+        (of boosted trees, and of models with more parameters than rows or very many: their calibration on held-out rows; of
+        candidates with a weight below 0.05, as fitted), then the missing labels. So the intervals include how far the
+        candidates differ, but not the uncertainty of their weights. On other rows than those of the fit they do not include
+        that of the parameters.
 
         Parameters
         ----------
@@ -715,11 +728,34 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             c = int(rng.choice(len(members), p=chances / chances.sum()))
             if c not in draws:
                 x = members[c][:-1].transform(X)
-                draws[c], remarks = _draws_of(members[c][-1], x, labels, sample_weight, rows, bool(light[c]))
+                draws[c], remarks = self._draws_of(members[c][-1], x, labels, sample_weight, rows, bool(light[c]))
                 notes.extend(remark for remark in remarks if remark not in notes)
             return draws[c](rng)
 
         return draw, notes
+
+    def _draws_of(
+        self, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
+    ) -> tuple[Draw, list[str]]:
+        """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
+        proba = getattr(estimator, "_unlabelled_proba", estimator.predict_proba)(X[rows])
+        if fixed:
+            return lambda rng: proba, []
+        draw: Draw | None = None
+        notes = ["The intervals do not include the uncertainty of candidates that are not of marmix."]
+        if _has_too_many_parameters(estimator) and estimator.fitted_to(X, y, sample_weight):
+            held_out = vars(self).get("held_out_proba_")
+            notes = [TOO_MANY.format("only the calibration" if held_out is not None else "nothing")]
+            if held_out is not None:
+                z = most_voted(y) if y.ndim == 2 else y
+                tested = (z >= 0) & self.tested_
+                draw = calibration_draws(held_out[tested], z[tested], proba)
+        elif isinstance(estimator, MARClassifier):
+            try:
+                draw, notes = estimator._posterior_draws(X, y, sample_weight, proba)
+            except ValueError as error:
+                notes = [f"The intervals do not include the uncertainty of the parameters of one candidate: {error}"]
+        return (lambda rng: proba) if draw is None else draw, notes
 
     def to_sklearn(self) -> Pipeline:
         """An equivalent fitted pipeline of scikit-learn's own estimators; see `MARGaussianMixture.to_sklearn`.
@@ -729,20 +765,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         return to_sklearn(self)
 
 
-def _draws_of(
-    estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
-) -> tuple[Draw, list[str]]:
-    """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes on them."""
-    proba = getattr(estimator, "_unlabelled_proba", estimator.predict_proba)(X[rows])
-    if fixed:
-        return lambda rng: proba, []
-    draw, notes = None, ["The intervals do not include the uncertainty of candidates that are not of marmix."]
-    if isinstance(estimator, MARClassifier):
-        try:
-            draw, notes = estimator._posterior_draws(X, y, sample_weight, proba)
-        except ValueError as error:
-            notes = [f"The intervals do not include the uncertainty of the parameters of one candidate: {error}"]
-    return (lambda rng: proba) if draw is None else draw, notes
+def _has_too_many_parameters(estimator: Any) -> bool:
+    """Whether the parameters of a candidate are too many to draw them; trees have none."""
+    has_parameters = isinstance(estimator, MARClassifier) and not isinstance(estimator, MARBoostingClassifier)
+    return has_parameters and too_many_parameters(estimator.model_) is not None
 
 
 def hedged(proba: Array) -> Array:

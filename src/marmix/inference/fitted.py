@@ -23,6 +23,20 @@ from marmix.scores.linear import KernelScores
 # Rows per parameter, and labelled rows per class, below which large-sample approximations are not trusted.
 _FEW_ROWS, _FEW_LABELS = 10, 10
 
+# Most coefficients (see `FittedModel.n_coefficients`) for which information matrices are computed unasked: about ten matrices of
+# their square are in memory at once, 300 MB.
+_MOST_COEFFICIENTS = 2000
+
+
+def too_many_parameters(model: FittedModel) -> str | None:
+    """Why the information matrices of a fit are not worth their cost, as text; None if they are."""
+    determined = isinstance(model.score_model, KernelScores)  # by the penalty, however few rows there are
+    if not determined and (n := model.n_parameters) > model.total_weight:
+        return f"the model has {n:,} parameters, more than there are rows ({model.total_weight:,.0f})"
+    if model.n_coefficients > _MOST_COEFFICIENTS:
+        return "the model has too many parameters"
+    return None
+
 
 @dataclass(frozen=True)
 class Fitted:

@@ -35,7 +35,7 @@ from marmix.inference.curvature import by_coefficients, curvature, expected_oute
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
-from marmix.inference.tables import Table, number, p_text
+from marmix.inference.tables import Table, number, p_sign, p_text
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 from marmix.mechanism.links import FREE, LINKS
@@ -72,12 +72,17 @@ class HypothesisTest:
     sentence: str
     details: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def at_floor(self) -> bool:
+        """Whether no simulated statistic reached the observed one, so that the p-value is only known to be smaller."""
+        simulated = self.details.get("simulated", ())
+        return len(simulated) > 0 and self.p_value * (1 + len(simulated)) < 1.5
+
     def __str__(self) -> str:
-        p = p_text(self.p_value)
         words = fill(self.sentence, 100, initial_indent="  ", subsequent_indent="  ")
         return (
             f"{self.question}\n  statistic {number(self.statistic)}, reference {self.reference}, "
-            f"p {p if p.startswith('<') else '= ' + p}\n{words}"
+            f"p {p_sign(self.p_value, self.at_floor)}\n{words}"
         )
 
 

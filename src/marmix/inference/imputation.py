@@ -167,7 +167,7 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
         return _posteriors(fitted, *coordinates.at(np.clip(vector, low, high)), X)
 
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
-    return draw, bool(undetermined or coordinates.chart.directions.shape[1] > coordinates.n_theta)
+    return draw, bool(undetermined or coordinates.chart.n_free > coordinates.n_theta)
 
 
 def tilted(proba: Array, delta: Array) -> Array:

@@ -139,6 +139,12 @@ def p_text(p: float) -> str:
     return "" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_sign(p: float, at_floor: bool = False) -> str:
+    """A p-value with its sign, as "= 0.034" or "< 0.01"; `at_floor` if it is the smallest that a simulation can show."""
+    text = p_text(p)
+    return f"< {p:.2g}" if at_floor else text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Names joined for a sentence: 'a', 'a and b', 'a, b and c'."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"

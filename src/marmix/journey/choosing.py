@@ -68,8 +68,8 @@ class Compared(MARClassifierCV):
     held_out_probas: Mapping[str, Array] = MappingProxyType({})
     rival_fits: Mapping[str, tuple[Pipeline, Array]] = MappingProxyType({})  # and their held-out probabilities
 
-    def _fitted_one(self, share: float) -> None:
-        self.step(share)
+    def _doing(self, share: float, what: str) -> None:
+        self.step(share, what)
 
     def _predicted(self, proba: dict[str, Array]) -> None:
         self.held_out_probas = proba
@@ -209,8 +209,8 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
         axes = scaled_rows(scaler, X, folder)
         names = refitted(average, leading, len(X))
         for done, name in enumerate(names):
+            step(done / len(names), name)
             average.estimators_[name] = _refit(average.estimators_[name], X, labels, scaler, axes)
-            step((done + 1) / len(names))
     chosen = None if leading is None else average.estimators_[leading]
     if chosen is not None and axes is None:
         axes = chosen[:-1].transform(X)

@@ -23,6 +23,7 @@ from marmix.estimators.choice import TINY, hedged
 from marmix.estimators.doubts import CODES, doubtful
 from marmix.evaluation import Score, missingness_check
 from marmix.inference import Inference, parameters_of
+from marmix.inference.fitted import too_many_parameters
 from marmix.joint import THRESHOLDS, JointTable, Range
 from marmix.journey.choosing import (
     SAMPLE,
@@ -89,8 +90,7 @@ _SCORES = (
     ("accuracy", evaluation.accuracy, "higher"),
     ("AUC", evaluation.roc_auc, "higher"),
 )
-_MOST_PARAMETERS = 1500  # above it, no standard errors: they would take too long
-_SIMULATE, _RESAMPLES = 5000, 99  # simulate the reference distribution up to so many rows, with so many samples
+_SIMULATE, _RESAMPLES = 5000, 99  # in a thorough analysis, samples behind a p-value, and most rows for that
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
 _MOST_CLASSES = 20  # most classes with a threshold
 _DRAWS = 100  # behind the intervals of the sensitivity analysis
@@ -166,6 +166,7 @@ class Analysis:
     sample: SampledRows
     tally: Tally
     sets: Sets | None = None
+    thorough: bool = False
 
     def findings(self, others: list[Caution], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
         """The findings, once every row is tallied; `others` are cautions about the data."""
@@ -355,7 +356,7 @@ class Analysis:
         return getattr(self.cv, "prior", None) is not None
 
     def _missingness_facts(self) -> MissingnessFacts:
-        facts = missingness_facts(self.model, self.result, self._doubts)
+        facts = missingness_facts(self.model, self.result, self._doubts, self.thorough)
         notes = () if self.cv is None else self.cv.note_records_
         if facts.informative and any(note.code == "no-support" for note in notes):
             return replace(facts, informative=None, sentence=LINEAR)
@@ -611,8 +612,8 @@ def inference_of(model: Model, labels: NDArray[Any]) -> Inference | str:
     if counts.sum() < FEW or counts.min() < _TESTABLE:
         return TOO_FEW_LABELS
     estimator = model.statistical[-1]
-    if estimator.model_.n_parameters > _MOST_PARAMETERS:
-        return f"No intervals were computed: the model has more than {_MOST_PARAMETERS:,} parameters."
+    if reason := too_many_parameters(estimator.model_):
+        return f"No intervals were computed: {reason}."
     try:
         result: Inference = estimator.inference(model.axes, labels)
     except ValueError as error:
@@ -637,7 +638,9 @@ def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
     )
 
 
-def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
+def missingness_facts(
+    model: Model, result: Inference | str, doubts: Sequence[Caution] = (), thorough: bool = False
+) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", f"Not tested. {NO_PARAMETERS}", None, None)
@@ -652,7 +655,7 @@ def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Ca
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if isinstance(result, str):
         return MissingnessFacts(None, None, "", f"Not tested. {result}", toss_up, certain)
-    p_value, test = _informative(result)
+    p_value, test, at_floor = _informative(result, thorough)
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
@@ -664,22 +667,26 @@ def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Ca
     if p_value >= 0.05:
         sentence = "There is no evidence that labels are missing more or less often when the class is unclear."
     texts = [caution.text for caution in doubts]
-    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts)
+    return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts, at_floor)
 
 
-def _informative(result: Inference) -> tuple[float | None, str]:
-    """P-value and name of the test of alpha_1 = 0: the likelihood ratio test unless it is too expensive, else Wald's."""
+def _informative(result: Inference, thorough: bool) -> tuple[float | None, str, bool]:
+    """P-value and name of the test of alpha_1 = 0, and whether the p-value is the smallest that a simulation can show.
+
+    The likelihood ratio test, with a simulated reference distribution if `thorough`; Wald's where a chi-square distribution is
+    no reference, and where there is no likelihood.
+    """
     fit = result.fitted
-    few = fit.n_rows <= _SIMULATE
+    simulated = thorough and fit.n_rows <= _SIMULATE
     free = fit.mechanism is not None and (fit.mechanism.free_shape or fit.mechanism.free_share)
-    if few or not free:
+    if simulated or not free:
         try:
-            test = result.test_informative(None if few else False, n_resamples=_RESAMPLES, random_state=0)
-            return _number(test.p_value), "likelihood ratio test"
+            test = result.test_informative(None if simulated else False, n_resamples=_RESAMPLES, random_state=0)
+            return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
         except ValueError:
             pass  # penalised, or the mechanism has weight zero: no likelihood to compare
     p_value = dict(zip(result.param_names, result.pvalues, strict=True)).get("alpha_1")
-    return (None if p_value is None else _number(p_value)), "Wald test with robust standard errors"
+    return (None if p_value is None else _number(p_value)), "Wald test with robust standard errors", False
 
 
 def _number(value: Any) -> float | None:

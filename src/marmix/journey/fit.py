@@ -54,6 +54,7 @@ class FitOptions:
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
     keep: Sequence[str] = ()  # columns and labels that the survey should not doubt
+    thorough: bool = False
 
     @property
     def label_columns(self) -> list[str]:
@@ -181,6 +182,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
         sample=sample,
         tally=Tally(rows.classes, sample.places, options.id, preparation.feature_names_in_),
         sets=None if options.sets is None else Sets.of(options.sets, sample.X, sample.labels, cv.held_out_proba_),
+        thorough=options.thorough,
     )
 
 

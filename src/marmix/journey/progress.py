@@ -1,13 +1,24 @@
 """Progress of a long job: a bar in a terminal, otherwise a line every few seconds."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-Step = Callable[[float], None]  # called with the finished share of a phase, 0 to 1
+from threading import Event, Thread
+from time import monotonic
+from typing import Any, Protocol
 
 _EVERY = 5.0  # seconds between lines
+
+
+class Step(Protocol):
+    """Called with the finished share of a phase, 0 to 1, and with what is done next."""
+
+    def __call__(self, share: float, doing: str = "") -> None: ...
+
+
+def part(step: Step, start: float, end: float) -> Step:
+    """The step of a part of a phase that takes the phase from one share to another."""
+    return lambda share, doing="": step(start + (end - start) * min(share, 1.0), doing)
 
 
 class Progress:
@@ -20,28 +31,53 @@ class Progress:
     def phase(self, name: str) -> Iterator[Step]:
         """Start a phase; yields a function to call with its finished share."""
         if self.quiet:
-            yield lambda share: None
-        elif not sys.stderr.isatty():
-            yield _lines(name)
-        else:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                yield _lines(name)
-                return
-            with tqdm(
-                total=100, desc=name, leave=False, bar_format="{desc:<24}{percentage:3.0f} % |{bar}| {elapsed}"
-            ) as bar:
-                yield lambda share: bar.update(int(100 * min(share, 1.0)) - bar.n)
+            yield lambda share, doing="": None
+            return
+        state = _State(name)
+        bar, show, every = None, state.line, _EVERY
+        if sys.stderr.isatty():
+            bar = _bar(name)
+            show, every = (state.line, every) if bar is None else (lambda: state.draw(bar), 1.0)
+        ended = Event()
+        clock = Thread(target=_repeat, args=(show, every, ended), daemon=True)  # also during a step that takes long
+        clock.start()
+        try:
+            yield state.step
+        finally:
+            ended.set()
+            clock.join()
+            if bar is not None:
+                bar.close()
 
 
-def _lines(name: str) -> Step:
-    last = time.monotonic()
+class _State:
+    """The finished share of a phase, and what is being done."""
 
-    def step(share: float) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _EVERY:
-            last = time.monotonic()
-            print(f"{name}: {share:.0%}", file=sys.stderr, flush=True)
+    def __init__(self, name: str):
+        self.name, self.share, self.doing, self.start = name, 0.0, "", monotonic()
 
-    return step
+    def step(self, share: float, doing: str = "") -> None:
+        self.share, self.doing = max(self.share, min(share, 1.0)), doing
+
+    def line(self) -> None:
+        doing = f" ({self.doing})" if self.doing else ""
+        print(f"{self.name}: {self.share:.0%}{doing}, {monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
+
+    def draw(self, bar: Any) -> None:
+        bar.set_description_str(self.doing or self.name, refresh=False)
+        bar.update(int(100 * self.share) - bar.n)
+        bar.refresh()
+
+
+def _repeat(show: Callable[[], None], every: float, ended: Event) -> None:
+    while not ended.wait(every):
+        show()
+
+
+def _bar(name: str) -> Any:
+    """A bar in the terminal; None without tqdm."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=100, desc=name, leave=False, bar_format="{desc:<36.36}{percentage:3.0f} % |{bar}| {elapsed}")

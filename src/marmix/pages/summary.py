@@ -2,7 +2,7 @@
 
 from textwrap import fill
 
-from marmix.inference.tables import p_text
+from marmix.inference.tables import p_sign
 from marmix.pages.contents import Contender, Findings, Interval
 
 VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
@@ -66,7 +66,7 @@ def _imputed(findings: Findings) -> str:
 
 def _informative(findings: Findings) -> str:
     facts = findings.missingness
-    p = "" if facts.p_value is None else f" ({facts.test}, p {_sign(facts.p_value)})"
+    p = "" if facts.p_value is None else f" ({facts.test}, p {p_sign(facts.p_value, facts.at_floor)})"
     ends = ""
     if facts.toss_up is not None and facts.certain is not None:
         ends = (
@@ -75,11 +75,6 @@ def _informative(findings: Findings) -> str:
         )
     word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
     return word + facts.sentence.removesuffix(".") + p + "." + ends
-
-
-def _sign(p_value: float) -> str:
-    text = p_text(p_value)
-    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
 
 
 def _fact(name: str, text: str, width: int = 13) -> str:

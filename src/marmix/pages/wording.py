@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from marmix.inference.tables import listed, number, p_text
+from marmix.inference.tables import listed, number, p_sign
 from marmix.pages.contents import (
     Comparison,
     Contender,
@@ -137,13 +137,13 @@ def chance(missingness: MissingnessFacts) -> str:
     p = missingness.p_value
     if p is None:
         return ""
-    if p < 0.001:
-        often = "fewer than 1 in 1,000 data sets"
+    if p < 0.001 or missingness.at_floor:
+        often = f"fewer than 1 in {count(round(1.0 / max(p, 0.001)))} data sets"
     elif p < 0.095:
         often = f"about 1 in {count(round(1.0 / p))} data sets"
     else:
         often = f"about {round(100.0 * p)} in 100 data sets"
-    sign = "p &lt; 0.001" if p < 0.001 else f"p = {p_text(p)}"
+    sign = f"p {p_sign(p, missingness.at_floor)}".replace("<", "&lt;")
     return (
         f"If missing labels had nothing to do with difficulty, {often} would show at least as strong a link ({sign})."
     )

@@ -173,6 +173,11 @@ class GaussianChart:
         self.size = int(self._cuts[2])
 
     @property
+    def n_free(self) -> int:
+        """Number of `directions`."""
+        return self.size - 1
+
+    @property
     def directions(self) -> Array:
         """Orthonormal directions (size, free) that change the model; a common factor of the weights does not."""
         across = np.linalg.svd(np.sqrt(self._pi)[None, :])[2][1:].T

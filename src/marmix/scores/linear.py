@@ -227,6 +227,12 @@ class LinearChart:
         self.size = reference.size
 
     @property
+    def n_free(self) -> int:
+        """Number of `directions`."""
+        vectors, p = self.reference.shape
+        return max(vectors - 1, 1) * p
+
+    @property
     def directions(self) -> Array:
         """Orthonormal directions (size, free) that change the model; a vector added to all coefficient vectors does not."""
         vectors, p = self.reference.shape
