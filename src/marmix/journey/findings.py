@@ -35,7 +35,6 @@ from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages.contents import (
     Certainty,
     ClassFacts,
@@ -58,6 +57,7 @@ from marmix.pages.contents import (
 )
 from marmix.pages.figures import Subject, figures
 from marmix.pages.notes import SINGLE, plain_notes
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.preparation import Preparation
 

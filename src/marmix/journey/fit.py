@@ -19,6 +19,7 @@ from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
+from marmix.prior import prior_of
 from marmix.tables.cells import counted
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Preparation
@@ -53,6 +54,7 @@ class FitOptions:
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
+    prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
 
     @property
     def label_columns(self) -> list[str]:
@@ -146,6 +148,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         preparation.fit_batches(lambda: source.batches([*features, *labels.columns], step), labels)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
+    prior = prior_of(options.prevalence or None, rows.classes.astype(str))
     check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
     if options.sets is not None and not (z < 0).any():
@@ -157,7 +160,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
-        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step)
+        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step, prior=prior)
     with progress.phase("fitting") as step:
         model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
         result = inference_of(model, rows.labels)

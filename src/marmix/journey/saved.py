@@ -24,8 +24,8 @@ from marmix.journey.progress import Progress
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages.contents import ScoreFacts, finite
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
 from marmix.tables.labels import label_columns

@@ -278,7 +278,9 @@ class Findings:
     verdict: Verdict | None = None  # None if no label is missing
     cautions: list[Caution] = field(default_factory=list)  # the most serious first
     scoreboard: list[Contender] = field(default_factory=list)  # ours first
-    confusion: list[list[float]] | None = None  # expected numbers of imputed labels by true class (rows) and imputed class
+    confusion: list[list[float]] | None = (
+        None  # expected numbers of imputed labels by true class (rows) and imputed class
+    )
     labels_needed: list[LabelsNeeded] = field(default_factory=list)  # by decreasing error
 
     def as_dict(self) -> dict[str, Any]:
