@@ -19,7 +19,7 @@ from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
-from marmix.prior import prior_of
+from marmix.prior import prior_of, unlabelled_counts
 from marmix.tables.cells import counted
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Preparation
@@ -149,6 +149,8 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
     prior = prior_of(options.prevalence or None, rows.classes.astype(str))
+    if prior is not None:
+        unlabelled_counts(prior, rows.labels, rows.classes)  # raises if the labels contradict the shares
     check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
     if options.sets is not None and not (z < 0).any():
