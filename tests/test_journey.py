@@ -1,6 +1,7 @@
 """From a file to results: the choice of a model, warnings and refusals."""
 
 import json
+import re
 import sys
 import warnings
 
@@ -99,7 +100,7 @@ def test_the_average_leaves_out_candidates_without_weight_but_keeps_the_one_whos
 def test_after_a_comparison_on_a_sample_the_main_candidates_are_fitted_to_all_rows(fit, tmp_path, monkeypatch):
     monkeypatch.setattr("marmix.journey.findings.SAMPLE", 300)
     frame, _ = rows(600)
-    _, summary, _ = fit(frame)
+    _, summary, _ = fit(frame, "--prevalence", "oak=0.4")
     model = marmix.load(tmp_path / "out" / "model.marmix")
     weights = model[-1].weights_
     heaviest = sorted(weights, key=lambda name: -weights[name])[: choosing.REFITTED]
@@ -111,6 +112,24 @@ def test_after_a_comparison_on_a_sample_the_main_candidates_are_fitted_to_all_ro
     expected = model.predict_proba(frame)
     written = pd.read_csv(tmp_path / "out" / "imputed.csv")[["marmix_p_elm", "marmix_p_oak"]]
     np.testing.assert_allclose(written, expected, atol=1e-6)
+    oak = np.where(frame["kind"] == "", expected[:, 1], frame["kind"] == "oak")
+    assert oak.mean() == pytest.approx(0.4, abs=1e-10 if set(sizes.values()) == {600} else 0.01)
+    assert "Class shares were taken as given: 40 % for 'oak'" in warned(summary)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["oak=0.4", "birch=0.1"], "'birch', which is not a class: the classes are 'elm', 'oak'"),
+        (["oak=0.4", "oak=0.5"], "the share of 'oak' twice"),
+        (["oak=0.01"], r"of the rows have the label 'oak', so its share cannot be 1.00%"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused_before_the_fit(fit, options, message, monkeypatch):
+    monkeypatch.setattr("marmix.journey.fit.compare", None)
+    code, _, error = fit(rows()[0], *(word for share in options for word in ("--prevalence", share)))
+    assert code == 1
+    assert re.search(message, error)
 
 
 def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_rows():

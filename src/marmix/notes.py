@@ -66,6 +66,7 @@ SENTENCES = {
     "Gaussian, and MARGaussianMixture is the simpler model.",
     "dof-lowest": "The estimated degrees of freedom of class {classes} are at their lower limit, 1 (a Cauchy distribution): look "
     "for gross outliers, or transform the features.",
+    "prior": "Class shares were taken as given: {shares} for {classes}. The probabilities are shifted to agree with them.",
     "left-out": "Left out {candidate!r}: {error}",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
     "no-support": "How hard rows are does not tell whose label is missing, beyond what a linear function of the features tells: "

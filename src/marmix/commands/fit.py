@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options
+from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options, share
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
@@ -13,15 +13,12 @@ from marmix.mechanism.links import LINKS
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
 
 
-def coverage(text: str) -> float:
-    """A share between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1, such as 0.9")
-    return value
+def class_share(text: str) -> tuple[str, float]:
+    """A class and its share, from CLASS=SHARE."""
+    name, _, value = text.rpartition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not CLASS=SHARE, such as malignant=0.03")
+    return name, share(value)
 
 
 def add(commands: Any) -> None:
@@ -39,6 +36,7 @@ def add(commands: Any) -> None:
         examples="  marmix fit cells.csv --label type --out results\n"
         "  marmix fit cells.csv --label type --id cell --features area perimeter texture --out results\n"
         "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n"
+        "  marmix fit claims.csv --label fraud --prevalence yes=0.03 --out results\n"
         "  marmix fit scans.csv --votes reader1 reader2 reader3 --out results\n",
     )
     parser.add_argument("data", metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
@@ -69,6 +67,15 @@ def add(commands: Any) -> None:
         "that answers them",
     )
     parser.add_argument(
+        "--prevalence",
+        type=class_share,
+        action="append",
+        default=[],
+        metavar="CLASS=SHARE",
+        help="the known share of a class among all rows, such as yes=0.03, where the labels given are not a fair sample of the "
+        "classes; may be repeated. Probabilities are shifted to agree with it",
+    )
+    parser.add_argument(
         "--impute-features",
         choices=("median", "drop"),
         default="median",
@@ -77,7 +84,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--sets",
-        type=coverage,
+        type=share,
         metavar="SHARE",
         help="add a column with a set of classes for each row without a label, such that this share of the sets, for instance "
         "0.9, holds the true class",
@@ -92,6 +99,15 @@ def add(commands: Any) -> None:
     add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
     add_shared(parser, "--json", "--quiet")
+
+
+def _shares(pairs: list[tuple[str, float]]) -> dict[str, float]:
+    """The shares by class, each of which may be given once."""
+    names = [name for name, _ in pairs]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"--prevalence gives the share of {twice[0]!r} twice.")
+    return dict(pairs)
 
 
 def fit_options(options: argparse.Namespace) -> FitOptions:
@@ -113,6 +129,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         folds=options.folds,
         sets=options.sets,
         thorough=options.thorough,
+        prevalence=_shares(options.prevalence),
         seed=options.seed,
         force=options.force,
         prefix=options.prefix,

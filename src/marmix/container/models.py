@@ -238,6 +238,11 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
         _numbers(fitted, "independent_score_", Score) if fitted.has("independent_score_") else None
     )
     estimator.overlap_ = _numbers(fitted, "overlap_", Overlap) if fitted.has("overlap_") else None
+    estimator.prior_offset_ = None
+    if fitted.has("prior_offset_") and (offsets := fitted.anything("prior_offset_")) is not None:
+        fields = Fields(offsets, f"{fitted.where}, prior_offset_")
+        estimator.prior_offset_ = {name: fields.floats(name, len(numbers)) for name in weights}
+        fields.finish()
     fitted.finish()
 
 

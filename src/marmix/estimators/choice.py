@@ -39,6 +39,7 @@ from marmix.flexible import flexible_missing_proba
 from marmix.inference.fitted import too_many_parameters
 from marmix.labels import copies_of, encode_labels, has_votes, label_shares, most_voted, vote_shares
 from marmix.notes import Note, sentence
+from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.rows.checks import check_finite, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
@@ -166,6 +167,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         comparison in `results_`; they have no part in the average. Their probabilities are mixed with a thousandth of equal ones.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
+    prior : dict, array-like or None, default=None
+        Known shares of the classes among all rows, by class, or in the order of `classes_` with NaN where unknown. Rows count
+        with their label, or with their probabilities if it is missing. It is a correction after the fits, not part of their
+        likelihoods: the log-odds of each candidate are shifted by one constant per class, the same for classes of unknown share,
+        until its shares agree. Candidates are weighted by what they predict without it; everything else is computed with it, for
+        rivals too.
     n_jobs : int or None, default=None
         Number of processes for the fits, as in joblib.
     random_state : int, RandomState instance or None, default=0
@@ -180,6 +187,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         The candidates, fitted to all rows.
     weights_ : dict
         Their weights in the average.
+    prior_offset_ : dict or None
+        The constants (K,) that `prior` adds to the log-odds of each candidate; None if no share is known.
     results_ : dict of arrays
         One entry per candidate and rival, ready for ``pandas.DataFrame(results_)``: "candidate", "rival", "mechanism" (whether it
         models the missingness), "weight"; "log_loss" with "log_loss_stderr", "brier", "accuracy" and "roc_auc" for the
@@ -246,6 +255,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     comparison_: Gain | None
     rival_comparison_: Gain | None
     overlap_: Overlap | None
+    prior_offset_: dict[str, Array] | None
     transduction_: Any = NotKept("verdict_", _NOT_KEPT)
     held_out_proba_: Any = NotKept("verdict_", _NOT_KEPT)
     missing_proba_: Any = NotKept("verdict_", _NOT_KEPT)
@@ -261,6 +271,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         cv: Any = 5,
         rivals: bool = False,
         classes: ArrayLike | None = None,
+        prior: Mapping[Any, float] | ArrayLike | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -270,6 +281,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.rivals = rivals
         self.classes = classes
+        self.prior = prior
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -295,8 +307,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         fitted.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
         fitted._fit(X, y, sample_weight)
         self.__dict__.update(vars(fitted))
-        if self.notes_:
-            warnings.warn(" ".join(self.notes_), UserWarning, stacklevel=2)
+        notes = [note for record, note in zip(self.note_records_, self.notes_, strict=True) if record.code != "prior"]
+        if notes:
+            warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -315,6 +328,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        prior = prior_of(self.prior, self.classes_)
+        expected = None
+        if prior is not None:
+            expected = unlabelled_counts(prior, z if shares is None else shares, self.classes_, weight)
         grid = self._grid(X, z)
         rivals = self._pipelines(default_rivals() if self.rivals else {})
         if same := set(grid) & set(rivals):
@@ -338,7 +355,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             fits[name][fold] = outcome
             following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
-        self.note_records_ = []
+        self.note_records_ = [] if prior is None else [_prior_note(prior)]
         for name in grid:
             errors = {fold: fit.error for fold, fit in fits[name].items() if fit.error}
             if -1 in errors:
@@ -363,7 +380,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self._fitted_rivals({name: (fits[name][-1].estimator, probas[name]) for name in rivals if name in probas})
         for name in settings.keys() & self.estimators_.keys():
             self.estimators_[name][-1].set_params(cv=settings[name])
-        self._weigh(X, z, shares, weight, probas, folds)
+        self.prior_offset_ = None
+        if expected is not None:
+            self.prior_offset_ = {name: self._offset(name, X, z, expected, weight) for name in self.estimators_}
+        self._weigh(X, z, shares, weight, probas, folds, expected)
         self.results_["seconds"] = np.array([sum(fit.seconds for fit in fits[name].values()) for name in fits])
         self.transduction_ = self.classes_[z]
         possible = (z < 0)[:, None] if shares is None else shares == shares.max(axis=1, keepdims=True)
@@ -420,6 +440,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             pipelines[name] = candidate
         return pipelines
 
+    def _offset(self, name: str, X: Any, z: NDArray[Any], expected: Array, weight: Array | None) -> Array:
+        """What to add to the log-odds of a candidate for these expected numbers of unlabelled rows by class."""
+        rows, pipeline = z < 0, self.estimators_[name]
+        proba = _values(pipeline, "_unlabelled_proba", X[rows])
+        return class_offsets(proba, expected, None if weight is None else weight[rows])
+
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
@@ -447,6 +473,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         weight: Array | None,
         probas: dict[str, Array],
         folds: list[Any],
+        expected: Array | None,
     ) -> None:
         """Set the weights, `results_` and the comparison from the held-out probabilities."""
         names = list(self.estimators_)
@@ -459,7 +486,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         }
         counts = np.ones(len(z)) if weight is None else weight
         if folds and (z[np.concatenate(folds)] >= 0).any():
-            weights = self._compare(X, z, shares, counts, np.array([probas[name] for name in names + rivals]), folds)
+            held_out = np.array([probas[name] for name in names + rivals])
+            weights = self._compare(X, z, shares, counts, held_out, folds, expected)
         else:
             self.note_records_.append(Note("single-label"))
             weights = np.full(len(names), 1.0 / len(names))
@@ -478,6 +506,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         counts: Array,
         probas: Array,
         folds: list[NDArray[np.intp]],
+        expected: Array | None,
     ) -> Array:
         """Return the weights; set scores and comparison, with untested rows as unlabelled."""
         tested = np.sort(np.concatenate(folds))
@@ -486,7 +515,6 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         candidates = ~self.results_["rival"]
         models = self.results_["mechanism"][candidates]
         held = probas[candidates]
-        self._predicted(dict(zip(self.estimators_, held, strict=True)))
         v = None if (z[tested] >= 0).all() else linear_predictor(X, z, counts, folds)
         labels = z if shares is None else shares
         evidence = Evidence(labels[tested], counts[tested], None if v is None else v[tested])
@@ -502,6 +530,12 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if mechanism is not None:
             missing[tested] = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
         self.missing_proba_ = np.minimum(missing, Q_MAX)
+        if expected is not None:
+            rows = z < 0
+            probas = np.array([tilted(p, class_offsets(p[rows], expected, counts[rows])) for p in probas])
+            held = probas[candidates]
+            tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
+        self._predicted(dict(zip(self.estimators_, held, strict=True)))
         share = np.sum(z[tested] >= 0) / np.sum(z >= 0)
         q, not_tested = (1.0 - (1.0 - rate) * share for rate in (self.missing_proba_, missing))
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float) if shares is None else shares.copy()
@@ -602,18 +636,17 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def _average(self, method: str, X: NDArray[Any]) -> Array:
         """The weighted mean of a method of the candidates; `predict_proba` of those without `_unlabelled_proba`."""
         parts = [
-            (weight, self.estimators_[name])
+            (weight, name)
             for name, weight in self.weights_.items()
             if weight > 0.0 and (method != "missing_proba" or knows_missingness(self.estimators_[name]))
         ]
         total = sum(weight for weight, _ in parts)
-
-        def values(pipeline: Pipeline) -> Array:
-            last = pipeline[-1]
-            name = method if hasattr(last, method) else "predict_proba"
-            return np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
-
-        return np.asarray(sum(weight / total * values(pipeline) for weight, pipeline in parts))
+        offsets = {} if method == "missing_proba" else self.prior_offset_ or {}
+        values = (
+            weight / total * tilted(_values(self.estimators_[name], method, X), offsets.get(name))
+            for weight, name in parts
+        )
+        return np.asarray(sum(values))
 
     def predict_proba(self, X: Any) -> Array:
         """Weighted average of the candidates' class probabilities, (n, K)."""
@@ -718,8 +751,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         rows = np.asarray(~shares.any(axis=1))
         if sample_weight is not None:
             rows &= np.asarray(sample_weight) > 0.0
-        members = [self.estimators_[name] for name, weight in self.weights_.items() if weight > 0.0]
-        chances = np.array([weight for weight in self.weights_.values() if weight > 0.0])
+        names = [name for name, weight in self.weights_.items() if weight > 0.0]
+        members, offsets = [self.estimators_[name] for name in names], self.prior_offset_ or {}
+        chances = np.array([self.weights_[name] for name in names])
         draws: dict[int, Draw] = {}
         notes: list[str] = []
         light = chances < _LIGHT * chances.sum()
@@ -730,7 +764,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
                 x = members[c][:-1].transform(X)
                 draws[c], remarks = self._draws_of(members[c][-1], x, labels, sample_weight, rows, bool(light[c]))
                 notes.extend(remark for remark in remarks if remark not in notes)
-            return draws[c](rng)
+            return tilted(draws[c](rng), offsets.get(names[c]))
 
         return draw, notes
 
@@ -774,6 +808,20 @@ def _has_too_many_parameters(estimator: Any) -> bool:
 def hedged(proba: Array) -> Array:
     """The probabilities of a rival, mixed with a little of equal ones."""
     return (1.0 - _DOUBT) * proba + _DOUBT / proba.shape[1]
+
+
+def _values(pipeline: Pipeline, method: str, X: NDArray[Any]) -> Array:
+    """A method of a candidate's last step; `predict_proba` if it does not have it."""
+    last = pipeline[-1]
+    name = method if hasattr(last, method) else "predict_proba"
+    return np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+
+
+def _prior_note(prior: Array) -> Note:
+    """The note that class shares were taken as given."""
+    known = np.flatnonzero(~np.isnan(prior))
+    shares = ", ".join(f"{100.0 * share:.3g} %" for share in prior[known])
+    return Note("prior", {"classes": known.tolist(), "shares": shares})
 
 
 def _held_out(fits: dict[int, Outcome], X: NDArray[Any], folds: list[NDArray[np.intp]], n_classes: int) -> Array:

@@ -175,6 +175,8 @@ def _chosen(model: Any) -> Pipeline:
             f"this model averages {several} classifiers, which scikit-learn cannot: fit with method='pick', or convert one of "
             "estimators_."
         )
+    if model.prior_offset_ is not None:
+        raise ValueError("a model with known class shares (prior=) cannot be converted: convert one of estimators_.")
     converted = to_sklearn(model.estimators_[used[0]])
     _described(converted[0], model, False)
     end = converted

@@ -18,6 +18,8 @@ from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRe
 from marmix.estimators.candidates import models_missingness
 from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK, empty_rows
+from marmix.labels import most_voted
+from marmix.prior import class_offsets, prior_of, unlabelled_counts
 from marmix.streams import release
 
 SAMPLE = 20_000  # rows for comparing candidates
@@ -26,6 +28,7 @@ LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left 
 # After a comparison on a sample, the few candidates of the largest weights are fitted again to all rows, unless a pass over the
 # rows would make too many values. The others keep their fits to the sample.
 REFITTED, _MOST_VALUES = 4, 200_000_000
+_SHIFTED = 200_000  # most rows behind the offsets for known class shares
 
 KINDS = {
     "MARGaussianMixture": "Gaussian classes",
@@ -105,12 +108,13 @@ def compare(
     seed: int,
     step: Step,
     method: str = "average",
+    prior: Any = None,
 ) -> Compared:
     """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows.
 
-    `labels` are codes, -1 where missing, or shares of votes.
+    `labels` are codes, -1 where missing, or shares of votes; `prior` holds known shares of the classes, NaN where unknown.
     """
-    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, rivals=True)
+    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, rivals=True, prior=prior)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
@@ -200,6 +204,8 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
     average.__dict__.update(fitted)
     average.weights_ = weights
     average.estimators_ = {name: cv.estimators_[name] for name in weights}
+    offsets = cv.prior_offset_ and {name: cv.prior_offset_[name] for name in weights}
+    average.prior_offset_ = offsets
     shares = np.array([weights.get(name, 0.0) for name in cv.results_["candidate"].tolist()])
     table = {key: column for key, column in cv.results_.items() if key != "seconds"}  # the same file in every run
     average.results_ = table | {"weight": shares}
@@ -211,10 +217,23 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
         for done, name in enumerate(names):
             step(done / len(names), name)
             average.estimators_[name] = _refit(average.estimators_[name], X, labels, scaler, axes)
+            if offsets is not None:
+                offsets[name] = _prior_offset(average, name, X, labels)
     chosen = None if leading is None else average.estimators_[leading]
     if chosen is not None and axes is None:
         axes = chosen[:-1].transform(X)
     return Model(average, chosen, classes, X, axes)
+
+
+def _prior_offset(average: MARClassifierCV, name: str, X: Any, labels: NDArray[Any]) -> Array:
+    """The offsets of a refitted candidate for the known class shares, from at most so many rows."""
+    z = labels if labels.ndim == 1 else most_voted(labels)
+    places = sample_places(z, seed=0, size=_SHIFTED)
+    prior = prior_of(average.prior, average.classes_)
+    assert prior is not None
+    expected = unlabelled_counts(prior, labels[places], average.classes_)
+    proba = average.estimators_[name].predict_proba(X[places[z[places] < 0]])
+    return class_offsets(proba, expected)
 
 
 def least_weight(n_rows: int, n_compared: int) -> float:

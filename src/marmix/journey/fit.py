@@ -20,6 +20,7 @@ from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Caution, Findings
+from marmix.prior import prior_of, unlabelled_counts
 from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -55,6 +56,7 @@ class FitOptions:
     sets: float | None = None  # coverage of the conformal sets, if any
     keep: Sequence[str] = ()  # columns and labels that the survey should not doubt
     thorough: bool = False
+    prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
 
     @property
     def label_columns(self) -> list[str]:
@@ -153,6 +155,9 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     preparation, labels = surveyed.prepared(source.batches)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
+    prior = prior_of(options.prevalence or None, rows.classes.astype(str))
+    if prior is not None:
+        unlabelled_counts(prior, rows.labels, rows.classes)  # raises if the labels contradict the shares
     check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
     if options.sets is not None and not (z < 0).any():
@@ -164,7 +169,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
-        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step)
+        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step, prior=prior)
     with progress.phase("fitting") as step:
         model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
         result = inference_of(model, rows.labels)

@@ -31,6 +31,7 @@ from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
 from marmix.pages.summary import summary_lines
+from marmix.prior import prior_of
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import table_batches
@@ -172,6 +173,7 @@ def _model(saved: Saved, rows: FileRows, scratch: Path) -> Model:
     """The saved classifier with numbered classes, and the rows that it takes."""
     if isinstance(saved.classifier, MARClassifierCV):
         classifier = copy(saved.classifier)
+        classifier.prior = prior_of(classifier.prior, classifier.classes_)
         classifier.classes_ = np.arange(len(rows.classes))
         name = statistical(classifier)
         shown = None if name is None else classifier.estimators_[name]
@@ -237,7 +239,7 @@ def _comparison(classifier: Any, X: Array, labels: NDArray[Any], options: Mappin
     """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
     if isinstance(classifier, MARClassifierCV):
         grid = {name: clone(pipeline) for name, pipeline in classifier.estimators_.items()}
-        return compare(dict(classifier.estimators or {}) | grid, X, labels, **options)
+        return compare(dict(classifier.estimators or {}) | grid, X, labels, prior=classifier.prior, **options)
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
     cv = compare({"": estimator, "other": other}, X, labels, method="pick", **options)
