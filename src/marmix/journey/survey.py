@@ -100,7 +100,9 @@ class Survey:
         return any(doubt.fatal for doubt in self.doubts)
 
     def _values(self, option: str) -> list[str]:
-        return [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+        """Values of an option in the remedies, those that start with a dash first."""
+        values = [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+        return sorted(values, key=lambda value: not value.startswith("-"))
 
     @property
     def command(self) -> str:
@@ -318,7 +320,9 @@ class Signs:
         if self._whole is not None and self._kept < self._most:
             values = values[: self._most - self._kept]
             self._kept += len(values)
-            self._whole = [*self._whole, values] if (values == np.floor(values)).all() else None
+            self._whole = (
+                [*self._whole, values] if ((values == np.floor(values)) & (np.abs(values) < 2.0**63)).all() else None
+            )
 
     @property
     def whole(self) -> NDArray[np.float64] | None:
