@@ -99,6 +99,7 @@ COLUMNS = {
     "nearly one word": (replaced(["no"] * N, at_3="yes"), "one value", "--exclude"),
     "known with the label": (np.where(HIDDEN, "", X.astype(str)), "leak", "--exclude"),
     "known without the label": (np.where(HIDDEN, WORDS, ""), "leak", "--exclude"),
+    "a copy of the label": (np.array(["elm", "oak"])[TRUTH], "leak", "--exclude"),
     "numbers too large": (1e200 * X, "range", "--exclude"),
 }
 
@@ -177,11 +178,11 @@ def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
     assert preparation.features_in() == ["x"]
 
 
-def test_single_labels_are_said_but_raise_no_question(look):
+def test_single_and_similar_labels_are_said_but_raise_no_question(look):
     kinds = LABELS.copy()
     kinds[1] = "Oak "
     found = look(table(kind=kinds))
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("single label", None)]
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", None), ("single label", None)]
     assert found.questions == []
 
 
