@@ -186,6 +186,16 @@ def test_single_and_similar_labels_are_said_but_raise_no_question(look):
     assert found.questions == []
 
 
+def test_votes_that_look_missing_are_doubtful_too(tmp_path):
+    path = tmp_path / "trees.csv"
+    votes = {"one": LABELS, "two": np.where(HIDDEN, "unknown", LABELS)}
+    pd.DataFrame({"x": X, "nr": range(N), **votes}).to_csv(path, index=False)
+    options = parsed(["fit", str(path), "--votes", "one", "two", "--out", "out"])
+    found = survey(open_table(path), options, lambda share: None)
+    assert [doubt.remedy for doubt in found.doubts] == [("--missing", "unknown"), ("--id", "nr")]
+    assert (found.prepared(lambda columns: [])[1].codes < 0).tolist() == HIDDEN.tolist()
+
+
 AWKWARD = ["my column", "it's", "-x", "--yes", 'say "hi"', "a\\b", "$HOME"]
 
 

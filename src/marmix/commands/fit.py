@@ -124,8 +124,8 @@ def fit(options: argparse.Namespace) -> int:
     except Doubtful as doubtful:
         if doubtful.survey.fatal:
             raise
-        if not _asks(options):  # where it asks, the questions have been printed
-            print(f"marmix fit: {doubtful}", file=sys.stderr)
+        # where it asks, the questions have been printed
+        print(f"marmix fit: {'nothing was written.' if _asks(options) else doubtful}", file=sys.stderr)
         return WRONG_ARGUMENTS
     print_findings(options, findings, f"Written to {options.out}: {', '.join(FILES)}")
     if not findings.model.converged:

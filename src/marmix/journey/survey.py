@@ -216,8 +216,7 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
     labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    n_missing = int(totals[missing].sum()) - sum(bool(missing[row.code + 1]) for row in blank)
-    about_labels += _classes(labels, refusal, n_missing)
+    about_labels += _classes(labels, refusal, [row.place for row in blank])
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
@@ -265,17 +264,18 @@ def _labels_of_blank_rows(
     ]
 
 
-def _classes(labels: LabelColumn, refusal: str, n_missing: int) -> list[Doubt]:
-    """Label columns that cannot be fitted, or in which something should be said."""
+def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]:
+    """Label columns that cannot be fitted, or in which something should be said; `blank` are rows without a feature."""
+    codes = np.empty(0, dtype=np.int32)
     if not refusal:
         try:
-            _ = labels.classes
+            codes = np.delete(labels.codes, blank)
         except ValueError as error:
             refusal = str(error)
     if refusal:
         return [Doubt("label", labels.name, refusal, fatal=True)]
     doubts = []
-    if not n_missing:
+    if not (codes < 0).any():
         text = (
             f"no label is missing in {labels.where}, so nothing is imputed: if some are, name their text with --missing"
         )
