@@ -410,7 +410,6 @@ def test_formulas_are_reported_or_escaped(frame, tmp_path, capsys):
         ("fit nowhere.csv --label kind --out out", "nowhere.csv"),
         ("fit trees.csv --label knd --out out", "'kind'"),
         ("fit trees.csv --label kind --features hight --out out", "'height'"),
-        ("fit trees.csv --label kind --out out", "'name'"),
         ("fit trees.csv --label height --exclude name --out out", "--label"),
         ("fit trees.csv --label kind --exclude name --out trees.csv", "trees.csv"),
         ("predict trees.csv trees.csv", "trees.csv"),

@@ -21,8 +21,8 @@ examples:
   marmix predict results/model.marmix new.csv      labels and probabilities for new rows
   marmix fit --help                                all options of a command, with examples
 
-exit codes: 0 success; 1 failure (the message says why); 2 wrong arguments; 3 done, but the fit did not converge;
-130 interrupted; 143 terminated by a signal
+exit codes: 0 success; 1 failure (the message says why); 2 wrong arguments, or questions that arguments answer; 3 done, but
+the fit did not converge; 130 interrupted; 143 terminated by a signal
 """
 
 

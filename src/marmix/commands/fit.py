@@ -31,8 +31,10 @@ def add(commands: Any) -> None:
         description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label, and average models that "
         "take into account why labels are missing and models that ignore it, weighted by cross-validation. The report compares "
         "them with usual classifiers of the labelled rows. Four files are written to the folder DIR: imputed.csv (the rows with "
-        "a label, class probabilities and uncertainty), model.marmix, report.html and summary.json. Exit code 3: the files were "
-        "written, but models with most of the weight did not converge.",
+        "a label, class probabilities and uncertainty), model.marmix, report.html and summary.json. If columns, labels or rows "
+        "look doubtful, all doubts are listed before the work, with a command line that settles them. Exit code 2: there are "
+        "such questions, and nothing was written. Exit code 3: the files were written, but models with most of the weight did "
+        "not converge.",
         examples="  marmix fit cells.csv --label type --out results\n"
         "  marmix fit cells.csv --label type --id cell --features area perimeter texture --out results\n"
         "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n"
@@ -146,8 +148,8 @@ def fit(options: argparse.Namespace) -> int:
     except Doubtful as doubtful:
         if doubtful.survey.fatal:
             raise
-        if not _asks(options):  # where it asks, the questions have been printed
-            print(f"marmix fit: {doubtful}", file=sys.stderr)
+        # where it asks, the questions have been printed
+        print(f"marmix fit: {'nothing was written.' if _asks(options) else doubtful}", file=sys.stderr)
         return WRONG_ARGUMENTS
     print_findings(options, findings, f"Written to {options.out}: {', '.join(FILES)}")
     if not findings.model.converged:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
-from marmix.tables.cells import Numbers, counted, shown
+from marmix.tables.cells import Numbers, arrow, counted, shown, trimmed
 from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
 from marmix.tables.reading import DataFile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEPT = 2**22  # whole numbers kept of all columns together, to see whether they repeat
 _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
-_DIGITS = 5  # of numbers that may be identifiers although nothing but their length says so
+_DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
 _RARE = 0.002  # share of other values up to which a column has nearly one value
 _TOGETHER = 0.95  # share of rows in which a column is filled as the label is, from which it knows the label
@@ -46,8 +46,8 @@ class Doubt:
     ----------
     what : str
         "missing label", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells", "infinite",
-        "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label", "single label" or
-        "blank rows".
+        "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label", "single label",
+        "similar labels" or "blank rows".
     column : str or None
     text : str
         A sentence.
@@ -100,7 +100,9 @@ class Survey:
         return any(doubt.fatal for doubt in self.doubts)
 
     def _values(self, option: str) -> list[str]:
-        return [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+        """Values of an option in the remedies, those that start with a dash first."""
+        values = [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+        return sorted(values, key=lambda value: not value.startswith("-"))
 
     @property
     def command(self) -> str:
@@ -184,6 +186,7 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     reading = Preparation(features=features, impute=options.impute_features).reading(features)
     signs = {name: Signs(max(1000, _KEPT // len(features))) for name in features}
     totals = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
+    copies = set(features) if options.label else set()
     refusal = ""
     for batch in source.batches([*features, *labels.columns], step):
         codes = None
@@ -195,6 +198,8 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
                 refusal = str(error)
         for name, numbers in reading.add(batch, codes).items():
             signs[name].add(numbers, codes)
+        if codes is not None and copies:
+            copies = _copies(batch, copies, str(options.label), codes >= 0)
     if not reading.rows:
         raise ValueError("the table has no rows.")
     reading.leave_out_strays()
@@ -203,15 +208,15 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     missing = np.zeros(len(totals), dtype=bool)
     missing[[0, *(code + 1 for code in labels.numbers_of(unknown))]] = True
     known = None if refusal else (missing, totals)
-    about_columns = _columns(reading, signs, known, options)
+    copies = copies if known and totals[1:].sum() >= _LEAST else set()
+    about_columns = _columns(reading, signs, known, copies, options)
     about_columns += _kept(options, source, labels)
     left_out = {doubt.column for doubt in about_columns if doubt.remedy}
     left_out |= {name for name in features if reading.columns[name].nothing}
     blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
     labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    n_missing = int(totals[missing].sum()) - sum(bool(missing[row.code + 1]) for row in blank)
-    about_labels += _classes(labels, refusal, n_missing)
+    about_labels += _classes(labels, refusal, [row.place for row in blank])
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
@@ -219,6 +224,13 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     if blank:
         doubts.append(Doubt("blank rows", None, blank_rows([row.place + 1 for row in blank])))
     return Survey(source, options, doubts, reading, labels)
+
+
+def _copies(batch: Any, names: set[str], label: str, labelled: NDArray[np.bool_]) -> set[str]:
+    """The columns, of these, that hold the text of the label in all labelled rows."""
+    rows = arrow().array(labelled)
+    texts = trimmed(batch.column(label).filter(rows))
+    return {name for name in names if trimmed(batch.column(name).filter(rows)).equals(texts)}
 
 
 def _missing_labels(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
@@ -252,21 +264,23 @@ def _labels_of_blank_rows(
     ]
 
 
-def _classes(labels: LabelColumn, refusal: str, n_missing: int) -> list[Doubt]:
-    """Label columns that cannot be fitted, or in which something should be said."""
+def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]:
+    """Label columns that cannot be fitted, or in which something should be said; `blank` are rows without a feature."""
+    codes = np.empty(0, dtype=np.int32)
     if not refusal:
         try:
-            _ = labels.classes
+            codes = np.delete(labels.codes, blank)
         except ValueError as error:
             refusal = str(error)
     if refusal:
         return [Doubt("label", labels.name, refusal, fatal=True)]
     doubts = []
-    if not n_missing:
+    if not (codes < 0).any():
         text = (
             f"no label is missing in {labels.where}, so nothing is imputed: if some are, name their text with --missing"
         )
         doubts.append(Doubt("no missing label", labels.name, text))
+    doubts += [Doubt("similar labels", labels.name, text) for text in labels.alike()]
     doubts += [
         Doubt("single label", labels.name, f"the class {shown(text)} of {labels.where} has a single label")
         for text in labels.texts()
@@ -318,7 +332,9 @@ class Signs:
         if self._whole is not None and self._kept < self._most:
             values = values[: self._most - self._kept]
             self._kept += len(values)
-            self._whole = [*self._whole, values] if (values == np.floor(values)).all() else None
+            self._whole = (
+                [*self._whole, values] if ((values == np.floor(values)) & (np.abs(values) < 2.0**63)).all() else None
+            )
 
     @property
     def whole(self) -> NDArray[np.float64] | None:
@@ -329,9 +345,13 @@ def _columns(
     reading: Reading,
     signs: dict[str, Signs],
     known: tuple[NDArray[np.bool_], NDArray[np.int64]] | None,
+    copies: set[str],
     options: "FitOptions",
 ) -> list[Doubt]:
-    """Doubts about the columns; `known` says which label codes + 1 mean missing, and how many rows have each."""
+    """Doubts about the columns; `known` says which label codes + 1 mean missing, and how many rows have each.
+
+    `copies` are columns that repeat the label.
+    """
     meant = {*(options.features or ()), *options.keep}
     doubts, second_header = [], _second_header(reading)
     for name, column in reading.columns.items():
@@ -348,6 +368,7 @@ def _columns(
         elif name not in meant:
             text = _nearly_one_value(name, column, signs[name])
             leak = _leak(name, signs[name], *known) if known and not text else ""
+            leak = f"column {shown(name)} repeats the label: it knows the answer" if name in copies else leak
             if text or leak:
                 doubts.append(
                     Doubt("one value" if text else "leak", name, text or leak, ("--exclude", name), keep=name)

@@ -183,15 +183,18 @@ class LabelColumn(Labels):
                 f"{shown(text) if text else 'empty'} ({count:,})" for text, count in sorted(self._marks.items())
             )
             notes.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
-        alike: dict[Any, list[str]] = {}
+        return [*notes, *self.alike()]
+
+    def alike(self) -> list[str]:
+        """Notes on labels that differ only in case, whitespace or the notation of a number."""
+        meanings: dict[Any, list[str]] = {}
         for text in sorted(self.texts()):
-            alike.setdefault(_meaning(text), []).append(text)
-        for texts in alike.values():
-            if len(texts) > 1:
-                notes.append(
-                    f"The labels {listed(sorted(texts))} count as different classes: correct them if they are not."
-                )
-        return notes
+            meanings.setdefault(_meaning(text), []).append(text)
+        return [
+            f"The labels {listed(texts)} count as different classes: correct them if they are not."
+            for texts in meanings.values()
+            if len(texts) > 1
+        ]
 
 
 class VoteColumns(LabelColumn):

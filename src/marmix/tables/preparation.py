@@ -49,9 +49,9 @@ class Counts:
     Attributes
     ----------
     rows : int
-        Rows with a missing feature.
+        Rows with a missing feature, except blank ones.
     missing : dict
-        Missing cells by column.
+        Missing cells by column, except in blank rows.
     unseen : dict
         Cells with a category not seen in the fit, by column; they are treated as missing.
     examples : dict
@@ -294,6 +294,7 @@ class Preparation(TransformerMixin, BaseEstimator):
     def _block(self, batch: Any, columns: list[dict[str, Any]], seen: int) -> tuple[NDArray[np.float64], Counts]:
         parts, counts = [], Counts()
         incomplete, blank = np.zeros(batch.num_rows, dtype=bool), np.ones(batch.num_rows, dtype=bool)
+        missing: dict[str, NDArray[np.bool_]] = {}
         wrong: list[tuple[str, NDArray[np.bool_]]] = []
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
@@ -303,8 +304,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             absent = features.missing | features.unseen
             incomplete |= absent
             blank &= absent
-            if features.missing.any():
-                counts.missing[name] = int(features.missing.sum())
+            missing[name] = features.missing
             if features.unseen.any() and column["kind"] == "number":
                 wrong.append((name, features.unseen))
             elif features.unseen.any():
@@ -315,8 +315,10 @@ class Preparation(TransformerMixin, BaseEstimator):
             if refused.any():
                 place = int(np.argmax(refused))
                 raise ValueError(_not_a_number(name, batch.column(name).slice(place, 1), seen + place + 1))
+        cells_missing = {name: int((mask & ~blank).sum()) for name, mask in missing.items()}
+        gaps = {name: count for name, count in cells_missing.items() if count}
         places = tuple((seen + np.flatnonzero(blank)).tolist())
-        return np.column_stack(parts), counts + Counts(int(incomplete.sum()), blank=places)
+        return np.column_stack(parts), counts + Counts(int((incomplete & ~blank).sum()), gaps, blank=places)
 
 
 def table_batches(X: Any) -> Iterator[Any]:

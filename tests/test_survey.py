@@ -1,0 +1,340 @@
+"""The survey of a file: everything doubtful in one run, and the options that settle it."""
+
+import argparse
+import io
+import json
+import shlex
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from marmix.cli import main, parser_of_all
+from marmix.commands.fit import fit_options
+from marmix.journey.survey import survey
+from marmix.labels import looks_missing
+from marmix.tables import DataFile, Preparation, open_table
+
+PARSER = parser_of_all()
+N = 60
+RNG = np.random.default_rng(0)
+TRUTH = np.arange(N) % 2
+HIDDEN = np.arange(N) % 3 == 0
+LABELS = np.where(HIDDEN, "", np.array(["elm", "oak"])[TRUTH]).astype(object)
+X = (RNG.normal(size=N) + 2 * TRUTH).round(3)
+WORDS = np.array(["north", "south", "east"])[RNG.integers(0, 3, N)]
+
+
+def table(**columns):
+    """A file as a frame of text: a sound feature, then `columns`, then the labels."""
+    return pd.DataFrame({"x": X, **columns, **({} if "kind" in columns else {"kind": LABELS})}).astype(str)
+
+
+def with_row(frame, **cells):
+    """The frame and a last row with these cells."""
+    return pd.concat([frame, pd.DataFrame([dict.fromkeys(frame.columns, "") | cells])])
+
+
+def replaced(values, **cells):
+    """Numbers as text, in which `at_3="n.d."` replaces cell 3."""
+    return [cells.get(f"at_{i}", str(value)) for i, value in enumerate(values)]
+
+
+def parsed(words):
+    words = list(words)
+    return fit_options(PARSER.parse_args(words, argparse.Namespace(arguments=words)))
+
+
+@pytest.fixture
+def look(tmp_path):
+    """Survey a frame as `marmix fit` would with these options."""
+
+    def run(frame, *words):
+        path = tmp_path / "trees.csv"
+        frame.to_csv(path, index=False)
+        options = parsed(["fit", str(path), "--label", "kind", "--out", "out", *words])
+        return survey(open_table(path), options, lambda share: None)
+
+    return run
+
+
+def test_ordinary_columns_raise_no_question(look):
+    sound = table(
+        age=RNG.integers(20, 80, N),
+        count=RNG.poisson(300, N),
+        salary=100 * RNG.permutation(5000)[:N] + 20_000,
+        number_of_cells=RNG.permutation(5000)[:N],
+        rate=RNG.random(N),
+        year=2000 + np.arange(N) // 3,
+        rare=np.arange(N) < 3,
+        code=RNG.choice([17, 23, 99], N),
+        titre=RNG.choice(["1:10", "1:20", "1:40"], N),
+        site=WORDS,
+        half=np.where(np.arange(N) % 2, "", RNG.random(N).round(3)),
+        score=np.sort(RNG.integers(0, 500, N)),
+    )
+    assert look(sound).doubts == []
+    assert look(sound.assign(kind=np.where(HIDDEN, "", np.array(["+", "-"])[TRUTH]))).doubts == []
+
+
+IDS = RNG.permutation(900_000)[:N] + 100_000
+COLUMNS = {
+    "row numbers from 1": (range(1, N + 1), "row numbers", "--id"),
+    "row numbers from 0": (range(N), "row numbers", "--id"),
+    "numbers in order": (range(501, 501 + N), "identifier", "--id"),
+    "shuffled numbers": (RNG.permutation(N), "identifier", "--id"),
+    "numbers of six digits": (IDS, "identifier", "--id"),
+    "texts": ([f"P{i}" for i in IDS], "identifier", "--id"),
+    "row numbers and a footer": ([*range(1, N), "Total"], "row numbers", "--id"),
+    "dates": (pd.date_range("2020-01-01", periods=N).strftime("%d.%m.%Y"), "dates", "--exclude"),
+    "dates with a month": (pd.date_range("2020-01-01", periods=N).strftime("%d %b %Y"), "dates", "--exclude"),
+    "dates as numbers": (pd.date_range("2020-01-01", periods=N).strftime("%Y%m%d"), "dates", "--exclude"),
+    "times": (np.where(np.arange(N) % 2, "08:15", "13:30"), "dates", "--exclude"),
+    "free text": ([f"seen on ward {i} with a cough" for i in range(N)], "free text", "--exclude"),
+    "many words": ([f"w{i // 2}" for i in range(N)], "many values", "--exclude"),
+    "odd cells": (replaced(X, at_3="<5", at_7="n.d.", at_9="12 mg"), "odd cells", "--exclude"),
+    "infinity": (replaced(X, at_3="inf"), "infinite", "--exclude"),
+    "nearly one value": (replaced(np.zeros(N), at_3="1"), "one value", "--exclude"),
+    "nearly one word": (replaced(["no"] * N, at_3="yes"), "one value", "--exclude"),
+    "known with the label": (np.where(HIDDEN, "", X.astype(str)), "leak", "--exclude"),
+    "known without the label": (np.where(HIDDEN, WORDS, ""), "leak", "--exclude"),
+    "a copy of the label": (np.array(["elm", "oak"])[TRUTH], "leak", "--exclude"),
+    "numbers too large": (1e200 * X, "range", "--exclude"),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(case, look):
+    cells, what, option = COLUMNS[case]
+    frame = table(column=cells)
+    found = look(frame)
+    assert [(doubt.what, doubt.column, doubt.remedy) for doubt in found.doubts] == [
+        (what, "column", (option, "column"))
+    ]
+    assert not found.fatal
+    assert look(frame, option, "column").doubts == []
+    kept = look(frame, "--keep", "column").questions
+    named = look(frame, "--features", "x", "column").questions
+    usable = what in ("row numbers", "one value", "leak") or case == "dates as numbers" or cells is IDS
+    if usable and "footer" not in case:
+        assert kept == named == []
+    elif what not in ("identifier", "row numbers"):
+        assert [doubt.what for doubt in kept] == [doubt.what for doubt in named] == [what]
+
+
+def test_whole_numbers_that_are_all_different_are_identifiers_if_the_name_says_so(look):
+    few = RNG.permutation(5000)[:N]
+    for name in ("patient_id", "PatientID", "sampleid", "Case No.", "MRN"):
+        assert [(doubt.what, doubt.column) for doubt in look(table(**{name: few})).doubts] == [("identifier", name)]
+    for name in ("uric_acid", "number of cells", "cells per patient", "width"):
+        assert look(table(**{name: few})).doubts == []
+
+
+def test_odd_cells_are_named_with_their_rows(look):
+    (doubt,) = look(table(column=replaced(X, at_3="<5", at_7="n.d."))).doubts
+    assert "'<5' in data row 4" in doubt.text
+    assert "'n.d.' in data row 8" in doubt.text
+
+
+UNKNOWN = """
+    inconnu, Unknown, UNBEKANNT, desconocido, sconosciuto, onbekend, okänd, n/a, N.A., n.d., k.A., undetermined, unclear, tbd,
+    pending, -, ., --, ??, missing, unlabelled, no_label, (unknown), -9, none, not available, to be determined, no  label,
+    don't know, Keine Angabe, non déterminé
+"""
+
+
+def test_words_for_unknown_are_known_in_any_case_and_language():
+    texts = [text.strip() for text in UNKNOWN.split(",")]
+    assert [text for text in texts if not looks_missing(text, ["elm", "oak", text])] == []
+
+
+def test_codes_for_unknown_depend_on_the_other_labels():
+    assert all(looks_missing(code, ["0", "1", "2", code]) for code in ("9", "99", "999", "-9", "-99", "99.0"))
+    assert not looks_missing("9", [str(digit) for digit in range(10)])
+    assert not looks_missing("99", ["98", "99", "100"])
+    assert not looks_missing("99", ["elm", "99"])
+    assert not looks_missing("-", ["+", "-"])
+    assert not any(
+        looks_missing(text, ["elm", text]) for text in ("oak", "other", "nausea", "negative", "1", "+", "tb")
+    )
+
+
+@pytest.mark.parametrize(("text", "quoted"), [("inconnu", "inconnu"), ("Not known", "'Not known'"), ("-9", "=-9")])
+def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
+    frame = table(kind=np.where(HIDDEN, text, LABELS), column=np.where(HIDDEN, "", X.astype(str)))
+    found = look(frame)
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
+        ("missing label", ("--missing", text)),
+        ("leak", ("--exclude", "column")),  # which shows once the label counts as missing
+    ]
+    assert quoted in found.command
+    kept = look(frame, f"--keep={text}")
+    assert [doubt.what for doubt in kept.doubts] == ["no missing label"]
+    assert kept.questions == []
+    preparation, labels = found.prepared(lambda columns: [])
+    assert (labels.codes < 0).tolist() == HIDDEN.tolist()
+    assert labels.classes.tolist() == ["elm", "oak"]
+    assert preparation.features_in() == ["x"]
+
+
+def test_single_and_similar_labels_are_said_but_raise_no_question(look):
+    kinds = LABELS.copy()
+    kinds[1] = "Oak "
+    found = look(table(kind=kinds))
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", None), ("single label", None)]
+    assert found.questions == []
+
+
+def test_votes_that_look_missing_are_doubtful_too(tmp_path):
+    path = tmp_path / "trees.csv"
+    votes = {"one": LABELS, "two": np.where(HIDDEN, "unknown", LABELS)}
+    pd.DataFrame({"x": X, "nr": range(N), **votes}).to_csv(path, index=False)
+    options = parsed(["fit", str(path), "--votes", "one", "two", "--out", "out"])
+    found = survey(open_table(path), options, lambda share: None)
+    assert [doubt.remedy for doubt in found.doubts] == [("--missing", "unknown"), ("--id", "nr")]
+    assert (found.prepared(lambda columns: [])[1].codes < 0).tolist() == HIDDEN.tolist()
+
+
+AWKWARD = ["my column", "it's", "-x", "--yes", 'say "hi"', "a\\b", "$HOME"]
+
+
+def test_the_command_line_parses_back_to_the_remedied_options_and_raises_no_question(look, tmp_path):
+    frame = table(kind=np.where(HIDDEN, "to be determined", LABELS), drop=WORDS)
+    for i, name in enumerate(AWKWARD):
+        frame[name] = [f"{name}{i}{j}" for j in range(N)]
+    for words in (["--yes", "--exclude", "drop"], ["--seed", "3", "--missing=-", "--id", "drop"]):
+        found = look(frame, *words)
+        command = shlex.split(found.command)
+        assert command[:2] == ["marmix", "fit"]
+        assert "--yes" not in command
+        remedied = found.remedied()
+        assert parsed(command[1:]) == remedied
+        assert {*remedied.exclude, remedied.id} == {*AWKWARD, "drop"}
+        assert survey(open_table(tmp_path / "trees.csv"), remedied, lambda share: None).doubts == []
+
+
+def test_options_go_before_a_double_dash(tmp_path):
+    path = tmp_path / "trees.csv"
+    table(nr=range(N)).to_csv(path, index=False)
+    options = parsed(["fit", "--label", "kind", "--out", "out", "--", str(path)])
+    found = survey(open_table(path), options, lambda share: None)
+    assert parsed(shlex.split(found.command)[1:]) == found.remedied()
+
+
+def test_all_is_found_in_one_reading_with_what_no_option_settles(look, monkeypatch):
+    readings = []
+    read = DataFile.batches
+    monkeypatch.setattr(DataFile, "batches", lambda *args: readings.append(args) or read(*args))
+    frame = table(
+        nr=range(N), when="2020-01-01", euro=replaced(X, at_1="1,5", at_2="2,5"), kind=[f"k{i}" for i in range(N)]
+    )
+    frame["mg"], frame["cm"] = replaced(X, at_0="mg"), replaced(X, at_0="cm")
+    found = look(frame, "--keep", "nrr")
+    assert len(readings) == 1
+    assert [(doubt.what, doubt.fatal) for doubt in found.doubts] == [
+        ("label", True), ("row numbers", False), ("dates", False), ("comma", True), ("header", True), ("keep", True),
+    ]  # fmt: skip
+    assert "'mg', 'cm'" in found.text()
+    sound = look(table(nr=range(N)))
+    sound.prepared(lambda columns: readings.append(columns))
+    assert len(readings) == 2
+    alone = look(pd.DataFrame({"nr": range(N), "kind": LABELS}))
+    assert [doubt.what for doubt in alone.doubts] == ["row numbers", "features"]
+    assert alone.fatal
+
+
+@pytest.mark.parametrize("column", ["x", "site", "name", "kind"])
+def test_a_footer_is_a_row_without_a_feature_wherever_its_text_is(column, look):
+    frame = with_row(
+        table(site=WORDS, y=RNG.random(N), name=[f"P{i}" for i in range(N)]), **{column: "Checked by A. B."}
+    )
+    found = look(frame)
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
+        *([("label", ("--missing", "Checked by A. B."))] if column == "kind" else []),
+        ("identifier", ("--id", "name")),
+        ("blank rows", None),
+    ]
+    assert f"row {N + 1} " in found.doubts[-1].text
+    preparation, labels = found.prepared(lambda columns: [])
+    assert preparation.get_feature_names_out().tolist() == ["x", "site=north", "site=south", "y"]
+    assert labels.classes.tolist() == ["elm", "oak"]
+    matrix, counts = preparation.transform_counted(frame)
+    assert counts.blank == (N,)
+    assert counts.rows == 0
+    np.testing.assert_array_equal(matrix[:N, 0], X)
+
+
+def test_a_text_beside_other_features_is_an_odd_cell_and_no_footer(look):
+    frame = table(y=RNG.random(N), z=RNG.random(N))
+    frame.loc[5, "y"] = "Checked"
+    assert [doubt.what for doubt in look(frame).doubts] == ["odd cells"]
+    with pytest.raises(ValueError, match="'Checked' in data row 6"):
+        Preparation(features=["x", "y"]).fit(table(y=RNG.random(N))).transform(frame)
+
+
+# The program
+
+
+@pytest.fixture
+def messy(tmp_path):
+    """A file with row numbers, a word for unknown and a footer, and the command to fit it."""
+    frame = table(nr=range(1, N + 1), y=RNG.random(N).round(3), kind=np.where(HIDDEN, "inconnu", LABELS))
+    with_row(frame, nr="Checked by A. B.").to_csv(tmp_path / "trees.csv", index=False)
+    command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--quiet"]
+    return tmp_path, [*command, "--model", "logistic", "--folds", "2"]
+
+
+def test_without_a_terminal_the_questions_end_the_program_with_code_2_and_nothing_is_written(messy, capsys):
+    folder, command = messy
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert all(words in error for words in ("'inconnu'", "'nr'", f"row {N + 1} "))
+    assert shlex.split(error.splitlines()[-1]) == ["marmix", *command, "--missing", "inconnu", "--id", "nr"]
+    assert [path.name for path in folder.iterdir()] == ["trees.csv"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "goes_on"), [("y\n", True), ("Yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+)
+def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
+    _, command = messy
+    begun = []
+
+    def begin(options, *_):
+        begun.append(options)
+        raise ValueError("stopped here")
+
+    monkeypatch.setattr("marmix.journey.fit._analysis", begin)
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert main(command) == (1 if goes_on else 2)
+    assert sys.stderr.getvalue().count("[y/N]") == sys.stderr.getvalue().count("--missing inconnu --id nr") == 1
+    assert [(list(options.missing), options.id) for options in begun] == [(["inconnu"], "nr")] * goes_on
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
+    folder, command = messy
+    assert main([*command, "--yes"]) == 0
+    error = capsys.readouterr().err
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    said = json.dumps([summary.get("warnings"), summary.get("cautions")])
+    for words in ("--missing inconnu", "--id nr"):
+        assert words in error
+        assert words in said
+    assert f"row {N + 1} " in said
+    assert summary["reproduction"]["command"] == shlex.join(["marmix", *command, "--missing", "inconnu", "--id", "nr"])
+    assert (summary["labels"]["imputed"], summary["labels"]["unfilled"]) == (HIDDEN.sum(), 1)
+    assert (summary["data"]["id"], summary["data"]["incomplete_rows"]) == ("nr", 0)
+    written = pd.read_csv(folder / "out" / "imputed.csv")
+    assert written["marmix_label"].isna().tolist() == [False] * N + [True]
+    model, data, out = folder / "out" / "model.marmix", folder / "trees.csv", folder / "new.csv"
+    assert main(["predict", str(model), str(data), "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unfilled"] == 1
+    assert pd.read_csv(out)["marmix_label"].isna().tolist() == [False] * N + [True]
