@@ -526,7 +526,9 @@ def _value(value: Any) -> str:
 def warnings(findings: Findings) -> Section:
     """The list of warnings."""
     items = "".join(f"<li>{plain(f'{one.text} {one.advice}'.strip())}</li>" for one in findings.cautions)
-    body = f'<ul class="warnings">{items}</ul>' if items else ""
+    reasons = findings.verdict.reasons if findings.verdict else []
+    body = "".join(f"<p>{plain(reason)}</p>" for reason in reasons)
+    body += f'<ul class="warnings">{items}</ul>' if items else ""
     return Section("warnings", "Warnings", wording.warnings_lead(findings.cautions), body)
 
 
