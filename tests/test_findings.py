@@ -128,6 +128,13 @@ def check_identities(summary):
     assert summary["rival"]["rival"] == pytest.approx(
         min(row["log_loss"]["value"] for row in summary["scoreboard"][1:])
     )
+    what_if = summary["sensitivity"]
+    zero = what_if["odds_ratio"].index(1.0)
+    share = next(facts["share"] for facts in classes if facts["name"] == what_if["label"])
+    assert what_if["share"][zero] == pytest.approx(share["value"])
+    assert what_if["wrong"][zero] * labels["imputed"] == pytest.approx(wrong["value"])
+    assert what_if["wrong_interval"][zero][1] * labels["imputed"] == pytest.approx(wrong["high"])
+    assert what_if["changed"][zero] == 0
     today = wrong["value"] / labels["imputed"]
     needed = summary["labels_needed"]
     assert [row["error"] for row in needed] == [error for error in (0.1, 0.05, 0.02, 0.01) if error < today]
