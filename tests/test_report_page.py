@@ -377,9 +377,7 @@ def test_the_section_on_sensitivity_has_a_sentence_a_table_and_the_tipping_point
     assert "42.7 % (37.0 % to 47.0 %)" in text
     assert "1.6 times as likely" in text
     complete = replace(two_classes(), findings=replace(two_classes().findings, sensitivity=None))
-    assert (
-        "No label is missing." in re.search(r'<section id="sensitivity".*?</section>', report_html(complete), re.S)[0]
-    )
+    assert "No label is missing" in re.search(r'<section id="sensitivity".*?</section>', report_html(complete), re.S)[0]
 
 
 def test_doubts_about_the_mechanism_take_the_place_of_verdicts():

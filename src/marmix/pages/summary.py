@@ -26,7 +26,9 @@ def summary_lines(findings: Findings) -> list[str]:
         if score.name == "accuracy":
             right = _share(Interval(score.value, score.low, score.high))
             facts.append((score.name, f"{right} for all rows; {100.0 * score.plain:.1f} % for the labelled rows alone"))
-    facts += [("scoreboard" if i == 0 else "", _contender(row)) for i, row in enumerate(findings.scoreboard)]
+    if findings.scoreboard:
+        facts.append(("scoreboard", _line("", "wrong", "accuracy", "claimed by the labelled rows")))
+        facts += [("", _contender(row)) for row in findings.scoreboard]
     facts.append(("model", findings.model.name))
     facts.append(("informative?", _informative(findings)))
     facts.append(("did it help?", findings.comparison.sentence))
@@ -53,8 +55,12 @@ def _number(entry: Interval) -> str:
 
 
 def _contender(row: Contender) -> str:
-    claim = "" if row.claimed_accuracy is None else f", claimed {100.0 * row.claimed_accuracy:.1f} %"
-    return f"{row.name:<20}{_number(row.wrong)} wrong, accuracy {_share(row.accuracy)}{claim}"
+    claim = "" if row.claimed_accuracy is None else f"{100.0 * row.claimed_accuracy:.1f} %"
+    return _line(row.name, _number(row.wrong), _share(row.accuracy), claim)
+
+
+def _line(name: str, wrong: str, accuracy: str, claim: str) -> str:
+    return f"{name:<20}{wrong:<18}{accuracy:<24}{claim}".rstrip()
 
 
 def _imputed(findings: Findings) -> str:
@@ -78,4 +84,4 @@ def _informative(findings: Findings) -> str:
 
 
 def _fact(name: str, text: str, width: int = 13) -> str:
-    return fill(f"{name:<{width}} {text}", 100, initial_indent="  ", subsequent_indent=" " * (width + 3))
+    return fill(f"{name:<{width}} {text}", 108, initial_indent="  ", subsequent_indent=" " * (width + 3))

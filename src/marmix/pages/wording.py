@@ -193,7 +193,7 @@ def _gain(facts: Comparison | RivalFacts, than: str) -> str:
 def sensitivity_lead(facts: SensitivityFacts | None) -> str:
     """What follows if rows of the class are twice as likely to lose their labels."""
     if facts is None:
-        return "No label is missing."
+        return "No label is missing, or too few are given to say."
     twice, now = nearest(facts.odds_ratio, 2.0), nearest(facts.odds_ratio, 1.0)
     label, likely = quoted(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
     share, wrong = ([percent(values[i], 1) for i in (twice, now)] for values in (facts.share, facts.wrong))
