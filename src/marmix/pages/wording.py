@@ -1,6 +1,7 @@
 """Numbers and findings in plain words, as HTML."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from marmix.inference.tables import listed, number, p_text
 from marmix.pages.contents import (
@@ -80,34 +81,34 @@ def figure(value: float | None) -> str:
     return f"{MINUS}{text}" if value < 0.0 else text
 
 
-def ends(low: float, high: float, decimals: int = 0) -> str:
-    """The ends of an interval of a share, in percent."""
-    return f"{100.0 * low:.{decimals}f} to {100.0 * high:.{decimals}f}"
-
-
 def share_interval(facts: Interval, decimals: int = 0, otherwise: str = "too few labels") -> str:
     """A share with its interval, as in '87 % (80 to 92)'; a dash and a word where there is no number."""
-    if facts.value is None:
-        return f'{DASH} <span class="quiet">{otherwise}</span>'
-    bracket = "" if facts.low is None or facts.high is None else f" ({ends(facts.low, facts.high, decimals)})"
-    return f"{percent(facts.value, decimals)}{bracket}"
+    return _interval(facts, partial(percent, decimals=decimals), lambda end: f"{100.0 * end:.{decimals}f}", otherwise)
+
+
+def whole(value: float) -> str:
+    """A number without decimals."""
+    return f"{value:,.0f}"
 
 
 def count_interval(facts: Interval) -> str:
     """A number of rows with its interval."""
-    return _interval(facts, lambda value: f"{value:,.0f}")
+    return _interval(facts, whole, whole)
 
 
 def loss_interval(facts: Interval) -> str:
     """A log-loss with its interval."""
-    return _interval(facts, loss)
+    return _interval(facts, loss, loss)
 
 
-def _interval(facts: Interval, text: Callable[[float], str]) -> str:
+def _interval(
+    facts: Interval, text: Callable[[float], str], end: Callable[[float], str], otherwise: str = "too few labels"
+) -> str:
     if facts.value is None:
-        return share_interval(facts)
-    bracket = "" if facts.low is None or facts.high is None else f" ({text(facts.low)} to {text(facts.high)})"
-    return f"{text(facts.value)}{bracket}"
+        return f'{DASH} <span class="quiet">{otherwise}</span>'
+    if facts.low is None or facts.high is None:
+        return text(facts.value)
+    return f'{text(facts.value)} <span class="ends">({end(facts.low)} to {end(facts.high)})</span>'
 
 
 def loss(value: float | None) -> str:
@@ -143,7 +144,7 @@ def chance(missingness: MissingnessFacts) -> str:
         often = f"about 1 in {count(round(1.0 / p))} data sets"
     else:
         often = f"about {round(100.0 * p)} in 100 data sets"
-    sign = "p &lt; 0.001" if p < 0.001 else f"p = {p_text(p)}"
+    sign = f"p{SPACE}&lt;{SPACE}0.001" if p < 0.001 else f"p{SPACE}={SPACE}{p_text(p)}"
     return (
         f"If missing labels had nothing to do with difficulty, {often} would show at least as strong a link ({sign})."
     )
@@ -194,20 +195,23 @@ def sensitivity_lead(facts: SensitivityFacts | None) -> str:
     """What follows if rows of the class are twice as likely to lose their labels."""
     if facts is None:
         return "No label is missing."
-    twice, now = nearest(facts.odds_ratio, 2.0), nearest(facts.odds_ratio, 1.0)
+    twice = nearest(facts.odds_ratio, 2.0)
     label, likely = quoted(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
-    share, wrong = ([percent(values[i], 1) for i in (twice, now)] for values in (facts.share, facts.wrong))
     return (
         "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
-        f"{label} were {likely} to lose its label as the other classes, {share[0]} of all rows would be {label} instead of "
-        f"{share[1]}, and {wrong[0]} of the imputed labels would be wrong instead of {wrong[1]}."
+        f"{label} were {likely} to lose its label as the other classes, {percent(facts.share[twice])} of all rows would be "
+        f"{label}, and {percent(facts.changed[twice])} of the imputed labels would change."
     )
 
 
-INDEPENDENT = (
-    "The independent log-loss is estimated by random forests of the labels and of the missing labels in place of the models "
-    "themselves, so that no model is its own judge. It is noisier, and too optimistic where hard rows have no labels at all."
-)
+def independent(score: Mapping[str, float]) -> str:
+    """The independent log-loss of the average, and what it is."""
+    value, error = (loss(score.get(f"independent_log_loss{end}")) for end in ("", "_stderr"))
+    return (
+        f"The independent log-loss, {value} \u00b1 {error} for the average, is estimated by random forests of the labels and of "
+        "the missing labels in place of the models themselves, so that no model is its own judge. It is noisier, and too "
+        "optimistic where hard rows have no labels at all."
+    )
 
 
 def sets(facts: SetFacts) -> str:
