@@ -27,13 +27,14 @@ from marmix.pages.wording import count, counted, figure, percent, share_of
 from marmix.sensitivity import times
 
 PAGE = 25  # rows shown at a time
-WIDE = 1000  # pixels of a picture that spans the page
+WIDE = 900  # pixels of a picture that spans the page
 EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
 
 SCORES = {"log_loss": "Log-loss", "independent_log_loss": "Independent log-loss"}  # of candidates
 SHOWN = 8  # candidates shown unfolded
+SHORT_NAME = 16  # characters of the names of classes whose tables stand side by side
 MANY_CLASSES = 30  # classes listed unfolded, and with a confusion matrix
 MATRIX = 12  # classes whose confusion matrix is unfolded
 CONFUSIONS = 12  # most frequent confusions listed
@@ -173,8 +174,9 @@ def classes(findings: Findings) -> Section:
     first = table(head, rows[:MANY_CLASSES], caption="Labels by class", kind="figures classes")
     if rest := rows[MANY_CLASSES:]:
         others = table(head, rest, caption="Labels of the other classes", kind="figures classes")
-        first += _folded(f"The other {counted(len(rest), 'class')}es", others)
-    body = _side_by_side(f"<h3>Labels</h3>{first}", *_confusion(findings), kind="pair uneven")
+        first += _folded(f"The other {count(len(rest))} classes", others)
+    kind = "pair uneven" if max((len(one.name) for one in facts), default=0) <= SHORT_NAME else "stack"
+    body = _side_by_side(f"<h3>Labels</h3>{first}", *_confusion(findings), kind=kind)
     if len(facts) > MATRIX and findings.confusion is not None and len(facts) <= MANY_CLASSES:
         body += _folded("The whole confusion matrix", _matrix(findings))
     if sets is not None:

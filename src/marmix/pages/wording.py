@@ -111,9 +111,9 @@ def _interval(
     return f'{text(facts.value)} <span class="ends">({end(facts.low)} to {end(facts.high)})</span>'
 
 
-def loss(value: float | None) -> str:
+def loss(value: float | None, decimals: int = 3) -> str:
     """A score with three decimals, or a dash."""
-    return DASH if value is None or value != value else f"{value:.3f}".replace("-", MINUS)
+    return DASH if value is None or value != value else f"{value:.{decimals}f}".replace("-", MINUS)
 
 
 def verdict_title(verdict: Verdict | None, labels: LabelFacts) -> str:
@@ -187,8 +187,9 @@ def _gain(facts: Comparison | RivalFacts, than: str) -> str:
     gain = facts.gain or 0.0
     low, high = (facts.low, facts.high) if gain >= 0.0 else (facts.high, facts.low)
     sign = 1.0 if gain >= 0.0 else -1.0
-    bracket = "" if low is None or high is None else f" ({loss(sign * low)} to {loss(sign * high)})"
-    return f"the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain))}{bracket} {than}"
+    decimals = 3 if abs(gain) >= 0.01 else 4 if abs(gain) >= 0.001 else 5
+    bracket = "" if low is None or high is None else f" ({loss(sign * low, decimals)} to {loss(sign * high, decimals)})"
+    return f"the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain), decimals)}{bracket} {than}"
 
 
 def sensitivity_lead(facts: SensitivityFacts | None) -> str:
