@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from test_findings import check_identities, check_page
 
 import marmix
 from marmix import MARClassifierCV
@@ -160,6 +161,13 @@ def test_the_summary_counts_what_the_rows_say(fitted):
     assert summary["missingness"]["toss_up"] > summary["missingness"]["certain"]
     assert summary["model"]["converged"] is True
     assert summary["reproduction"]["command"] == "marmix fit trees.csv --label kind --id name --out out"
+
+
+def test_the_summary_the_terminal_and_the_page_agree(fitted):
+    folder, done = fitted
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    check_identities(summary)
+    check_page(summary, (folder / "out" / "report.html").read_text(), done.stdout)
 
 
 def test_the_command_of_the_report_makes_the_same_files_again(program, fitted, tmp_path):

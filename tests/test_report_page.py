@@ -420,7 +420,7 @@ def test_the_section_on_sensitivity_has_a_sentence_a_table_and_the_tipping_point
     assert "twice as likely 43 % (37 to 47) 14 % (9 to 18) 7 % (2 to 8)" in text
     assert "1.6 times as likely" in text
     complete = replace(two_classes(), findings=replace(two_classes().findings, sensitivity=None))
-    assert "No label is missing." in section(report_html(complete), "sensitivity")
+    assert "No label is missing" in section(report_html(complete), "sensitivity")
 
 
 def test_doubts_about_the_mechanism_take_the_place_of_verdicts():

@@ -17,6 +17,7 @@ from textwrap import fill
 import pandas as pd
 from sklearn.metrics import log_loss
 
+import marmix
 from marmix import MARClassifierCV
 from marmix.datasets import make_mar_mixture
 from marmix.displays import CalibrationDisplay, UncertaintyDisplay
@@ -55,6 +56,12 @@ UncertaintyDisplay.from_estimator(clf, rows.data, rows.target)
 CalibrationDisplay.from_predictions(
     rows.target, clf.held_out_proba_, clf.missing_proba_, posterior=clf.reference_proba_, n_bins=5
 )
+
+# %%
+# The whole report, in one line: as the last line of a cell of a notebook, ``marmix.report`` shows the page; printed, it is a
+# summary that opens with the verdict.
+
+print(marmix.report(clf, rows.data, rows.target))
 
 # %%
 # Labels lost at random

@@ -1,5 +1,8 @@
 """Classification when labels are missing for a reason."""
 
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
 from marmix.container import load, save
 from marmix.estimators import (
     MARBoostingClassifier,
@@ -14,6 +17,9 @@ from marmix.labels import votes
 from marmix.mechanism import Mechanism
 from marmix.notes import BoundaryWarning
 from marmix.sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from marmix.journey.reporting import Report
 
 __version__ = "0.1.0"
 
@@ -32,6 +38,32 @@ __all__ = [
     "compare",
     "load",
     "pool",
+    "report",
     "save",
     "votes",
 ]
+
+
+def report(model: Any, X: Any, y: Any, path: str | PathLike[str] | None = None) -> "Report":
+    """The report of a fitted model: verdict, scoreboard, cautions, figures, and the rows most worth labelling.
+
+    Parameters
+    ----------
+    model : MARClassifierCV, MARGaussianMixture, MARStudentMixture or MARLogisticRegression
+        Fitted; or a pipeline of a `marmix.tables.Preparation` or a `StandardScaler` that ends in one.
+    X, y
+        The rows of its fit, on which the candidates are cross-validated again, or others.
+    path : path or None, default=None
+        HTML file to write.
+
+    Returns
+    -------
+    Report
+        A notebook shows it as a page, `print` as a summary. It has `save(path)` and the `findings` as plain values.
+    """
+    from marmix.journey.reporting import report_rows
+
+    result = report_rows(model, X, y)
+    if path is not None:
+        result.save(path)
+    return result

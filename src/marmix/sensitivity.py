@@ -284,6 +284,7 @@ def sensitivity(
     weight: Array | None = None,
     threshold: float | None = None,
     notes: Sequence[str] = (),
+    imputed: NDArray[np.integer[Any]] | None = None,
 ) -> Sensitivity:
     """The analysis, from the log class probabilities of the unlabelled rows at every delta.
 
@@ -309,6 +310,8 @@ def sensitivity(
     threshold : float or None
         A share of the varied class whose crossing is a tipping point.
     notes : list of str
+    imputed : array of shape (n,) or None
+        Codes of the imputed labels, by default the most probable classes at delta = 0.
     """
     if threshold is not None and not 0.0 < threshold < 1.0:
         raise ValueError(f"threshold={threshold!r} is a share of class {classes[k]!r}: it must lie between 0 and 1.")
@@ -317,11 +320,12 @@ def sensitivity(
     n, K = log_proba.shape[1:]
     w = np.ones(n) if weight is None else weight
     total, unlabelled, zero = float(given.sum() + w.sum()), float(w.sum()), int(np.abs(delta).argmin())
-    kept = log_proba[zero].argmax(axis=1)
+    likely = log_proba[zero].argmax(axis=1)
+    kept = likely if imputed is None else imputed
 
     def quantities(proba: Array) -> tuple[Array, float, float]:
         wrong = float(w @ (1.0 - proba[np.arange(n), kept]) / max(unlabelled, TINY))
-        return (given + w @ proba) / total, wrong, float(w @ (proba.argmax(axis=1) != kept))
+        return (given + w @ proba) / total, wrong, float(w @ (proba.argmax(axis=1) != likely))
 
     shares, error, flips = (np.array(part) for part in zip(*(quantities(np.exp(p)) for p in log_proba), strict=True))
     drawn: list[tuple[Array, Array, Array]] = []

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_shared, at_least
-from marmix.commands.words import print_json, summary_lines
+from marmix.commands.words import print_json
 from marmix.demo.comparison import report
 from marmix.demo.walk import DATA, fresh_folder, walk
 from marmix.journey import Progress
+from marmix.pages.summary import summary_lines
 
 
 def add(commands: Any) -> None:

@@ -4,14 +4,10 @@ import argparse
 import json
 import shlex
 import sys
-from textwrap import fill
 from typing import Any
 
-from marmix.inference.tables import p_text
-from marmix.pages.contents import Caution, Contender, Findings, Interval
-
-VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
-_CAUTIONS = 6  # shown; the others are in the report
+from marmix.pages.contents import Findings
+from marmix.pages.summary import summary_lines
 
 
 def print_json(values: Any) -> None:
@@ -31,86 +27,3 @@ def print_findings(options: argparse.Namespace, findings: Findings, ending: str)
         print_json(findings.as_dict())
     elif not options.quiet:
         print("\n".join(summary_lines(findings)), ending, sep="\n\n")
-
-
-def summary_lines(findings: Findings) -> list[str]:
-    """The verdict and its reasons, then the findings and cautions, in about fifteen lines."""
-    labels, verdict = findings.labels, findings.verdict
-    lines = [
-        f"{findings.data.file}: {findings.data.rows:,} rows, {labels.missing:,} without a label in '{findings.data.label}'"
-    ]
-    reasons = [] if verdict is None else verdict.reasons
-    if verdict is not None:
-        lines = [f"{VERDICTS[verdict.use]}.", *(_fact("-", reason, 1) for reason in reasons), "", *lines]
-    facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
-    facts.append(("imputed", _imputed(findings)))
-    if labels.certainty.wrong.value is not None:
-        facts.append(("wrong", f"about {_number(labels.certainty.wrong)} of the {labels.imputed:,} imputed labels"))
-    for score in findings.scores:
-        if score.name == "accuracy":
-            right = _share(Interval(score.value, score.low, score.high))
-            facts.append((score.name, f"{right} of all rows; {score.plain:.1%} of the labelled rows alone"))
-    facts += [("scoreboard" if i == 0 else "", _contender(row)) for i, row in enumerate(findings.scoreboard)]
-    facts.append(("model", findings.model.name))
-    facts.append(("informative?", _informative(findings)))
-    facts.append(("did it help?", findings.comparison.sentence))
-    cautions = [caution for caution in findings.cautions if caution.text not in reasons or caution.advice]
-    facts += [(caution.level, _caution(caution, reasons)) for caution in cautions[:_CAUTIONS]]
-    if len(cautions) > _CAUTIONS:
-        facts.append(("", f"and {len(cautions) - _CAUTIONS} more, in the report"))
-    return lines + [_fact(name, text) for name, text in facts]
-
-
-def _caution(caution: Caution, reasons: list[str]) -> str:
-    """The caution with its advice; of a reason of the verdict, which stands above, the advice alone."""
-    return caution.advice if caution.text in reasons else f"{caution.text} {caution.advice}".strip()
-
-
-def _share(entry: Interval) -> str:
-    """A share in percent with its interval: '87.0 % (80.1 to 92.3)'."""
-    if entry.value is None or entry.low is None or entry.high is None:
-        return "unknown"
-    return f"{100.0 * entry.value:.1f} % ({100.0 * entry.low:.1f} to {100.0 * entry.high:.1f})"
-
-
-def _number(entry: Interval) -> str:
-    """A number of rows with its interval: '65 (50 to 84)'."""
-    if entry.value is None or entry.low is None or entry.high is None:
-        return "unknown"
-    return f"{entry.value:,.0f} ({entry.low:,.0f} to {entry.high:,.0f})"
-
-
-def _contender(row: Contender) -> str:
-    claim = (
-        "" if row.claimed_accuracy is None else f"; the labelled rows alone claim {100.0 * row.claimed_accuracy:.1f} %"
-    )
-    return f"{row.name}: {_number(row.wrong)} wrong, accuracy {_share(row.accuracy)}{claim}"
-
-
-def _imputed(findings: Findings) -> str:
-    labels = findings.labels
-    parts = [f"{facts.imputed:,} {facts.name!r}" for facts in labels.classes[:6]] + ["..."] * (len(labels.classes) > 6)
-    unfilled = f"; {labels.unfilled:,} not, because features are missing" if labels.unfilled else ""
-    return f"{labels.imputed:,} ({', '.join(parts)}){unfilled}"
-
-
-def _informative(findings: Findings) -> str:
-    facts = findings.missingness
-    p = "" if facts.p_value is None else f" ({facts.test}, p {_sign(facts.p_value)})"
-    ends = ""
-    if facts.toss_up is not None and facts.certain is not None:
-        ends = (
-            f" P(label missing) is {facts.toss_up:.2f} if all classes are equally probable, {facts.certain:.2f} if the class is "
-            "certain."
-        )
-    word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
-    return word + facts.sentence.removesuffix(".") + p + "." + ends
-
-
-def _sign(p_value: float) -> str:
-    text = p_text(p_value)
-    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
-
-
-def _fact(name: str, text: str, width: int = 13) -> str:
-    return fill(f"{name:<{width}} {text}", 100, initial_indent="  ", subsequent_indent=" " * (width + 3))

@@ -66,7 +66,7 @@ from marmix.pages.contents import (
 from marmix.pages.figures import Subject, figures
 from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
 from marmix.pseudo_labels import UncertainPosterior
-from marmix.sensitivity import Sensitivity
+from marmix.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
 from marmix.tables.preparation import Preparation
 
 RULES = {
@@ -285,15 +285,11 @@ class Analysis:
         unlabelled = ~self._labelled
         if self.joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
             return []
-        proba, imputed = self.tally.proba[unlabelled], self.tally.imputed
-        code = proba.argmax(axis=1)
-        counts = (imputed / np.maximum(np.bincount(code, minlength=len(imputed)), 1))[
-            code
-        ]  # rows of the file that it stands for
+        proba, (code, counts) = self.tally.proba[unlabelled], self._imputed
         error = 1.0 - self.tested.posterior.central[unlabelled, code]
         order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
         left = 1.0 - np.cumsum((counts * error)[order]) / np.sum(counts * error)
-        today = np.sum(counts * error) / imputed.sum()
+        today = np.sum(counts * error) / self.tally.imputed.sum()
         labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
         return [
             LabelsNeeded(target, int(labels[np.argmax(today * left <= target)]))
@@ -381,17 +377,49 @@ class Analysis:
         return Reproduction(command, digest, versions, seed)
 
     def sweep(self) -> Sensitivity | None:
-        """What follows if labels are missing because of the label, for the rarest class; None if none is missing."""
-        X, y = self.sample.X, self.sample.labels
-        if not (self.sample.z < 0).any():
+        """What follows if labels are missing because of the label, for the rarest class; None if nothing can be said.
+
+        It starts from the joint table: with an odds ratio of one, shares and wrong labels are those of the table.
+        """
+        joint, unlabelled = self.joint, ~self._labelled
+        if joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
             return None
-        classifier = self.model.classifier if self.cv is None else self.cv
-        if not isinstance(classifier, MARClassifierCV):
-            X, classifier = classifier[:-1].transform(X) if len(classifier) > 1 else X, classifier[-1]
-            result = classifier.sensitivity(X, y, n_draws=_DRAWS, method="pattern-mixture")
-        else:
-            result = classifier.sensitivity(X, y, n_draws=_DRAWS)
-        return replace(result, classes=self.model.classes, varied=self.model.classes.tolist()[result.place])
+        posterior = self.tested.posterior
+
+        def draw(rng: np.random.Generator) -> Array:
+            return posterior.at(posterior.coefficients + rng.standard_normal(len(posterior.steps)) @ posterior.steps)[
+                unlabelled
+            ]
+
+        classes, tau = self.model.classes, posterior.central[unlabelled]
+        code, counts = self._imputed
+        given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
+        k = int((given + counts @ tau).argmin())
+        result = sensitivity(
+            pattern_mixture(tau, k, delta),
+            given,
+            k,
+            delta,
+            classes,
+            draw=draw,
+            n_draws=_DRAWS,
+            weight=counts,
+            imputed=code,
+        )
+        zero, wrong = result.at(1.0), np.array(joint.wrong(), dtype=float)
+        result.error_interval[zero] = wrong[1:] / counts.sum()
+        result.shares_interval[zero] = [
+            ends if entry.low is None else (entry.low, entry.high)
+            for ends, entry in zip(result.shares_interval[zero], joint.shares(), strict=True)
+        ]
+        return result
+
+    @property
+    def _imputed(self) -> tuple[NDArray[np.integer[Any]], Array]:
+        """The imputed labels of the sample, and how many rows of the file each of them stands for."""
+        code = self.tally.proba[~self._labelled].argmax(axis=1)
+        imputed = self.tally.imputed
+        return code, (imputed / np.maximum(np.bincount(code, minlength=len(imputed)), 1))[code]
 
     @cached_property
     def _doubts(self) -> list[Caution]:
@@ -437,7 +465,7 @@ class Analysis:
     def _data_facts(self) -> DataFacts:
         incomplete = self.rows.counts.rows
         return DataFacts(
-            file=f"{len(self.rows.codes):,} rows" if self.path is None else self.path.name,
+            file="data in memory" if self.path is None else self.path.name,
             rows=len(self.rows.codes),
             label=self.label,
             id=self.id,
@@ -715,12 +743,13 @@ def candidate_rows(
     cv: MARClassifierCV, model: Model, any_missing: bool = True
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The candidates by decreasing weight, and the classifiers of the labelled rows alone, the best first."""
-    keys = [key for key in cv.results_ if key not in ("weight", "seconds", "rival")]
+    # the accuracy of held-out predictions is not that of the labels written, which the scoreboard has
+    keys = [key for key in cv.results_ if key not in ("weight", "seconds", "rival", "accuracy")]
     rows = [
         dict(zip(keys, values, strict=True))
         for values in zip(*(cv.results_[key].tolist() for key in keys), strict=True)
     ]
-    bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "accuracy": (0.0, 1.0), "roc_auc": (0.0, 1.0)}
+    bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "roc_auc": (0.0, 1.0)}
     weights = model.weights if model.averages else cv.weights_
     candidates, rivals = [], []
     for row, is_rival in zip(rows, cv.results_.get("rival", np.zeros(len(rows), bool)).tolist(), strict=True):

@@ -1,15 +1,19 @@
-"""`marmix report`: the report of a saved model on the rows of a file."""
+"""`marmix report` and `marmix.report`: the report of a fitted model on the rows of a file, or in memory."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import Array
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
@@ -18,16 +22,18 @@ from marmix.estimators.candidates import knows_missingness
 from marmix.estimators.choice import Q_MAX
 from marmix.journey.choosing import Compared, Model, compare, scaled_rows, statistical
 from marmix.journey.findings import Analysis, SampledRows, TestedRows, held_out, inference_of, sample_rows
-from marmix.journey.progress import Progress
+from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import FileRows, read_rows, require_libraries
-from marmix.journey.saved import Saved, check_label, open_model
+from marmix.journey.saved import Saved, check_label, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
-from marmix.labels import label_shares
+from marmix.labels import has_votes, label_shares, most_voted
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
+from marmix.pages.summary import summary_lines
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.tables.labels import label_columns
+from marmix.tables.preparation import table_batches
 from marmix.tables.reading import DataFile, check_columns, open_table
 
 
@@ -74,7 +80,74 @@ def report_file(
     return findings
 
 
-def _check_model(saved: Saved, path: Path) -> None:
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report, which a notebook shows as a page, and a terminal as a summary.
+
+    Attributes
+    ----------
+    findings : Findings
+        The verdict, counts, estimates and cautions as plain values; `findings.as_dict()` is what `summary.json` holds.
+    html : str
+        The page, which needs no other file.
+    """
+
+    findings: Findings
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file."""
+        Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        """A frame, so that the styles of the page and of the notebook do not mix."""
+        return (
+            f'<iframe srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" title="marmix report" '
+            'style="width: 100%; height: 80vh; border: 0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(summary_lines(self.findings))
+
+
+class TableInMemory(NamedTuple):
+    """A table as record batches, read like a file."""
+
+    pieces: list[Any]
+    path: None = None
+
+    def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
+        """The record batches."""
+        return iter(self.pieces)
+
+
+def report_rows(model: Any, X: Any, y: Any) -> Report:
+    """The report of a fitted model on rows in memory; on the rows of its fit, candidates are cross-validated again."""
+    require_libraries()
+    check_is_fitted(model)
+    saved = parts_of(model, {})
+    _check_model(saved, "the model")
+    classes = saved.classifier.classes_
+    if not hasattr(X, "columns") or not all(isinstance(name, str) for name in X.columns):  # an array
+        X = dict(zip(saved.preparation.feature_names_in_, np.asarray(X, dtype=float).T, strict=True))
+    source = TableInMemory(list(table_batches(X)))
+    features, counts = saved.preparation.transform_counted(X)
+    shares, complete = label_shares(y, classes), np.asarray(~np.isnan(features).any(axis=1))
+    if len(shares) != len(features):
+        raise ValueError(f"X and y have inconsistent numbers of samples: {len(features)} and {len(shares)}.")
+    codes = most_voted(shares).astype(np.int32)
+    rows = FileRows(features[complete], complete, codes, classes, counts, [], shares if has_votes(y) else None)
+    fitted = _model(saved, rows, Path())
+    seed = getattr(saved.classifier, "random_state", 0)
+    saved.about.update({"folds": getattr(saved.classifier, "cv", 5)})
+    name = str(getattr(y, "name", None) or "y")
+    analysis = _analysis(saved, fitted, source, rows, name, None, seed, Progress(quiet=True))
+    sweep = analysis.sweep()
+    findings = analysis.findings([], "marmix.report(model, X, y)", seed, sweep)
+    return Report(findings, report_html(analysis.contents(findings, sweep)))
+
+
+def _check_model(saved: Saved, path: Path | str) -> None:
     single = isinstance(saved.classifier, (MARGaussianMixture, MARLogisticRegression))
     scaled_only = len(saved.between) <= single and all(isinstance(step, StandardScaler) for step in saved.between)
     if not scaled_only or not (single or isinstance(saved.classifier, MARClassifierCV)):
@@ -112,7 +185,7 @@ def _model(saved: Saved, rows: FileRows, scratch: Path) -> Model:
 def _analysis(
     saved: Saved,
     model: Model,
-    source: DataFile,
+    source: DataFile | TableInMemory,
     rows: FileRows,
     label: str,
     id: str | None,

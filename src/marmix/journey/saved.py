@@ -56,18 +56,24 @@ class Saved(NamedTuple):
 def open_model(path: Path) -> Saved:
     """Load a model; one saved from Python without a preparation takes numeric columns by name."""
     model = container.load(path)
+    first = model.steps[0][1] if isinstance(model, Pipeline) else model
+    if not isinstance(first, Preparation) and getattr(first, "feature_names_in_", None) is None:
+        raise ValueError(
+            f"{path} was saved without column names: fit it to a data frame, or load it in Python with marmix.load."
+        )
+    return parts_of(model, dict(container.describe(path)["about"] or {}))
+
+
+def parts_of(model: Any, about: dict[str, Any]) -> Saved:
+    """The parts of a model; one without column names takes the columns x0, x1, ..."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     if isinstance(steps[0], Preparation):
         preparation, steps = steps[0], steps[1:]
     else:
-        names = getattr(steps[0], "feature_names_in_", None)
-        if names is None:
-            raise ValueError(
-                f"{path} was saved without column names: fit it to a data frame, or load it in Python with marmix.load."
-            )
+        names = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(steps[0].n_features_in_)])
         preparation = _numbers([str(name) for name in names])
         steps = [_nameless(step) for step in steps]
-    return Saved(preparation, steps[:-1], steps[-1], dict(container.describe(path)["about"] or {}))
+    return Saved(preparation, steps[:-1], steps[-1], about)
 
 
 def _nameless(step: Any) -> Any:

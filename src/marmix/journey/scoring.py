@@ -18,7 +18,6 @@ from marmix.labels import most_voted
 from marmix.pages.contents import RowTable
 from marmix.streams import release
 from marmix.tables.cells import as_text
-from marmix.tables.reading import DataFile
 
 GIVEN, IMPUTED = "given", "imputed"
 NEXT_ROWS = 500  # listed rows most worth labelling
@@ -110,7 +109,7 @@ class Sets(NamedTuple):
         return texts
 
 
-def scored_batches(source: DataFile, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
+def scored_batches(source: Any, rows: FileRows, X: Any, classifier: Any, step: Step) -> Iterator[ScoredBatch]:
     """Predict every row of a file; X holds the features of the complete rows."""
     start = kept = 0
     for batch in source.batches(step=step):

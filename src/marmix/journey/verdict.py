@@ -56,7 +56,7 @@ def errors_in_words(wrong: Interval, imputed: int) -> str:
     if wrong.value is None or wrong.low is None or wrong.high is None:
         return f"How many of the {imputed:,} imputed labels are wrong cannot be told."
     return (
-        f"About {wrong.value:,.0f} of the {imputed:,} imputed labels are wrong ({wrong.low:,.0f} to {wrong.high:,.0f})."
+        f"About {wrong.value:,.0f} ({wrong.low:,.0f} to {wrong.high:,.0f}) of the {imputed:,} imputed labels are wrong."
     )
 
 

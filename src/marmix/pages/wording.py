@@ -19,13 +19,13 @@ from marmix.pages.contents import (
     Verdict,
 )
 from marmix.pages.markup import name, quoted
+from marmix.pages.summary import VERDICTS
 from marmix.sensitivity import times
 
 DASH = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit
 ODDS = "\u201cLikely\u201d is in terms of odds. <code>marmix sensitivity</code> does the same for other classes and odds ratios."
-VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
 UNCERTAINTY = (
     "Uncertainty runs from 0, where the class is certain, to 1, where all classes are equally probable (the entropy of the class "
     "probabilities, divided by its largest value)."
@@ -195,7 +195,7 @@ def _gain(facts: Comparison | RivalFacts, than: str) -> str:
 def sensitivity_lead(facts: SensitivityFacts | None) -> str:
     """What follows if rows of the class are twice as likely to lose their labels."""
     if facts is None:
-        return "No label is missing."
+        return "No label is missing, or too few are given to say."
     twice = nearest(facts.odds_ratio, 2.0)
     label, likely = quoted(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
     return (

@@ -145,7 +145,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             A pandas or polars frame, a pyarrow Table or RecordBatch, a dict of arrays, or a NumPy array.
         y : ignored
         """
-        return self.fit_batches(lambda: _batches(X))
+        return self.fit_batches(lambda: table_batches(X))
 
     def fit_batches(self, batches: Callable[[], Iterable[Any]], labels: LabelColumn | None = None) -> Self:
         """Fit to a table that comes in record batches.
@@ -238,7 +238,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         """
         columns = self._columns()
         blocks, counts = [np.empty((0, len(self.get_feature_names_out())))], Counts()
-        for batch in _batches(X):
+        for batch in table_batches(X):
             check_columns([column["name"] for column in columns], batch.schema.names, "the table")
             block, block_counts = self._block(batch, columns, first_row)
             blocks.append(block)
@@ -283,7 +283,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return np.column_stack(parts), counts + Counts(int(incomplete.sum()))
 
 
-def _batches(X: Any) -> Iterator[Any]:
+def table_batches(X: Any) -> Iterator[Any]:
     """Record batches of a table."""
     pa = arrow()
     with naming("the table"):
