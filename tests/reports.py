@@ -6,18 +6,21 @@ from functools import cache
 
 import numpy as np
 
-from marmix.displays.drawing import canvas, styled
+from marmix.displays.drawing import canvas, panel_size, styled
 from marmix.pages.contents import (
     Caution,
     Certainty,
     ClassFacts,
     Comparison,
+    Contender,
     Contents,
     DataFacts,
     Estimate,
     Figure,
     Findings,
+    Interval,
     LabelFacts,
+    LabelsNeeded,
     MissingnessFacts,
     ModelFacts,
     Reproduction,
@@ -27,6 +30,7 @@ from marmix.pages.contents import (
     SensitivityFacts,
     StatisticalFacts,
     Thresholds,
+    Verdict,
 )
 
 SCORES = ("log_loss", "log_loss_stderr", "accuracy")
@@ -48,21 +52,24 @@ HOSTILE = [
 
 
 @cache
-def picture(key, dark):
+def picture(key, dark, wide=False):
     """A small PNG as matplotlib writes it."""
     with styled(dark):
-        figure, ax = canvas(*((4.6, 4.2) if key in ("calibration", "roc") else (6.4, 3.8)))
+        figure, ax = canvas(*(panel_size(30) if wide else (4.6, 4.2) if key in ("calibration", "roc") else (5.2, 3.6)))
         ax.plot([0.0, 1.0], [0.0, 1.0])
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=160)
+        figure.savefig(buffer, format="png", dpi=144)
     return buffer.getvalue()
 
 
-def figures():
-    """All five figures."""
+def figures(wide=False):
+    """All figures; with `wide`, those of many small panels as large as they are."""
     return [
         Figure(
-            key, title, f"{title}, in a sentence for its caption.", picture(key, dark=False), picture(key, dark=True)
+            key,
+            title,
+            f"{title}, in a sentence for its caption.",
+            *(picture(key, dark, wide and key in ("classes", "roc")) for dark in (False, True)),
         )
         for key, title in {
             "missingness": "How often labels are missing",
@@ -70,6 +77,7 @@ def figures():
             "classes": "Classes in the two directions that separate them best",
             "calibration": "Calibration",
             "roc": "ROC curve",
+            "sensitivity": "Sensitivity",
         }.items()
     ]
 
@@ -107,15 +115,90 @@ def row_table(classes, n=180, seed=0):
             float(rng.normal(-1.0, 2.0)),
             int(rng.integers(20, 90)),
             str(rng.choice(classes)),
-            float(0.5 + top[i] / 2),
+            f"'{classes[0]}' (48 %) or '{classes[1]}' (45 %)",
             float(1.0 - top[i]),
         ]
         for i in range(n)
     ]
-    names = ["patient", "side", "radius", "change", "age", "marmix_label", "probability", "marmix_uncertainty"]
-    return RowTable(names, [False, False, True, True, True, False, True, True], rows, of=212, label=5, uncertainty=7)
+    names = ["patient", "side", "radius", "change", "age", "imputed label", "why", "uncertainty"]
+    return RowTable(names, [False, False, True, True, True, False, False, True], rows, of=212, label=5, uncertainty=7)
 
 
+FEW = "Only 19 rows are labelled 'malignant'."
+CONFUSION = [[106.2, 5.9], [5.8, 94.1]]
+SCOREBOARD = [
+    Contender(
+        name,
+        name == "marmix",
+        Interval(accuracy, accuracy - 0.02, accuracy + 0.015),
+        Interval(loss, loss - 0.03, loss + 0.04),
+        Interval(wrong, wrong - 6.0, wrong + 9.0),
+        accuracy + 0.027,
+        loss - 0.065,
+    )
+    for name, accuracy, loss, wrong in (
+        ("marmix", 0.951, 0.1423, 14.6),
+        ("logistic regression", 0.931, 0.1913, 22.1),
+        ("random forest", 0.938, 0.1803, 19.7),
+        ("gradient boosting", 0.929, 0.1982, 24.0),
+    )
+]
+
+
+def class_facts(names, given, confusion):
+    """Given and imputed labels with precision and recall from a confusion matrix; the last class has no numbers."""
+    counts = np.array(confusion)
+    right, imputed, true = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
+    return [
+        ClassFacts(
+            name,
+            given[k],
+            round(imputed[k]),
+            *(
+                Interval(share, max(share - 0.1, 0.0), min(share + 0.06, 1.0))
+                for share in (right[k] / imputed[k], right[k] / true[k], 1.0 / len(names))
+            ),
+        )
+        for k, name in enumerate(names)
+    ]
+
+
+@cache
+def many_classes(n, name="kind {}"):
+    """A report on n classes, with 40 features, 25 candidates and long lists of everything."""
+    contents = two_classes()
+    old, names = contents.findings, [name.format(k) for k in range(n)]
+    rng = np.random.default_rng(n)
+    confusion = (rng.gamma(0.3, 1.5, (n, n)) + np.diag(rng.gamma(8.0, 3.0, n))).round(1).tolist()
+    features = [f"measurement {j} of {name.format(j)}" for j in range(40)]
+    classes = class_facts(names, rng.integers(4, 90, n).tolist(), confusion)
+    classes[-1] = ClassFacts(names[-1], 4, 0)  # no numbers
+    table = row_table(names, seed=n)
+    findings = replace(
+        old,
+        data=replace(old.data, features=features, columns=features),
+        labels=replace(old.labels, classes=classes),
+        model=replace(old.model, candidates=7 * old.model.candidates),
+        estimates=old.estimates + [Estimate(f"cov[{a}, {b}]", 0.1, 0.1, 0.0, 0.2) for a in features for b in features],
+        verdict=Verdict("no", [f"Only 4 rows are labelled {names[-1]!r}: every number here is uncertain.", FEW]),
+        confusion=confusion,
+        cautions=[*old.cautions, *(Caution("note", f"Note {i} on a column. {LONG}", LONG) for i in range(40))],
+        sensitivity=replace(old.sensitivity, label=names[-1]),
+    )
+    long_names = [f"{column} {name.format(j)}" for j, column in enumerate(table.columns)]
+    return replace(
+        contents,
+        findings=findings,
+        figures=figures(wide=n > 6),
+        thresholds=[thresholds(one, k) for k, one in enumerate(names[:20])],
+        next_rows=replace(table, columns=long_names),
+    )
+
+
+LONG = "It goes on for a while, so that the list of notes is as long as that of a file with many doubtful columns."
+
+
+@cache
 def two_classes():
     """A report on two classes, as of breast cancer data."""
     features = [
@@ -149,8 +232,8 @@ def two_classes():
             missing=212,
             imputed=212,
             unfilled=0,
-            classes=[ClassFacts("benign", 245, 112), ClassFacts("malignant", 112, 100)],
-            certainty=Certainty(0.9312, 161, 98, 14.6),
+            classes=class_facts(["benign", "malignant"], [245, 112], CONFUSION),
+            certainty=Certainty(0.9312, 161, 98, 14.6, Interval(14.6, 8.0, 24.0)),
         ),
         model=ModelFacts(
             name="average of 3 models: Gaussian classes 0.62, logistic regression 0.38",
@@ -238,9 +321,14 @@ def two_classes():
         scored_on="357 labelled rows, each predicted by a model fitted without it",
         estimates=weights + means + covariances + alpha,
         cautions=[
-            Caution("caution", "Only 19 rows are labelled 'malignant'.", "Label more of them."),
+            Caution("caution", FEW, "Label more of them."),
+            Caution("caution", "The rows are not independent.", "Give one row per patient."),
             Caution("note", "In 12 rows a feature was missing; it was replaced by the median of its column."),
         ],
+        verdict=Verdict("care", ["About 15 of the 212 imputed labels are wrong (8 to 24).", FEW]),
+        scoreboard=SCOREBOARD,
+        confusion=CONFUSION,
+        labels_needed=[LabelsNeeded(0.05, 12), LabelsNeeded(0.02, 60)],
         reproduction=Reproduction(
             command="marmix fit breast-cancer.csv --label diagnosis --id patient --model auto --seed 0 --out results",
             sha256="9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -277,6 +365,11 @@ def four_classes():
             classes=[ClassFacts(name, 90 - 10 * i, 50) for i, name in enumerate(names)],
             certainty=Certainty(0.9996, 200, 199, 0.08),
         ),
+        verdict=Verdict("no", ["The fit did not converge: do not rely on it."]),
+        scoreboard=[],
+        scored_on="",
+        confusion=None,
+        labels_needed=[],
         missingness=replace(old.missingness, informative=False, p_value=0.412, sentence="No sign of it was found."),
         comparison=Comparison(
             False, "No evidence that modelling the missingness helps here.", 0.19, 0.16, -0.03, 0.01, -0.05, -0.01
@@ -312,6 +405,10 @@ def with_texts(texts):
         old,
         data=DataFacts(text(), 569, text(), text(), [text() for _ in texts], [text()], 3, text(), [text()]),
         labels=replace(old.labels, classes=[ClassFacts(text(), 9, 1) for _ in texts]),
+        verdict=Verdict("use", [text(), text()]),
+        scoreboard=[replace(one, name=text()) for one in old.scoreboard],
+        confusion=np.eye(len(texts)).tolist(),
+        sensitivity=replace(old.sensitivity, label=text(), tipping=[text()], notes=[text()]),
         model=replace(
             old.model,
             name=text(),
@@ -326,7 +423,7 @@ def with_texts(texts):
         scores=[replace(score, name=text(), better=text()) for score in old.scores],
         scored_on=text(),
         estimates=[replace(one, name=text()) for one in old.estimates],
-        cautions=[Caution("note", text(), text()) for _ in texts],
+        cautions=[Caution(level, f"{level}: {text()}", f"do {text()}") for level in ("serious", "note") for _ in texts],
         reproduction=Reproduction(text(), text(), {text(): text()}, 0),
     )
     rows = [[one, text(), text(), 1.5 * i, -i, text(), i / 100, 1.0 - i / 100] for i, one in enumerate(texts)]
@@ -339,7 +436,7 @@ def with_texts(texts):
         thresholds=[thresholds(one, i) for i, one in enumerate(texts)],
         next_rows=RowTable(
             [text() for _ in range(8)],
-            [False, False, True, True, True, False, True, True],
+            [False, False, True, True, True, False, False, True],
             rows,
             212,
             label=5,

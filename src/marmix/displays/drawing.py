@@ -50,6 +50,7 @@ DARK: dict[Any, Any] = {
 }
 LONGEST_NAME = 32
 PANELS_ACROSS, MOST_PANELS = 6, 30  # small panels in a row of a figure, and in a figure
+PANEL_NAME = 20  # characters above a small panel
 
 
 def require_matplotlib() -> None:
@@ -148,7 +149,7 @@ def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[l
     for i, name in enumerate(names):
         first = small[0] if small else None
         panel = figure.add_subplot(grid[i // columns, i % columns], sharex=first, sharey=first)
-        panel.set_title(f"\u2018{figure_text(name)}\u2019", fontsize="medium")
+        panel.set_title(f"\u2018{_panel_name(name)}\u2019", fontsize="medium")
         panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= len(names))
         if i % columns == 0:
             panel.set_ylabel(up)
@@ -158,6 +159,13 @@ def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[l
     below = figure.add_subplot(grid[rows, :])
     below.set_axis_off()
     return small, below
+
+
+def _panel_name(name: object) -> str:
+    """The name of a class above a small panel: its beginning and its end if it is long."""
+    words = str(name)
+    half = PANEL_NAME // 2
+    return figure_text(words if len(words) <= PANEL_NAME else f"{words[:half]}\u2026{words[-half:]}")
 
 
 def legend_below(ax: "Axes", columns: int = 2, further: float = 0.0, **options: Any) -> None:

@@ -192,7 +192,7 @@ class Tally:
         for i in order[uncertainty[order] > least]:
             place = int(unlabelled[i])
             cells = [as_text(rows.batch.column(name).slice(place, 1))[0].as_py() for name in self._columns]
-            numbers = rows.probability[place], rows.uncertainty[place], rows.missing[place]
+            numbers = rows.uncertainty[place], rows.missing[place]
             row = [
                 rows.start + place + 1,
                 *cells[: self._named],
@@ -207,26 +207,20 @@ class Tally:
     def next_rows(self) -> RowTable:
         """The rows most worth labelling, the most uncertain first."""
         rows = [row for _, _, row in self._next]
-        answers = ["imputed label", "why", "probability", "uncertainty", "P(missing)"]
+        answers = ["imputed label", "why", "uncertainty", "P(missing)"]
         columns = ["row", *self._columns[: self._named], *answers, *self._columns[self._named :]]
         numeric = [_all_numbers([row[j] for row in rows]) for j in range(len(columns))]
         total = int(self.imputed.sum())
-        return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 4)
+        return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 3)
 
 
 def why_uncertain(classes: Sequence[str], proba: Array, missing: float) -> str:
-    """Why a row is worth labelling: the classes it may belong to, and whether rows like it hardly ever have a label."""
-    order = np.argsort(-proba, kind="stable")
-    near = [k for k in order[:3] if proba[k] >= 0.5 * proba[order[0]]]
-    names = [
-        f"{classes[k][:_NAME]!r} ({proba[k]:.0%})".replace("%)", " %)") for k in (near if len(near) > 1 else order[:2])
-    ]
-    words = (
-        f"torn between {', '.join(names[:-1])} and {names[-1]}"
-        if len(near) > 1
-        else f"{names[0]}, but maybe {names[1]}"
-    )
-    return f"{words}; rows like it rarely have a label" if missing >= _RARELY else words
+    """Why a row is worth labelling: the classes it may belong to, and whether rows like it rarely have a label."""
+    order = np.argsort(-proba, kind="stable")[:3]
+    near = [k for k in order if proba[k] >= 0.5 * proba[order[0]]]
+    names = [f"{classes[k][:_NAME]!r} ({100.0 * proba[k]:.0f} %)" for k in (near if len(near) > 1 else order[:2])]
+    words = f"{', '.join(names[:-1])} or {names[-1]}" if len(near) > 1 else f"{names[0]}, maybe {names[1]}"
+    return f"{words}; rarely labelled" if missing >= _RARELY else words
 
 
 def _all_numbers(cells: list[Any]) -> bool:

@@ -162,5 +162,5 @@ def _drawn(key: str, display: Callable[["Axes"], Any], size: tuple[float, float]
 
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=144)
+    figure.savefig(buffer, format="png", dpi=144 if figure.get_figwidth() < 8.0 else 110)  # panels span the page
     return buffer.getvalue()

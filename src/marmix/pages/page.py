@@ -18,7 +18,7 @@ def report_html(contents: Contents) -> str:
     """
     css, js = _asset("page.css"), _asset("page.js")
     findings = contents.findings
-    parts = [
+    everything = [
         sections.verdict(findings),
         sections.warnings(findings),
         sections.classes(findings),
@@ -31,6 +31,7 @@ def report_html(contents: Contents) -> str:
         sections.models(findings),
         sections.reproduction(findings),
     ]
+    parts = [part for part in everything if part is not None]
     links = "".join(f'<li><a href="#{part.key}">{part.link}</a></li>' for part in parts)
     body = "".join(part.html() for part in parts)
     return (

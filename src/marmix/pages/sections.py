@@ -15,6 +15,7 @@ from marmix.pages.contents import (
     Estimate,
     Figure,
     Findings,
+    Interval,
     RowTable,
     ScoreFacts,
     Thresholds,
@@ -26,19 +27,14 @@ from marmix.pages.wording import count, counted, figure, percent, share_of
 from marmix.sensitivity import times
 
 PAGE = 25  # rows shown at a time
-WIDE = 1000  # pixels of a picture that spans the page
+WIDE = 900  # pixels of a picture that spans the page
 EXACT = 2**53  # larger integers are not exact in JavaScript
 _LONG_DECIMAL = re.compile(r"[-+]?(?=.{9})\d*\.\d*(e[-+]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 Cell = str | int | float | None
 
-SCORES = {
-    "log_loss": "Log-loss",
-    "independent_log_loss": "Independent log-loss",
-    "plain_log_loss": "Labelled rows only",
-    "accuracy": "Accuracy",
-    "roc_auc": "AUC",
-}
+SCORES = {"log_loss": "Log-loss", "independent_log_loss": "Independent log-loss"}  # of candidates
 SHOWN = 8  # candidates shown unfolded
+SHORT_NAME = 16  # characters of the names of classes whose tables stand side by side
 MANY_CLASSES = 30  # classes listed unfolded, and with a confusion matrix
 MATRIX = 12  # classes whose confusion matrix is unfolded
 CONFUSIONS = 12  # most frequent confusions listed
@@ -62,8 +58,8 @@ class Section(NamedTuple):
         )
 
 
-def _side_by_side(*parts: str) -> str:
-    return f'<div class="pair">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
+def _side_by_side(*parts: str, kind: str = "pair") -> str:
+    return f'<div class="{kind}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
 
 
 def _folded(title: str, body: str, kind: str = "") -> str:
@@ -74,7 +70,8 @@ def _folded(title: str, body: str, kind: str = "") -> str:
 def verdict(findings: Findings) -> Section:
     """Whether to use the labels and why, the numbers of labels, and the scoreboard."""
     answer = findings.verdict
-    reasons = "".join(f"<li>{plain(reason)}</li>" for reason in answer.reasons) if answer else ""
+    advice = {one.text: one.advice for one in findings.cautions}
+    reasons = "".join(f"<li>{_advised(text, advice.get(text, ''))}</li>" for text in answer.reasons) if answer else ""
     use = answer.use if answer else "none"
     title = f'<span class="answer {use}">{wording.verdict_title(answer, findings.labels)}</span>'
     body = f'<ul class="reasons {use}">{reasons}</ul>' if reasons else ""
@@ -129,24 +126,31 @@ def _scoreboard(findings: Findings) -> str:
     return f"{board_table}{rival}<p class='quiet'>{wording.CLAIMS}{scored}</p>"
 
 
-def warnings(findings: Findings) -> Section:
-    """The warnings, the most serious first, each with what to do; notes are folded."""
-    warned = [one for one in findings.cautions if one.level != "note"]
-    notes = [one for one in findings.cautions if one.level == "note"]
-    lead = "" if warned else "No warning."
+def warnings(findings: Findings) -> Section | None:
+    """The warnings that are not reasons of the verdict, the most serious first, each with what to do; notes are folded."""
+    reasons = findings.verdict.reasons if findings.verdict else []
+    others = [one for one in findings.cautions if one.text not in reasons]
+    if not others:
+        return None
+    warned, notes = ([one for one in others if (one.level == "note") == folded] for folded in (False, True))
     body = f'<ul class="warnings">{"".join(map(_caution, warned))}</ul>' if warned else ""
     if notes:
         items = "".join(map(_caution, notes))
         body += _folded(counted(len(notes), "note"), f'<ul class="warnings">{items}</ul>', "on-paper")
-    return Section("warnings", "Warnings", "Warnings, and what to do", lead, body)
+    title = "Warnings, and what to do" if warned else "Notes"
+    return Section("warnings", title.split(",")[0], title, "", body)
 
 
 def _caution(one: Caution) -> str:
-    advice = f'<p class="advice">{plain(one.advice)}</p>' if one.advice else ""
-    level = {"serious": "Serious", "caution": "Caution"}.get(one.level)
-    tag = f'<span class="tag">{level}</span> ' if level else ""
-    kind = one.level if level else "remark"
-    return f'<li class="{kind}"><p>{tag}{plain(one.text)}</p>{advice}</li>'
+    tag = {"serious": '<span class="tag">Serious</span> ', "caution": '<span class="tag">Caution</span> '}.get(
+        one.level
+    )
+    return f'<li class="{one.level if tag else "remark"}">{_advised(one.text, one.advice, tag or "")}</li>'
+
+
+def _advised(text: str, advice: str, tag: str = "") -> str:
+    """A sentence, and what to do about it."""
+    return f"<p>{tag}{plain(text)}</p>" + (f'<p class="advice">{plain(advice)}</p>' if advice else "")
 
 
 def classes(findings: Findings) -> Section:
@@ -170,8 +174,9 @@ def classes(findings: Findings) -> Section:
     first = table(head, rows[:MANY_CLASSES], caption="Labels by class", kind="figures classes")
     if rest := rows[MANY_CLASSES:]:
         others = table(head, rest, caption="Labels of the other classes", kind="figures classes")
-        first += _folded(f"The other {counted(len(rest), 'class')}es", others)
-    body = _side_by_side(f"<h3>Labels</h3>{first}", *_confusion(findings))
+        first += _folded(f"The other {count(len(rest))} classes", others)
+    kind = "pair uneven" if max((len(one.name) for one in facts), default=0) <= SHORT_NAME else "stack"
+    body = _side_by_side(f"<h3>Labels</h3>{first}", *_confusion(findings), kind=kind)
     if len(facts) > MATRIX and findings.confusion is not None and len(facts) <= MANY_CLASSES:
         body += _folded("The whole confusion matrix", _matrix(findings))
     if sets is not None:
@@ -184,7 +189,7 @@ def _confusion(findings: Findings) -> list[str]:
     if findings.confusion is None or not findings.labels.imputed:
         return []
     if len(findings.confusion) <= MATRIX:
-        return [f"<h3>True and imputed classes of the imputed labels</h3>{_matrix(findings)}"]
+        return [f"<h3>True classes (rows) of the imputed labels (columns)</h3>{_matrix(findings)}"]
     names, counts = [one.name for one in findings.labels.classes], findings.confusion
     totals = [sum(row[j] for row in counts) for j in range(len(counts))]
     pairs = [(counts[i][j], i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j]
@@ -214,7 +219,7 @@ def _matrix(findings: Findings) -> str:
     caption = "Expected numbers of imputed labels: true classes in rows, imputed classes in columns"
     return (
         f'<div class="scroll" role="region" aria-label="{caption}" tabindex="0"><table class="matrix">'
-        f'<caption class="unseen">{caption}</caption><thead><tr><td class="corner">true \u2193 imputed \u2192</td>{head}</tr>'
+        f'<caption class="unseen">{caption}</caption><thead><tr><td></td>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>"
         "<p class='quiet'>Expected numbers of rows. Blue is right, orange wrong; the deeper, the larger the share of the labels "
         "imputed so.</p>"
@@ -223,16 +228,14 @@ def _matrix(findings: Findings) -> str:
 
 def _heat(value: float, total: float, right: bool) -> str:
     share = value / total if total > 0.0 else 0.0
-    shade = min(SHADES, int(share * SHADES) + 1) if value >= 0.05 else 0
+    shade = min(SHADES, int(share * SHADES) + 1) if value >= 0.5 else 0
     kind = f' class="{"right" if right else "wrong"}-{shade}"' if shade else ""
     return f"<td{kind}>{_expected(value)}</td>"
 
 
 def _expected(value: float) -> str:
-    """An expected number of rows, empty if practically none."""
-    if value < 0.05:
-        return ""
-    return "&lt;1" if value < 0.5 else count(round(value))
+    """An expected number of rows, empty if it rounds to none."""
+    return count(round(value)) if value >= 0.5 else ""
 
 
 def _data(findings: Findings) -> str:
@@ -271,7 +274,7 @@ def missingness(contents: Contents) -> Section:
         ("Did modelling it help?", plain(wording.help_words(findings.comparison))),
     ]
     figures = _side_by_side(*(_figure(contents, key, titled=True) for key in ("missingness", "uncertainty")))
-    body = f'{_facts(facts)}{figures}<p class="quiet">{wording.UNCERTAINTY}</p>'
+    body = _facts(facts) + figures
     return Section(
         "missingness",
         "Missing labels",
@@ -285,14 +288,14 @@ def trust(contents: Contents) -> Section:
     """Calibration and ROC curves."""
     wide = len(contents.findings.labels.classes) > CURVES_TOGETHER
     parts = [_figure(contents, "calibration", titled=True), _figure(contents, "roc", titled=True)]
-    body = f"{parts[0]}{parts[1]}" if wide else _side_by_side(*parts)
+    body = f'<div class="beside">{parts[0]}</div>{parts[1]}' if wide else _side_by_side(*parts)
     return Section("trust", "Trust", "Can the probabilities be trusted?", "", body)
 
 
 def shapes(contents: Contents) -> Section:
     """The classes and the rows in two coordinates."""
     title = next((one.title for one in contents.figures if one.key == "classes"), TITLES["classes"])
-    return Section("shapes", "Shapes", plain(title), "", _figure(contents, "classes"))
+    return Section("shapes", "Shapes", plain(title), "", f'<div class="beside">{_figure(contents, "classes")}</div>')
 
 
 def sensitivity(contents: Contents) -> Section:
@@ -301,25 +304,24 @@ def sensitivity(contents: Contents) -> Section:
     lead = wording.sensitivity_lead(facts)
     if facts is None:
         return Section("sensitivity", link, title, lead, "")
+    columns = (
+        (facts.share, facts.share_interval),
+        (facts.wrong, facts.wrong_interval),
+        (facts.changed, facts.changed_interval),
+    )
     rows = [
         [
-            f"{plain(times(facts.odds_ratio[i]))} as likely" if facts.odds_ratio[i] != 1.0 else "as the models assume",
-            *(
-                f"{percent(values[i], 1)} ({percent(interval[i][0], 1)} to {percent(interval[i][1], 1)})"
-                for values, interval in (
-                    (facts.share, facts.share_interval),
-                    (facts.wrong, facts.wrong_interval),
-                    (facts.changed, facts.changed_interval),
-                )
-            ),
+            f"{plain(times(facts.odds_ratio[i]))} as likely",
+            *(wording.share_interval(Interval(values[i], *ends[i])) for values, ends in columns),
         ]
-        for i in sorted({wording.nearest(facts.odds_ratio, odds) for odds in (0.25, 0.5, 1.0, 2.0, 4.0)})
+        for i in sorted({wording.nearest(facts.odds_ratio, odds) for odds in (0.25, 0.5, 2.0, 4.0)})
+        if facts.odds_ratio[i] != 1.0
     ]
     head = [
         f"{quoted(facts.label)} loses its label",
         f"Rows that are {quoted(facts.label)}",
-        "Imputed labels that would be wrong",
-        "that would change",
+        "Imputed labels wrong",
+        "Imputed labels changed",
     ]
     tipping = "".join(f"<li>{plain(sentence)}</li>" for sentence in facts.tipping)
     notes = "".join(f"<p class='quiet'>{plain(note)}</p>" for note in facts.notes)
@@ -430,7 +432,8 @@ def next_rows(contents: Contents) -> Section:
     rows = contents.next_rows
     lead = wording.rows_lead(len(rows.rows), rows.of)
     needed = wording.labels_needed(contents.findings.labels_needed)
-    body = (f"<p>{needed}</p>" if needed else "") + _row_table(rows) if rows.rows else ""
+    uncertainty = f'<p class="quiet">{wording.UNCERTAINTY}</p>' if rows.uncertainty is not None else ""
+    body = (f"<p>{needed}</p>" if needed else "") + uncertainty + _row_table(rows) if rows.rows else ""
     return Section("rows", "Rows to label", "Rows most worth labelling next", lead, body)
 
 
@@ -530,7 +533,7 @@ def models(findings: Findings) -> Section:
     body = "".join(
         [
             _candidates(findings) if model.candidates else "",
-            f"<p class='quiet'>{wording.INDEPENDENT}</p>" if model.independent else "",
+            f"<p class='quiet'>{wording.independent(model.independent)}</p>" if model.independent else "",
             f"<p class='quiet'>{plain(model.rule)}</p>" if model.rule else "",
             _other_scores(findings.scores),
             parameters(findings),
@@ -566,46 +569,26 @@ def _averages(findings: Findings) -> bool:
 
 
 def _candidates(findings: Findings) -> str:
-    """Tables of the average, its candidates by weight and the usual classifiers; the lightest candidates are folded."""
-    candidates, rivals = findings.model.candidates, findings.model.rivals
-    keys = [key for key in SCORES if any(key in row for row in (*candidates, *rivals))]
+    """A table of the candidates by weight; the lightest ones are folded."""
+    candidates = findings.model.candidates
+    keys = [key for key in SCORES if any(key in row for row in candidates)]
     sizes = len({row.get("rows") for row in candidates}) > 1
     head = ["Model", "Missingness", "Weight", *(SCORES[key] for key in keys), *(["Rows of its fit"] if sizes else [])]
-
-    def cells(title: str, row: dict[str, Any]) -> list[str]:
-        weight = _value(row["weight"]) if "weight" in row else ""
-        fit = [_value(row["rows"]) if "rows" in row else ""] if sizes else []
-        return [
-            title,
+    rows = [
+        [
+            _model(row),
             plain(str(row.get("missingness", "")), NAME),
-            weight,
+            _value(row["weight"]) if "weight" in row else "",
             *(_score_of(row, key) for key in keys),
-            *fit,
+            *([_value(row["rows"]) if "rows" in row else ""] if sizes else []),
         ]
-
-    rows = (
-        [cells("<strong>Average</strong>", _average_scores(findings.scores) | findings.model.independent)]
-        if _averages(findings)
-        else []
-    )
-    rows += [cells(_model(row), row) for row in candidates[:SHOWN]]
-    rows += [cells(f"Labelled rows alone: {_model(row)}", row) for row in rivals]
-    first = table(head, rows, caption="Candidates with weights and scores", words=2)
-    rest = [cells(_model(row), row) for row in candidates[SHOWN:]]
-    if not rest:
+        for row in candidates
+    ]
+    first = table(head, rows[:SHOWN], caption="Candidates with weights and scores", words=2)
+    if not rows[SHOWN:]:
         return first
-    others = table(head, rest, caption="The other candidates", words=2)
-    return first + _folded(f"The other candidates ({count(len(rest))})", others)
-
-
-def _average_scores(scores: Sequence[ScoreFacts]) -> dict[str, Any]:
-    """The scores of the average as a row of the table."""
-    keys = {"log-loss": "log_loss", "accuracy": "accuracy", "AUC": "roc_auc"}
-    row: dict[str, Any] = {keys[score.name]: score.value for score in scores if score.name in keys}
-    for score in scores:
-        if score.name == "log-loss":
-            row |= {"log_loss_stderr": score.stderr, "plain_log_loss": score.plain}
-    return row
+    others = table(head, rows[SHOWN:], caption="The other candidates", words=2)
+    return first + _folded(f"The other candidates ({count(len(rows) - SHOWN)})", others)
 
 
 def _score_of(row: dict[str, Any], key: str) -> str:

@@ -1,6 +1,7 @@
 """Numbers and findings in plain words, as HTML."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from marmix.inference.tables import listed, number, p_sign
 from marmix.pages.contents import (
@@ -18,13 +19,13 @@ from marmix.pages.contents import (
     Verdict,
 )
 from marmix.pages.markup import name, quoted
+from marmix.pages.summary import VERDICTS
 from marmix.sensitivity import times
 
 DASH = "\u2013"
 MINUS = "\u2212"
 SPACE = "\u00a0"  # between a number and its unit
 ODDS = "\u201cLikely\u201d is in terms of odds. <code>marmix sensitivity</code> does the same for other classes and odds ratios."
-VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
 UNCERTAINTY = (
     "Uncertainty runs from 0, where the class is certain, to 1, where all classes are equally probable (the entropy of the class "
     "probabilities, divided by its largest value)."
@@ -80,39 +81,39 @@ def figure(value: float | None) -> str:
     return f"{MINUS}{text}" if value < 0.0 else text
 
 
-def ends(low: float, high: float, decimals: int = 0) -> str:
-    """The ends of an interval of a share, in percent."""
-    return f"{100.0 * low:.{decimals}f} to {100.0 * high:.{decimals}f}"
-
-
 def share_interval(facts: Interval, decimals: int = 0, otherwise: str = "too few labels") -> str:
     """A share with its interval, as in '87 % (80 to 92)'; a dash and a word where there is no number."""
-    if facts.value is None:
-        return f'{DASH} <span class="quiet">{otherwise}</span>'
-    bracket = "" if facts.low is None or facts.high is None else f" ({ends(facts.low, facts.high, decimals)})"
-    return f"{percent(facts.value, decimals)}{bracket}"
+    return _interval(facts, partial(percent, decimals=decimals), lambda end: f"{100.0 * end:.{decimals}f}", otherwise)
+
+
+def whole(value: float) -> str:
+    """A number without decimals."""
+    return f"{value:,.0f}"
 
 
 def count_interval(facts: Interval) -> str:
     """A number of rows with its interval."""
-    return _interval(facts, lambda value: f"{value:,.0f}")
+    return _interval(facts, whole, whole)
 
 
 def loss_interval(facts: Interval) -> str:
     """A log-loss with its interval."""
-    return _interval(facts, loss)
+    return _interval(facts, loss, loss)
 
 
-def _interval(facts: Interval, text: Callable[[float], str]) -> str:
+def _interval(
+    facts: Interval, text: Callable[[float], str], end: Callable[[float], str], otherwise: str = "too few labels"
+) -> str:
     if facts.value is None:
-        return share_interval(facts)
-    bracket = "" if facts.low is None or facts.high is None else f" ({text(facts.low)} to {text(facts.high)})"
-    return f"{text(facts.value)}{bracket}"
+        return f'{DASH} <span class="quiet">{otherwise}</span>'
+    if facts.low is None or facts.high is None:
+        return text(facts.value)
+    return f'{text(facts.value)} <span class="ends">({end(facts.low)} to {end(facts.high)})</span>'
 
 
-def loss(value: float | None) -> str:
+def loss(value: float | None, decimals: int = 3) -> str:
     """A score with three decimals, or a dash."""
-    return DASH if value is None or value != value else f"{value:.3f}".replace("-", MINUS)
+    return DASH if value is None or value != value else f"{value:.{decimals}f}".replace("-", MINUS)
 
 
 def verdict_title(verdict: Verdict | None, labels: LabelFacts) -> str:
@@ -143,7 +144,7 @@ def chance(missingness: MissingnessFacts) -> str:
         often = f"about 1 in {count(round(1.0 / p))} data sets"
     else:
         often = f"about {round(100.0 * p)} in 100 data sets"
-    sign = f"p {p_sign(p, missingness.at_floor)}".replace("<", "&lt;")
+    sign = f"p {p_sign(p, missingness.at_floor)}".replace("<", "&lt;").replace(" ", SPACE)
     return (
         f"If missing labels had nothing to do with difficulty, {often} would show at least as strong a link ({sign})."
     )
@@ -186,28 +187,32 @@ def _gain(facts: Comparison | RivalFacts, than: str) -> str:
     gain = facts.gain or 0.0
     low, high = (facts.low, facts.high) if gain >= 0.0 else (facts.high, facts.low)
     sign = 1.0 if gain >= 0.0 else -1.0
-    bracket = "" if low is None or high is None else f" ({loss(sign * low)} to {loss(sign * high)})"
-    return f"the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain))}{bracket} {than}"
+    decimals = 3 if abs(gain) >= 0.01 else 4 if abs(gain) >= 0.001 else 5
+    bracket = "" if low is None or high is None else f" ({loss(sign * low, decimals)} to {loss(sign * high, decimals)})"
+    return f"the log-loss is {'lower' if gain >= 0.0 else 'higher'} by {loss(abs(gain), decimals)}{bracket} {than}"
 
 
 def sensitivity_lead(facts: SensitivityFacts | None) -> str:
     """What follows if rows of the class are twice as likely to lose their labels."""
     if facts is None:
         return "No label is missing, or too few are given to say."
-    twice, now = nearest(facts.odds_ratio, 2.0), nearest(facts.odds_ratio, 1.0)
+    twice = nearest(facts.odds_ratio, 2.0)
     label, likely = quoted(facts.label), f"{times(facts.odds_ratio[twice])} as likely"
-    share, wrong = ([percent(values[i], 1) for i in (twice, now)] for values in (facts.share, facts.wrong))
     return (
         "The data cannot show whether, among rows that look alike, those of one class lose their labels more often. If "
-        f"{label} were {likely} to lose its label as the other classes, {share[0]} of all rows would be {label} instead of "
-        f"{share[1]}, and {wrong[0]} of the imputed labels would be wrong instead of {wrong[1]}."
+        f"{label} were {likely} to lose its label as the other classes, {percent(facts.share[twice])} of all rows would be "
+        f"{label}, and {percent(facts.changed[twice])} of the imputed labels would change."
     )
 
 
-INDEPENDENT = (
-    "The independent log-loss is estimated by random forests of the labels and of the missing labels in place of the models "
-    "themselves, so that no model is its own judge. It is noisier, and too optimistic where hard rows have no labels at all."
-)
+def independent(score: Mapping[str, float]) -> str:
+    """The independent log-loss of the average, and what it is."""
+    value, error = (loss(score.get(f"independent_log_loss{end}")) for end in ("", "_stderr"))
+    return (
+        f"The independent log-loss, {value} \u00b1 {error} for the average, is estimated by random forests of the labels and of "
+        "the missing labels in place of the models themselves, so that no model is its own judge. It is noisier, and too "
+        "optimistic where hard rows have no labels at all."
+    )
 
 
 def sets(facts: SetFacts) -> str:
