@@ -1,7 +1,7 @@
 """Findings about a model and the rows of a file, as the plain values of a report."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
@@ -80,7 +80,7 @@ _SCORES = (
 _SIMULATE, _RESAMPLES = 5000, 99  # in a thorough analysis, samples behind a p-value, and most rows for that
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
 _MOST_CLASSES = 20  # most classes with a threshold
-_DRAWS = 100  # behind the intervals of the sensitivity analysis
+_DRAWS, _MANY_DRAWS = 100, 400  # behind the intervals of the sensitivity analysis; if thorough
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
@@ -152,13 +152,20 @@ class Analysis(NamedTuple):
     sets: Sets | None = None
     thorough: bool = False
 
-    def findings(self, warnings: list[str], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
-        """The findings; `warnings` come before those of the model."""
+    def findings(
+        self,
+        warnings: list[str],
+        command: str,
+        seed: int,
+        sweep: Sensitivity | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> Findings:
+        """The findings; `warnings` come before those of the model. `report` is called with the share of simulations done."""
         return Findings(
             data=self._data_facts(),
             labels=self._label_facts(),
             model=self._model_facts(),
-            missingness=missingness_facts(self.model, self.result, self._doubts(), self.thorough),
+            missingness=missingness_facts(self.model, self.result, self._doubts(), self.thorough, report),
             comparison=comparison(self.cv, self.z) if self.cv else Comparison.none(OTHER_ROWS),
             rival=rival_facts(self.cv) if self.cv else RivalFacts.none(OTHER_ROWS),
             statistical=self._statistical_facts(),
@@ -176,11 +183,12 @@ class Analysis(NamedTuple):
         if not (self.sample.z < 0).any():
             return None
         classifier = self.model.classifier if self.cv is None else self.cv
+        n_draws = _MANY_DRAWS if self.thorough else _DRAWS
         if not isinstance(classifier, MARClassifierCV):
             X, classifier = classifier[:-1].transform(X) if len(classifier) > 1 else X, classifier[-1]
-            result = classifier.sensitivity(X, y, n_draws=_DRAWS, method="pattern-mixture")
+            result = classifier.sensitivity(X, y, n_draws=n_draws, method="pattern-mixture")
         else:
-            result = classifier.sensitivity(X, y, n_draws=_DRAWS)
+            result = classifier.sensitivity(X, y, n_draws=n_draws)
         return replace(result, classes=self.model.classes, varied=self.model.classes.tolist()[result.place])
 
     def _doubts(self) -> list[str]:
@@ -425,7 +433,11 @@ def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
 
 
 def missingness_facts(
-    model: Model, result: Inference | str, doubts: Sequence[str] = (), thorough: bool = False
+    model: Model,
+    result: Inference | str,
+    doubts: Sequence[str] = (),
+    thorough: bool = False,
+    report: Callable[[float], object] | None = None,
 ) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
@@ -439,7 +451,7 @@ def missingness_facts(
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if isinstance(result, str):
         return MissingnessFacts(None, None, "", f"Not tested. {result}", toss_up, certain)
-    p_value, test, at_floor = _informative(result, thorough)
+    p_value, test, at_floor = _informative(result, thorough, report)
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
@@ -453,7 +465,9 @@ def missingness_facts(
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, list(doubts), at_floor)
 
 
-def _informative(result: Inference, thorough: bool) -> tuple[float | None, str, bool]:
+def _informative(
+    result: Inference, thorough: bool, report: Callable[[float], object] | None
+) -> tuple[float | None, str, bool]:
     """P-value and name of the test of alpha_1 = 0, and whether the p-value is the smallest that a simulation can show.
 
     The likelihood ratio test, with a simulated reference distribution if `thorough`; Wald's where a chi-square distribution is
@@ -464,7 +478,7 @@ def _informative(result: Inference, thorough: bool) -> tuple[float | None, str, 
     free = fit.mechanism is not None and (fit.mechanism.free_shape or fit.mechanism.free_share)
     if simulated or not free:
         try:
-            test = result.test_informative(None if simulated else False, n_resamples=_RESAMPLES, random_state=0)
+            test = result.test_informative(None if simulated else False, _RESAMPLES, random_state=0, report=report)
             return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
         except ValueError:
             pass  # penalised, or the mechanism has weight zero: no likelihood to compare

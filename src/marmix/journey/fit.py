@@ -13,7 +13,7 @@ from marmix import container
 from marmix.estimators.candidates import KINDS, default_candidates
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
-from marmix.journey.progress import Progress, Step
+from marmix.journey.progress import Progress, Step, part
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.outputs import Output
@@ -26,6 +26,7 @@ from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
 
 MODELS = KINDS
+SIMULATING = "samples simulated for a p-value"
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
 
@@ -100,10 +101,16 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
         with progress.phase("writing the rows") as step:
             warnings = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
+            step(0.0, "sensitivity analysis")
             sweep = analysis.sweep()
-            findings = analysis.findings(warnings, options.command, options.seed, sweep)
+            step(0.3, "tests and intervals")
+            tests = part(step, 0.3, 0.6)
+            findings = analysis.findings(
+                warnings, options.command, options.seed, sweep, lambda share: tests(share, SIMULATING)
+            )
+            step(0.6, "drawing the figures")
             contents = analysis.contents(findings, sweep)
-            step(0.9)
+            step(0.9, "writing the page and the model")
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
             output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
@@ -161,6 +168,7 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
         cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step)
     with progress.phase("fitting") as step:
         model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
+        step(0.9, "standard errors")
         result = inference_of(model, rows.labels)
     return Analysis(
         path=source.path,
