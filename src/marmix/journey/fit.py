@@ -120,7 +120,14 @@ def fit_file(options: FitOptions, progress: Progress) -> Findings:
 
 
 def candidates_of(
-    kind: str, link: str, preparation: Preparation, n_classes: int, n_rows: int, n_features: int, n_labelled: int
+    kind: str,
+    link: str,
+    preparation: Preparation,
+    n_classes: int,
+    n_rows: int,
+    n_features: int,
+    n_labelled: int,
+    thorough: bool = False,
 ) -> dict[str, Any]:
     """The default candidates for the rows of a file."""
     mechanism = {"link": link}
@@ -133,6 +140,7 @@ def candidates_of(
         categories=any(column["kind"] != "number" for column in preparation.columns_),
         mechanism=mechanism,
         ignoring=mechanism | {"mechanism_weight": 0.0},  # still estimates how labels go missing
+        thorough=thorough,
     )
 
 
@@ -161,7 +169,8 @@ def _analysis(options: FitOptions, source: DataFile, features: list[str], scratc
     sample = sample_rows(rows, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
     n_rows, n_features = sample.X.shape
-    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), n_rows, n_features, n_labelled)
+    sizes = len(rows.classes), n_rows, n_features, n_labelled
+    grid = candidates_of(options.model, options.link, preparation, *sizes, options.thorough)
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
