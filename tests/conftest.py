@@ -113,7 +113,7 @@ def few_candidates(long):
     rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("marmix.journey.fit.default_candidates", few)
-        patch.setattr("marmix.estimators.choice.default_rivals", lambda: rivals)
+        patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
         patch.setattr("marmix.flexible._TREES", 30)
         yield
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -500,13 +499,36 @@ def test_a_closed_pipe_is_no_error(fitted):
     assert done.stderr == ""
 
 
-def test_without_a_terminal_progress_is_a_line_every_five_seconds(monkeypatch, capsys):
-    clock = iter([0.0, 4.9, 5.1, 5.1, 9.0, 10.2, 10.2])
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    with progress.Progress().phase("reading") as step:
-        for share in (0.1, 0.2, 0.3, 0.4):
-            step(share)
-    assert capsys.readouterr() == ("", "reading: 20%\nreading: 40%\n")
+def test_without_a_terminal_progress_is_a_line_every_five_seconds_whatever_is_running(monkeypatch, capsys):
+    clocks = []
+
+    class Clock:
+        def __init__(self, target, args, daemon):
+            clocks.append((target, *args))
+
+        def start(self):
+            pass
+
+        join = start
+
+    class Ended(list):
+        """An event that comes in the second wait."""
+
+        def wait(self, seconds):
+            self.append(seconds)
+            step(0.3, "C=10")
+            return len(self) > 1
+
+    monkeypatch.setattr(progress, "Thread", Clock)
+    monkeypatch.setattr(progress, "monotonic", iter([0.0, 5.0, 10.0]).__next__)
+    with progress.Progress().phase("comparing") as step:
+        step(0.2, "C=1")
+        ((repeat, show, every, _),) = clocks
+        show()
+        step(0.1)  # it never goes back
+        repeat(show, every, ended := Ended())
+    assert ended == [5.0] * 2
+    assert capsys.readouterr() == ("", "comparing: 20% (C=1), 5 s\ncomparing: 30% (C=10), 10 s\n")
 
 
 # The program with a fit that never ends; signals have their default handlers even if this process ignores them.

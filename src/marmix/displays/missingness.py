@@ -13,6 +13,7 @@ from marmix.displays.fits import last_step, missing_proba, numbered, single_mode
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.uncertainty import MeasureLike, log_posteriors, measure_words, measured
 from marmix.inference import Inference
+from marmix.inference.fitted import too_many_parameters
 from marmix.mechanism import drivers_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class MissingnessDisplay(Display):
         alpha : float, default=0.05
             The confidence level is 1 - alpha.
         inference : Inference or None
-            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows.
+            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows and unless
+            there are more parameters than rows.
         measure : str, callable or None, default=None
             Measure of uncertainty along the x axis; by default that of the mechanism. With another one, the curve is the mean
             fitted probability of the rows in each bin, without a band; any classifier with `missing_proba` can be drawn.
@@ -206,6 +208,8 @@ def _curve(
     q = np.asarray(model.mechanism_.missing_proba_of(drivers))
     if inference is None and len(X) > MANY_ROWS:
         return q, None, f"The curve has no band: with more than {MANY_ROWS:,} rows, it needs inference=."
+    if inference is None and (reason := too_many_parameters(model.model_)):
+        return q, None, f"The curve has no band: {reason}."
     try:
         result = model.inference(X, y) if inference is None else inference
         curve = result.missingness_curve(grid, alpha)

@@ -33,8 +33,11 @@ _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
 _SMOOTH, _SMOOTH_MANY, _TREES = (0.3, 1.0), (0.1, 0.3), (0.03, 0.1, 0.3)
 _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on rows that are never labelled
 
-# Most iterations of a Student mixture: with many classes and few rows it climbs slowly, and predicts no better for it.
+# Most iterations of a Student mixture, and of a crowded logistic regression with a mechanism: with many classes and few rows they
+# climb slowly, and predict no better for it.
 _MOST_ITERATIONS = 100
+# Most trees of crowded boosting over all its rounds, and fewest rounds.
+_MOST_TREES, _FEWEST_ROUNDS = 1500, 100
 
 _PLAIN: Mapping[str, Any] = {"extra_trees": False, "colsample_bynode": 1.0}  # trees as LightGBM grows them by default
 
@@ -48,6 +51,11 @@ def boosting_installed() -> bool:
     return find_spec("lightgbm") is not None
 
 
+def crowded(n_classes: int, n_features: int, n_labelled: int) -> bool:
+    """Whether a logistic regression has more coefficients than there are labels: fits are then slow, and say little."""
+    return n_labelled < (n_classes - 1) * (1 + n_features)
+
+
 def default_candidates(
     n_classes: int,
     n_rows: int,
@@ -58,11 +66,13 @@ def default_candidates(
     categories: bool = False,
     mechanism: Mapping[str, Any] = DEFAULT,
     ignoring: Mapping[str, Any] = IGNORING,
+    thorough: bool = False,
 ) -> dict[str, BaseEstimator]:
     """Default grid: logistic regressions, mixtures, kernels and boosted trees, with the mechanism modelled, tempered and ignored.
 
     A candidate with more parameters than the rows can carry is not in it: squares and products, and covariance matrices,
-    are included if there are enough rows. Boosting is included if LightGBM is installed.
+    are included if there are enough rows. Boosting is included if LightGBM is installed. Where a logistic regression has more
+    coefficients than there are labels, the slow candidates are fewer and stop earlier, unless the grid is to be thorough.
 
     Parameters
     ----------
@@ -74,16 +84,20 @@ def default_candidates(
         Whether some features are categorical, hence not Gaussian.
     mechanism, ignoring : mappings
         Settings of candidates that model the mechanism, and of those that ignore it.
+    thorough : bool
+        Whether all candidates have the settings of data with many labels.
     """
     grid: dict[str, BaseEstimator] = {}
     numeric = not categories
     n_labelled = n_rows if n_labelled is None else n_labelled
+    light = crowded(n_classes, n_features, n_labelled) and not thorough
     if kind in ("auto", "logistic"):
         for C in (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
-        for C in (1.0, 10.0):
-            grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **mechanism)
-        grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **mechanism)
+        modelling: dict[str, Any] = {**mechanism, "n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {**mechanism}
+        for C in (1.0,) if light else (1.0, 10.0):
+            grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **modelling)
+        grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **modelling)
         products = 1 + n_features + n_features * (n_features + 1) // 2
         if numeric and n_labelled >= products * (n_classes - 1):
             grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, **ignoring)
@@ -106,16 +120,23 @@ def default_candidates(
         for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
             grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
-        grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **ignoring)
-        grid["boosting, ignored"] = MARBoostingClassifier(**ignoring)
+        trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
+        grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **trees, **ignoring)
+        grid["boosting, ignored"] = MARBoostingClassifier(**trees, **ignoring)
         for weight in _TREES:
-            grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **mechanism)
+            grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **trees, **mechanism)
     return grid
 
 
-def default_rivals() -> dict[str, BaseEstimator]:
+def _most_rounds(n_classes: int) -> int:
+    """Most rounds of crowded boosting, which grows a tree for each class in every round."""
+    return min(500, max(_MOST_TREES // n_classes, _FEWEST_ROUNDS))
+
+
+def default_rivals(n_classes: int = 2, light: bool = False) -> dict[str, BaseEstimator]:
     """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
-    boosting = MARBoostingClassifier(**_PLAIN, learning_rate=0.1, link=None)
+    trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
+    boosting = MARBoostingClassifier(**_PLAIN, learning_rate=0.1, link=None, **trees)
     return {
         "logistic regression": LogisticRegression(max_iter=500),
         "random forest": RandomForestClassifier(min_samples_leaf=2, random_state=0),

@@ -23,6 +23,7 @@ from marmix.estimators.candidates import (
     Outcome,
     boosting_installed,
     cross_validates,
+    crowded,
     default_candidates,
     default_rivals,
     fit_one,
@@ -333,7 +334,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if prior is not None:
             expected = unlabelled_counts(prior, z if shares is None else shares, self.classes_, weight)
         grid = self._grid(X, z)
-        rivals = self._pipelines(default_rivals() if self.rivals else {})
+        light = crowded(len(self.classes_), X.shape[1], int(np.sum(z >= 0)))
+        rivals = self._pipelines(default_rivals(len(self.classes_), light) if self.rivals else {})
         if same := set(grid) & set(rivals):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals

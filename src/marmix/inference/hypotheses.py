@@ -109,6 +109,7 @@ def _p_value(
     n_resamples: int = 199,
     n_jobs: int | None = None,
     random_state: Any = None,
+    report: Callable[[float], object] | None = None,
 ) -> tuple[float, str, Array]:
     """The p-value, its reference, and statistics simulated under the hypothesis by `draw`; none if `draw` is None."""
     if draw is None:
@@ -127,7 +128,12 @@ def _p_value(
             return np.nan
 
     seeds = seed_sequence(random_state).spawn(n_resamples)
-    values = np.array(Parallel(n_jobs=n_jobs)(delayed(simulated_statistic)(seed) for seed in seeds))
+    statistics = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(simulated_statistic)(seed) for seed in seeds)
+    values = np.empty(n_resamples)
+    for i, value in enumerate(statistics):
+        values[i] = value
+        if report is not None:
+            report((i + 1) / n_resamples)
     simulated = values[~np.isnan(values)]
     failed = n_resamples - len(simulated)
     if failed > 0.5 * n_resamples:

@@ -319,7 +319,12 @@ class Inference:
     # Tests.
 
     def test_informative(
-        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
+        self,
+        bootstrap: bool | None = None,
+        n_resamples: int = 199,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        report: Callable[[float], object] | None = None,
     ) -> HypothesisTest:
         """Is the missingness informative? Likelihood ratio of alpha_1 = 0 against the fit.
 
@@ -332,8 +337,11 @@ class Inference:
         n_resamples : int, default=199
         n_jobs : int or None, default=None
         random_state : int, Generator, RandomState or None, default=None
+        report : callable or None, default=None
+            Called after each simulated sample with the share of samples that are done.
         """
-        return hypotheses.informative(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
+        resampling = _resampling(n_resamples, n_jobs, random_state)
+        return hypotheses.informative(self._fitted, bootstrap, report=report, **resampling)
 
     def test_link(
         self,

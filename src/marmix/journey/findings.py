@@ -1,7 +1,7 @@
 """Findings about a model and the rows of a file, as the plain values of a report."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import file_digest, sha256
@@ -93,7 +93,7 @@ _SCORES = (
 _SIMULATE, _RESAMPLES = 5000, 99  # in a thorough analysis, samples behind a p-value, and most rows for that
 _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it visibly
 _MOST_CLASSES = 20  # most classes with a threshold
-_DRAWS = 100  # behind the intervals of the sensitivity analysis
+_DRAWS, _MANY_DRAWS = 100, 400  # behind the intervals of the sensitivity analysis; if thorough
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
 _TARGETS = (0.1, 0.05, 0.02, 0.01)  # shares of wrong labels for which the number of labels needed is given
 _CLEAR = 2.5  # standard errors from which a class counts as labelled more often than expected
@@ -168,8 +168,18 @@ class Analysis:
     sets: Sets | None = None
     thorough: bool = False
 
-    def findings(self, others: list[Caution], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
-        """The findings, once every row is tallied; `others` are cautions about the data."""
+    def findings(
+        self,
+        others: list[Caution],
+        command: str,
+        seed: int,
+        sweep: Sensitivity | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> Findings:
+        """The findings, once every row is tallied; `others` are cautions about the data.
+
+        `report` is called with the share of simulations done.
+        """
         labels, scores = self._label_facts(), self._score_facts()
         grounds = self._grounds(labels, scores)
         warnings = cautions(grounds, [*others, *self._notes()])
@@ -177,7 +187,7 @@ class Analysis:
             data=self._data_facts(),
             labels=labels,
             model=self._model_facts(),
-            missingness=self._missingness_facts(),
+            missingness=self._missingness_facts(report),
             comparison=comparison(self.cv, self.z) if self.cv else Comparison.none(OTHER_ROWS),
             rival=self._rival_facts(),
             statistical=self._statistical_facts(),
@@ -351,8 +361,8 @@ class Analysis:
         """Whether the shares of the classes are known."""
         return getattr(self.cv, "prior", None) is not None
 
-    def _missingness_facts(self) -> MissingnessFacts:
-        facts = missingness_facts(self.model, self.result, self._doubts, self.thorough)
+    def _missingness_facts(self, report: Callable[[float], object] | None) -> MissingnessFacts:
+        facts = missingness_facts(self.model, self.result, self._doubts, self.thorough, report)
         notes = () if self.cv is None else self.cv.note_records_
         if facts.informative and any(note.code == "no-support" for note in notes):
             return replace(facts, informative=None, sentence=LINEAR)
@@ -403,7 +413,7 @@ class Analysis:
             delta,
             classes,
             draw=draw,
-            n_draws=_DRAWS,
+            n_draws=_MANY_DRAWS if self.thorough else _DRAWS,
             weight=counts,
             imputed=code,
         )
@@ -667,7 +677,11 @@ def sensitivity_facts(sweep: Sensitivity) -> SensitivityFacts:
 
 
 def missingness_facts(
-    model: Model, result: Inference | str, doubts: Sequence[Caution] = (), thorough: bool = False
+    model: Model,
+    result: Inference | str,
+    doubts: Sequence[Caution] = (),
+    thorough: bool = False,
+    report: Callable[[float], object] | None = None,
 ) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
@@ -683,7 +697,7 @@ def missingness_facts(
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if isinstance(result, str):
         return MissingnessFacts(None, None, "", f"Not tested. {result}", toss_up, certain)
-    p_value, test, at_floor = _informative(result, thorough)
+    p_value, test, at_floor = _informative(result, thorough, report)
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
         return MissingnessFacts(None, None, test, sentence, toss_up, certain)
@@ -698,7 +712,9 @@ def missingness_facts(
     return MissingnessFacts(p_value < 0.05, p_value, test, sentence, toss_up, certain, texts, at_floor)
 
 
-def _informative(result: Inference, thorough: bool) -> tuple[float | None, str, bool]:
+def _informative(
+    result: Inference, thorough: bool, report: Callable[[float], object] | None
+) -> tuple[float | None, str, bool]:
     """P-value and name of the test of alpha_1 = 0, and whether the p-value is the smallest that a simulation can show.
 
     The likelihood ratio test, with a simulated reference distribution if `thorough`; Wald's where a chi-square distribution is
@@ -709,7 +725,7 @@ def _informative(result: Inference, thorough: bool) -> tuple[float | None, str, 
     free = fit.mechanism is not None and (fit.mechanism.free_shape or fit.mechanism.free_share)
     if simulated or not free:
         try:
-            test = result.test_informative(None if simulated else False, n_resamples=_RESAMPLES, random_state=0)
+            test = result.test_informative(None if simulated else False, _RESAMPLES, random_state=0, report=report)
             return _number(test.p_value), f"likelihood ratio test, {test.reference}", test.at_floor
         except ValueError:
             pass  # penalised, or the mechanism has weight zero: no likelihood to compare

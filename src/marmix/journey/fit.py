@@ -13,7 +13,7 @@ from marmix import container
 from marmix.estimators.candidates import KINDS, default_candidates
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
-from marmix.journey.progress import Progress, Step
+from marmix.journey.progress import Progress, Step, part
 from marmix.journey.rows import read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.journey.survey import Doubtful, Survey, survey
@@ -27,6 +27,7 @@ from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
 
 MODELS = KINDS
+SIMULATING = "samples simulated for a p-value"
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
 
@@ -110,11 +111,17 @@ def fit_file(
         with progress.phase("writing the rows") as step:
             cautions = _write_rows(output, source, analysis, options, step)
         with progress.phase("writing the report") as step:
+            step(0.0, "sensitivity analysis")
             sweep = analysis.sweep()
+            step(0.3, "tests and intervals")
+            tests = part(step, 0.3, 0.6)
             cautions += [Caution("note", text) for text in surveyed.statements()]
-            findings = analysis.findings(cautions, options.command, options.seed, sweep)
+            findings = analysis.findings(
+                cautions, options.command, options.seed, sweep, lambda share: tests(share, SIMULATING)
+            )
+            step(0.6, "drawing the figures")
             contents = analysis.contents(findings, sweep)
-            step(0.9)
+            step(0.9, "writing the page and the model")
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
             output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
@@ -124,7 +131,14 @@ def fit_file(
 
 
 def candidates_of(
-    kind: str, link: str, preparation: Preparation, n_classes: int, n_rows: int, n_features: int, n_labelled: int
+    kind: str,
+    link: str,
+    preparation: Preparation,
+    n_classes: int,
+    n_rows: int,
+    n_features: int,
+    n_labelled: int,
+    thorough: bool = False,
 ) -> dict[str, Any]:
     """The default candidates for the rows of a file."""
     mechanism = {"link": link}
@@ -137,6 +151,7 @@ def candidates_of(
         categories=any(column["kind"] != "number" for column in preparation.columns_),
         mechanism=mechanism,
         ignoring=mechanism | {"mechanism_weight": 0.0},  # still estimates how labels go missing
+        thorough=thorough,
     )
 
 
@@ -165,13 +180,15 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     sample = sample_rows(rows, preparation, options.seed)
     n_labelled = int(np.sum(sample.z >= 0))
     n_rows, n_features = sample.X.shape
-    grid = candidates_of(options.model, options.link, preparation, len(rows.classes), n_rows, n_features, n_labelled)
+    sizes = len(rows.classes), n_rows, n_features, n_labelled
+    grid = candidates_of(options.model, options.link, preparation, *sizes, options.thorough)
     if not (z < 0).any():
         grid = without_mechanism(grid)
     with progress.phase("comparing models") as step:
         cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step, prior=prior)
     with progress.phase("fitting") as step:
         model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
+        step(0.9, "standard errors")
         result = inference_of(model, rows.labels)
     return Analysis(
         path=source.path,

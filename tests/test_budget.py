@@ -1,0 +1,158 @@
+"""The work of the default analysis is bounded: candidates, information matrices, simulations and draws."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
+from marmix.estimators.candidates import crowded, default_candidates, default_rivals
+from marmix.estimators.choice import TOO_MANY
+from marmix.inference import hypotheses
+from marmix.inference.fitted import too_many_parameters
+from marmix.inference.hypotheses import HypothesisTest
+from marmix.journey.choosing import Model
+from marmix.journey.findings import inference_of, missingness_facts
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
+    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+]
+
+
+def rows(n, d, classes, seed=0):
+    """Gaussian rows of classes two apart, half of the labels missing; every class has labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    X = rng.normal(size=(n, d))
+    X[:, 0] += 2.0 * y
+    return X, np.where((rng.uniform(size=n) < 0.5) & (np.arange(n) >= 3 * classes), -1, y)
+
+
+def settings(grid):
+    return {name: model.get_params() for name, model in grid.items()}
+
+
+def test_with_fewer_labels_than_coefficients_the_slow_candidates_are_fewer_and_stop_earlier():
+    assert crowded(12, 40, 360)
+    assert not crowded(12, 40, 500)
+    light, thorough = (settings(default_candidates(12, 720, 40, n_labelled=360, thorough=it)) for it in (False, True))
+    assert set(thorough) - set(light) == {"logistic, C=10, mechanism"}
+    for name, params in light.items():
+        changed = {key for key, value in params.items() if thorough[name][key] != value}
+        modelled = name.startswith("logistic") and "ignored" not in name
+        assert changed == ({"n_init", "max_iter"} if modelled else {"max_estimators"} if "boosting" in name else set())
+        assert 12 * params.get("max_estimators", 0) <= 1500
+    rival = default_rivals(12, light=True)["gradient boosting"].get_params()
+    assert rival.get("max_estimators", 125) == 125
+
+
+def test_with_enough_labels_a_thorough_grid_is_the_default_one():
+    light, thorough = (settings(default_candidates(3, 720, 8, n_labelled=360, thorough=it)) for it in (False, True))
+    assert light == thorough
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MARGaussianMixture(covariance_type="full", n_init=1, max_iter=1),
+        MARGaussianMixture(covariance_type="tied", n_components=2, n_init=1, max_iter=1),
+        MARStudentMixture(covariance_type="tied", dof="by_class", n_init=1, max_iter=1),
+        MARLogisticRegression(max_iter=1),
+        MARKernelClassifier(C=1.0, gamma=1.0, mechanism_weight=0.0, cv=None, n_landmarks=5, max_iter=1),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{getattr(estimator, 'covariance_type', '')}",
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_number_of_parameters_is_that_of_the_directions(estimator, classes):
+    X, y = rows(60, 2, classes)
+    model = estimator.fit(X, y).model_
+    chart = model.score_model.chart(model.theta)
+    assert chart.n_free == chart.directions.shape[1]
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """A fitted tied mixture with 10 + 210 parameters of the features, and its 120 rows."""
+    X, y = rows(120, 20, 2)
+    return MARGaussianMixture(covariance_type="tied", link="logit", n_init=1).fit(X, y), X, y
+
+
+@pytest.fixture
+def no_matrices(monkeypatch):
+    """Information matrices are refused."""
+
+    def refuse(*args):
+        raise AssertionError("an information matrix was computed")
+
+    monkeypatch.setattr("marmix.inference.fitted.Information", refuse)
+
+
+def test_more_parameters_than_rows_have_no_intervals_and_cost_no_matrix(wide, no_matrices):
+    estimator, X, y = wide
+    reason = too_many_parameters(estimator.model_)
+    assert f"{estimator.model_.n_parameters} parameters" in reason
+    assert "120" in reason
+    tracemalloc.start()
+    result = inference_of(Model(None, [estimator], np.arange(2), X, X), y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert reason in result
+    assert peak < 4 * X.nbytes
+
+
+def test_enough_rows_have_intervals():
+    X, y = rows(120, 2, 2)
+    assert too_many_parameters(MARGaussianMixture(covariance_type="full", n_init=1).fit(X, y).model_) is None
+
+
+def test_coefficients_are_counted_before_the_matrices_are_made(monkeypatch):
+    X, y = rows(120, 3, 2)
+    model = MARGaussianMixture(covariance_type="tied", n_init=1).fit(X, y).model_
+    assert model.n_coefficients == 2 * (1 + 3 + 6)
+    monkeypatch.setattr("marmix.inference.fitted._MOST_COEFFICIENTS", 19)
+    assert "too many" in too_many_parameters(model)
+
+
+def test_draws_of_candidates_with_too_many_parameters_are_those_of_their_calibration(wide, no_matrices):
+    estimator, X, y = wide
+    cv = MARClassifierCV(estimators={"mixture": estimator}, cv=2).fit(X, y)
+    result = cv.sensitivity(X, y, n_draws=20)
+    assert result.notes == [TOO_MANY.format("only the calibration")]
+    cv.held_out_proba_ = None  # as of a saved average
+    assert cv.sensitivity(X, y, n_draws=20).notes == [TOO_MANY.format("nothing")]
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_a_p_value_is_simulated_only_in_a_thorough_analysis(monkeypatch, thorough):
+    monkeypatch.setattr("marmix.journey.findings._RESAMPLES", 19)
+    simulated, shares = [], []
+
+    def simulate(*args, **options):
+        simulated.append(args)
+        raise ValueError("no sample")
+
+    monkeypatch.setattr(hypotheses, "simulate", simulate)
+    X, y = rows(60, 3, 2)
+    estimator = MARGaussianMixture(covariance_type="tied", link="logit", n_init=1).fit(X, y)
+    model = Model(None, [estimator], np.arange(2), X, X)
+    facts = missingness_facts(model, estimator.inference(X, y), thorough=thorough, report=shares.append)
+    assert len(simulated) == 19 * thorough
+    assert shares == [i / 19 for i in range(1, 20)] * thorough
+    assert ("chi-square(1)" in facts.test) is not thorough  # as no sample could be fitted, Wald's test takes its place
+
+
+def test_a_simulated_p_value_at_its_floor_is_only_known_to_be_smaller():
+    def test_of(p_value, simulated):
+        return HypothesisTest("?", 9.0, "parametric bootstrap", p_value, "", {"simulated": np.array(simulated)})
+
+    floor = test_of(0.02, [1.0] * 49)
+    assert floor.at_floor
+    assert "p < 0.02\n" in str(floor)
+    above = test_of(0.04, [1.0] * 48 + [10.0])
+    assert not above.at_floor
+    assert "p = 0.040\n" in str(above)
+    asymptotic = test_of(0.0002, [])
+    assert not asymptotic.at_floor
+    assert "p < 0.001\n" in str(asymptotic)
