@@ -35,7 +35,6 @@ from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
 from marmix.labels import label_shares
 from marmix.mechanism.measures import posterior
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages.contents import (
     Certainty,
     ClassFacts,
@@ -58,6 +57,7 @@ from marmix.pages.contents import (
 )
 from marmix.pages.figures import Subject, figures
 from marmix.pages.notes import SINGLE, plain_notes
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.preparation import Preparation
 
@@ -150,6 +150,7 @@ class Analysis(NamedTuple):
     sample: SampledRows
     tally: Tally
     sets: Sets | None = None
+    assumed: Sequence[str] = ()  # about the file
 
     def findings(self, warnings: list[str], command: str, seed: int, sweep: Sensitivity | None = None) -> Findings:
         """The findings; `warnings` come before those of the model."""
@@ -235,7 +236,7 @@ class Analysis(NamedTuple):
             columns=self.sample.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
-            notes=list(self.preparation.notes_),
+            notes=[*self.assumed, *self.preparation.notes_],
         )
 
     def _label_facts(self) -> LabelFacts:

@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 Step = Callable[[float], None]  # called with the finished share of a phase, 0 to 1
 
@@ -15,6 +16,11 @@ class Progress:
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
+
+    def say(self, path: Path, sentences: Iterable[str]) -> None:
+        """Print sentences about a file."""
+        for sentence in () if self.quiet else sentences:
+            print(f"{path.name}: {sentence}", file=sys.stderr, flush=True)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:

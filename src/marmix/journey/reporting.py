@@ -24,9 +24,9 @@ from marmix.journey.saved import Saved, check_label, open_model
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.labels import label_shares
 from marmix.outputs import Output
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
+from marmix.pseudo_labels import UncertainPosterior
 from marmix.tables.labels import label_columns
 from marmix.tables.reading import DataFile, check_columns, open_table
 
@@ -50,6 +50,7 @@ def report_file(
     """Write the report of a saved model; on the rows of its fit, candidates are cross-validated again."""
     require_libraries()
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    progress.say(source.path, source.assumed)
     _check_model(saved, model)
     if not (label or votes or shares):
         label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
@@ -138,6 +139,7 @@ def _analysis(
             cv = _comparison(model.classifier, sample.X, sample.labels, options)
     return Analysis(
         path=source.path,
+        assumed=source.assumed,
         label=label,
         id=id,
         preparation=saved.preparation,

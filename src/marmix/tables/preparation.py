@@ -17,13 +17,14 @@ from marmix.tables.cells import (
     arrow,
     as_numbers,
     counted,
+    decimal_mark,
     is_numeric,
     listed,
     missing_cells,
     shown,
     trimmed,
     truths,
-    with_comma,
+    with_other_mark,
 )
 from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import check_columns, naming, record_batches
@@ -305,7 +306,7 @@ class Survey:
         self._numbers = self._commas = 0
         self._low, self._high = np.inf, -np.inf
         self._odd: tuple[str, int] | None = None
-        self._comma: tuple[str, int] | None = None
+        self._comma: tuple[str, int, str] | None = None
         self._infinite: tuple[str, int] | None = None
         self._levels: Counter[str] = Counter()
 
@@ -330,10 +331,10 @@ class Survey:
         text = trimmed(column)
         if numbers.odd.any():
             self._odd = self._odd or self._first(text, numbers.odd)
-            commas = with_comma(text) & numbers.odd
+            commas = with_other_mark(column) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
-                self._comma = self._comma or self._first(text, commas)
+                self._comma = self._comma or (*self._first(text, commas), decimal_mark(column))
         if not self._many:
             for entry in pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist():
                 self._levels[entry["values"]] += entry["counts"]
@@ -419,11 +420,11 @@ def dates(name: str, what: str) -> str:
     )
 
 
-def comma(name: str, cell: str, row: int) -> str:
-    """Message for a number with a comma."""
+def comma(name: str, cell: str, row: int, mark: str) -> str:
+    """Message for a number with another decimal mark, or with thousands separators."""
     return (
-        f"column {shown(name)} holds {shown(cell)} in data row {row}: write numbers with a decimal point and without "
-        "thousands separators."
+        f"column {shown(name)} holds {shown(cell)} in data row {row}: write numbers with a decimal "
+        f"{'point' if mark == '.' else 'comma'} and without thousands separators, or name another mark with --decimal."
     )
 
 
@@ -533,8 +534,8 @@ def _number(column: dict[str, Any], cells: Any, seen: int) -> ColumnFeatures:
         name, cell, row = column["name"], str(cells[i].as_py()), seen + i + 1
         if not numbers.odd[i]:
             raise ValueError(infinite(name, cell, row))
-        if with_comma(trimmed(cells.slice(i, 1)))[0]:
-            raise ValueError(comma(name, cell, row))
+        if with_other_mark(cells.slice(i, 1))[0]:
+            raise ValueError(comma(name, cell, row, decimal_mark(cells)))
         raise ValueError(
             f"column {shown(name)} holds {shown(cell)} in data row {row}, where the model was fitted with numbers: correct the "
             "cell, or leave it empty if the number is missing."
