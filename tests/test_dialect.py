@@ -195,6 +195,16 @@ def test_titles_above_the_column_names_are_left_out(tmp_path, text, names):
         assert bool(table.assumed) == (names not in ("ab", "a", ["title"]))
 
 
+def test_empty_columns_at_the_end_are_left_out(tmp_path):
+    table = opened(tmp_path, "a;b;;\n1,5;x;;\n2,5;y;;\n")
+    assert columns(table) == {"a": ["1,5", "2,5"], "b": ["x", "y"]}
+    rows = "1,5;x;;\n" * (BLOCK // 8)
+    with pytest.raises(ValueError, match=f"data row {BLOCK // 8 + 1} holds 'z' in a column without a name"):
+        columns(opened(tmp_path, f"a;b;;\n{rows}1,5;x;;z\n"))
+    with pytest.raises(ValueError, match="column 3 has no name"):
+        opened(tmp_path, "a;b;;\n1,5;x;;z\n")
+
+
 def test_the_line_of_the_column_names_can_be_given(tmp_path):
     table = opened(tmp_path, "x,y\n\na,b\n1,2\n", header_row=3)
     assert columns(table) == {"a": ["1"], "b": ["2"]}

@@ -100,31 +100,42 @@ def delimited_batches(
     decimal: str,
     start: int,
     names: list[str],
+    blank: int,
     wanted: list[str],
     step: Callable[[float], object],
     block: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yield record batches of the wanted columns, all as text; the column names are `start` bytes from the beginning."""
+    """Yield record batches of the wanted columns, all as text.
+
+    The rows begin `start` bytes from the beginning, and have `blank` empty cells after the named ones.
+    """
     block = block or BLOCK
-    pa, pacsv = arrow(), arrow(".csv")
+    pa, pc, pacsv = arrow(), arrow(".compute"), arrow(".csv")
+    nameless = [f"\0{j}" for j in range(blank)]
     size, rows, last = path.stat().st_size, 0, None
     with Text(path, encoding, start) as source:
         try:
             batches = pacsv.open_csv(
                 pa.PythonFile(source, mode="r"),
-                pacsv.ReadOptions(use_threads=False, block_size=block),  # with threads, errors do not name the row
+                # with threads, errors do not name the row
+                pacsv.ReadOptions(use_threads=False, block_size=block, column_names=[*names, *nameless]),
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
+                    column_types=dict.fromkeys([*names, *nameless], pa.string()),
                     null_values=[],
                     check_utf8=encoding is None,
-                    include_columns=wanted if encoding is None else None,
+                    include_columns=[*wanted, *nameless] if encoding is None else None,
                 ),
             )
-            if batches.schema.names != (wanted if encoding is None else names):
-                raise ValueError(f"{path}: the column names in its first line cannot be read.")
             for batch in batches:
                 if batch.num_rows:
+                    for name in nameless:
+                        row = pc.index(pc.equal(batch.column(name), ""), False).as_py()
+                        if row >= 0:
+                            raise ValueError(
+                                f"{path}: data row {rows + row + 1} holds {shown(batch.column(name)[row])} in a column without a "
+                                "name. Name every column."
+                            )
                     rows, last = rows + batch.num_rows, batch
                     batch = batch.select(wanted)
                     yield batch if decimal == "." else _with_commas(batch)
@@ -143,7 +154,7 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
     if ragged:
         row, expected, cells = (int(number) for number in ragged.groups())
         return (
-            f"{path}: data row {row - 1} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
+            f"{path}: data row {row} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
             "and quote cells that contain the delimiter."
         )
     if "straddl" in error:

@@ -57,20 +57,20 @@ class Dialect:
 
 
 class Sniffed(NamedTuple):
-    """The dialect of a file, its column names, what was assumed, and the number of bytes of its text before the names."""
+    """The dialect of a file, its column names, and what was assumed."""
 
     dialect: Dialect
     names: list[str]
     assumed: list[str]
-    start: int
+    start: int  # bytes of the text before the rows
+    blank: int  # empty columns after the named ones
 
 
 class Row(NamedTuple):
-    """A row of a text file or sheet, with the number of its first line and the place where it starts and ends."""
+    """A row of a text file or sheet, with the number of its first line and the place in the text where it ends."""
 
     line: int
     cells: Sequence[str]
-    start: int = 0
     end: int = 0
 
 
@@ -118,12 +118,17 @@ def sniff(
         body = text[header.end :]
         if not body.strip("\r\n"):
             raise ValueError(f"{path} has column names, {shown(mark.join(names))}, but no rows.")
+        blank = _blank_columns([row.cells for row in rows[place:] if row.cells])
+        if blank:
+            assumed.append("Columns at the end without a name and cells were left out.")
         if decimal is None:
             decimal, sentences = _decimal(chain([body], blocks), names, mark, path, advice)
             assumed += sentences
     newline = "\r\n" if text[: header.end].endswith("\r\n") else "\n"
-    start = len(text[: header.start].encode(errors="surrogateescape"))
-    return Sniffed(Dialect(codec, mark, decimal, header.line, bom, newline), names, assumed, start)
+    start = len(text[: header.end].encode(errors="surrogateescape"))
+    return Sniffed(
+        Dialect(codec, mark, decimal, header.line, bom, newline), names[: len(names) - blank], assumed, start, blank
+    )
 
 
 # Encoding
@@ -207,7 +212,7 @@ def _rows(text: str, delimiter: str) -> Iterator[Row]:
     reader, line = csv.reader(lines, delimiter=delimiter), 0
     try:
         for cells in reader:
-            yield Row(line + 1, cells, ends[line], ends[reader.line_num])
+            yield Row(line + 1, cells, ends[reader.line_num])
             line = reader.line_num
     except csv.Error:
         return
@@ -259,6 +264,13 @@ def header_place(rows: Sequence[Row], given: int | None, where: str, line: str =
                 return place
             break
     return filled[0]
+
+
+def _blank_columns(rows: Sequence[Sequence[str]]) -> int:
+    """Number of empty columns at the end: rows may end in delimiters."""
+    width = len(rows[0])
+    filled = max((j for row in rows for j, cell in enumerate(row, 1) if cell.strip()), default=0)
+    return width - filled if 0 < filled < width and all(len(row) == width for row in rows) else 0
 
 
 def _is_numeric(column: Sequence[str]) -> bool:

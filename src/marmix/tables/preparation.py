@@ -92,8 +92,8 @@ class Preparation(TransformerMixin, BaseEstimator):
     - A **number** column has numbers in all other cells, a **boolean** column true and false, which become 1 and 0.
     - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding whitespace.
       Each level except the first in sorted order becomes a feature of zeros and ones.
-    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; decimal commas; infinity; more than
-      `max_levels` texts.
+    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; numbers with a comma, unless `open_table`
+      found decimal commas; infinity; more than `max_levels` texts.
     - Columns with a single value, or none, are left out, with a note.
 
     Parameters

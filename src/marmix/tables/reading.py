@@ -385,7 +385,7 @@ def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = No
     """A text file, with cells as text; not decoded for `to_memmap`, which gives no options and reads numbers only."""
     advice = "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None, sep= or decimal= there."
     decoded = given is not None
-    dialect, names, assumed, start = sniff(
+    dialect, names, assumed, start, blank = sniff(
         path, usual, **(given or {}), decoded=decoded, advice="" if decoded else advice
     )
     encoding = dialect.encoding if decoded or dialect.encoding.startswith("utf-16") else None
@@ -393,7 +393,7 @@ def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = No
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
         how = (encoding, dialect.delimiter, dialect.decimal, start)
-        return delimited_batches(path, *how, names, wanted, step, block)
+        return delimited_batches(path, *how, names, blank, wanted, step, block)
 
     return Source(str(path), names, read, text=True, dialect=dialect, assumed=assumed)
 
