@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from marmix.io import to_memmap
 from marmix.tables import LabelColumn, Preparation, RowWriter, open_table
+from marmix.tables.cells import pointed_text
 from marmix.tables.delimited import BLOCK
 
 pa = pytest.importorskip("pyarrow")
@@ -252,6 +253,12 @@ def test_numbers_with_a_comma_are_no_formulas_where_the_comma_is_the_mark(tmp_pa
         for batch in table.batches():
             writer.write(batch, [])
     assert writer.formulas == 1
+
+
+def test_on_a_page_numbers_have_a_decimal_point(tmp_path):
+    (batch,) = opened(tmp_path, "a;b\n1,5;1,5 mg\n;x.y\n").batches()
+    texts = {name: pointed_text(batch.column(name)).to_pylist() for name in batch.schema.names}
+    assert texts == {"a": ["1.5", ""], "b": ["1,5 mg", "x.y"]}
 
 
 def test_to_memmap_reads_semicolons_and_decimal_commas(tmp_path):

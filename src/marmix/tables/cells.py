@@ -213,6 +213,15 @@ def _with_point(text: Any, mark: str) -> Any:
     return pc.replace_substring(pc.replace_substring(text, ".", ";"), mark, ".")
 
 
+def pointed_text(column: Any) -> Any:
+    """A column as text, with a decimal point in its numbers."""
+    text, mark = as_text(column), decimal_mark(column)
+    if mark == ".":
+        return text
+    numbers = ~np.isnan(as_numbers(column).values)
+    return arrow(".compute").if_else(arrow().array(numbers), _with_point(text, mark), text)
+
+
 def _finite(column: Any, mark: str) -> NDArray[np.float64] | None:
     """Text as finite numbers, or None if some cell is not; pyarrow would also accept words such as -NAN."""
     pa = arrow()
