@@ -112,8 +112,8 @@ def sniff(
             raise ValueError(f"{path}: the column names in its first line cannot be read.")
         place = header_place(rows, header_row, str(path))
         header, names = rows[place], list(rows[place].cells)
-        if header_row is None and place:
-            assumed.append(header_in_words(rows, place, "line"))
+        if header_row is None:
+            assumed += titles_in_words(rows, place, "line")
         _check_header(path, names, advice)
         body = text[header.end :]
         if not body.strip("\r\n"):
@@ -278,12 +278,14 @@ def _is_numeric(column: Sequence[str]) -> bool:
     return sum(_number(cell) is not None for cell in cells) > _NUMERIC * len(cells)
 
 
-def header_in_words(rows: Sequence[Row], place: int, line: str) -> str:
-    """What was assumed on the rows above the column names."""
-    titles = [" ".join(filter(None, map(str.strip, row.cells))) for row in rows[:place]]
-    first = next(filter(None, titles), "")
-    above = f"what stands above{f', {shown(first)},' if first else ''} was left out"
-    return f"The column names are in {line} {rows[place].line}; {above}. --header-row names another {line}."
+def titles_in_words(rows: Sequence[Row], place: int, line: str) -> list[str]:
+    """What was assumed about titles above the column names, if there are any."""
+    titles = (" ".join(filter(None, map(str.strip, row.cells))) for row in rows[:place])
+    return [
+        f"The column names are in {line} {rows[place].line}; what stands above, {shown(title)}, was left out. --header-row names "
+        f"another {line}."
+        for title in islice(filter(None, titles), 1)
+    ]
 
 
 def _check_header(path: Path, names: list[str], advice: str) -> None:

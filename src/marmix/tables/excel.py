@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marmix.tables.cells import arrow, as_text, counted, listed, shown
-from marmix.tables.dialect import ROWS, Row, header_in_words, header_place, marks_of
+from marmix.tables.dialect import ROWS, Row, header_place, marks_of, titles_in_words
 
 _ROWS = 8192  # converted at a time
 _MOST_ROWS = 2**20  # of a sheet; openpyxl trusts the file
@@ -49,8 +49,8 @@ def read_sheet(
             blank = min(next(j for j, cell in enumerate(cells) if cell is not None) for _, cells in first)
             texts = [Row(number, _texts(cells[blank:])) for number, cells in first]
             place = header_place(texts, header_row, f"{path}: sheet {shown(title)}", "row")
-            if header_row is None and (place or texts[place].line > 1):
-                assumed.append(header_in_words(texts, place, "row"))
+            if header_row is None:
+                assumed += titles_in_words(texts, place, "row")
             names = list(texts[place].cells)
             chunks: list[list[Any]] = []
             rows = chain(first[place + 1 :], rows)
