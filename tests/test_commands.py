@@ -30,6 +30,9 @@ LONG = pytest.mark.long  # a further case of the same property, in another proce
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 
 
+EUROPEAN = {"sep": ";", "decimal": ",", "encoding": "utf-16"}
+
+
 class Done(NamedTuple):
     returncode: int
     stdout: str
@@ -244,6 +247,29 @@ def test_scores_are_those_of_the_predictions(program, fitted, tmp_path):
     assert result["corrected"] is False
 
 
+def test_a_european_file_has_the_scores_and_predictions_of_the_plain_one_and_says_what_it_is(
+    program, fitted, frame, tmp_path
+):
+    model = fitted[0] / "out" / "model.marmix"
+    text = frame.to_csv(index=False, sep=";", decimal=",")
+    (tmp_path / "europe.csv").write_bytes(f"Bäume;;;\n\n{text}".encode("cp1252"))
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    scores, rows = {}, {}
+    for name in ("plain", "europe"):
+        done = program("evaluate", model, f"{name}.csv", "--label", "kind", "--json", cwd=tmp_path)
+        scores[name] = json.loads(done.stdout) | {"file": ""}
+        said = complaints(done.stderr)
+        assert len(said) == (4 if name == "europe" else 0)
+        for option, word in (("--encoding", "cp1252"), ("--delimiter", "semicolon"), ("--header-row", "line 3")):
+            assert any(option in line and word in line for line in said) is (name == "europe")
+        done = program("predict", model, f"{name}.csv", "--out", f"{name}.out.csv", "--quiet", cwd=tmp_path)
+        assert done.stderr == ""
+        how = {"sep": ";", "decimal": ","} if name == "europe" else {}
+        rows[name] = pd.read_csv(tmp_path / f"{name}.out.csv", **how)
+    assert scores["plain"] == scores["europe"]
+    pd.testing.assert_frame_equal(rows["plain"], rows["europe"])
+
+
 def test_scores_are_corrected_where_labels_are_missing(program, fitted):
     folder, _ = fitted
     done = program("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", "--json", cwd=folder)
@@ -358,15 +384,20 @@ def test_simulated_rows_can_be_fitted(program, tmp_path):
 def test_every_kind_of_file_and_every_marker_of_a_missing_label_give_the_same_labels(kind, marker, frame, tmp_path):
     path, out = tmp_path / f"trees.{kind}", tmp_path / "out"
     rows = frame.assign(kind=frame["kind"].replace("", marker))
-    if kind in ("csv", "tsv"):
-        rows.to_csv(path, index=False, sep="," if kind == "csv" else "\t")
+    how = {"csv": EUROPEAN, "tsv": {"sep": "\t"}}.get(kind, {})
+    if how:
+        rows.to_csv(path, index=False, **how)
     elif kind == "xlsx":
         rows.to_excel(path, index=False)
     else:
         getattr(rows, f"to_{kind}")(path)
     labels = ["--label", "kind", "--id", "name", *(["--missing", "unknown"] if marker == "unknown" else [])]
     assert main(["fit", str(path), *labels, "--model", "logistic", "--folds", "2", "--out", str(out), "--quiet"]) == 0
-    written = pd.read_csv(out / "imputed.csv", keep_default_na=False)
+    written = pd.read_csv(out / "imputed.csv", keep_default_na=False, **how)
+    pd.testing.assert_frame_equal(written[["height", "width"]], frame[["height", "width"]])
+    assert all(written[name].between(0, 1).all() for name in ("marmix_p_elm", "marmix_p_oak"))
+    notes = " ".join(json.loads((out / "summary.json").read_text())["data"]["notes"])
+    assert all((word in notes) is (kind == "csv") for word in ("UTF-16", "semicolons", "decimal comma"))
     features = frame[["height", "width"]]
     model = marmix.load(out / "model.marmix")[-1]
     again = MARClassifierCV(estimators=model.estimators, cv=2).fit(features, frame["kind"].replace("", None))

@@ -447,7 +447,7 @@ CSV_ERRORS = {
     ",a\n0,2\n": r"column without a name.*columns=",
     "1,2\n3,4\n": r"numbers in its first line: .*header=None",
     "1.5,2,g\n3,4,h\n": r"numbers in its first line: .*header=None",
-    "a;b\n1;2\n": "one column only, 'a;b'.*sep=",
+    "a;b\n1,234;2\n": r"s\.csv: '1,234' in data row 1 of column 'a' may .*decimal=",
     "a,b\n": "but no rows",
     "": r"s\.csv is empty",
 }

@@ -68,9 +68,10 @@ def to_memmap(
     ----------
     source : path, table, or iterable of tables
         Path of a Parquet file, a folder of Parquet files (read in the order of their names, with Hive partitions as columns), a
-        CSV or TSV file with column names (also ``.gz``), or an Arrow file (``.arrow``, ``.feather``). Or a pyarrow Dataset, Table
-        or RecordBatchReader, a DataFrame, a NumPy array (with columns x0, x1, ...), or an iterable of these. In CSV files, empty
-        fields, NA, NaN, null, None, ? and similar are missing.
+        CSV or TSV file with column names (also ``.gz``; delimiter and decimal mark are found as by `marmix.tables.open_table`),
+        or an Arrow file (``.arrow``, ``.feather``). Or a pyarrow Dataset, Table or RecordBatchReader, a DataFrame, a NumPy array
+        (with columns x0, x1, ...), or an iterable of these. In CSV files, empty fields, NA, NaN, null, None, ? and similar are
+        missing.
     target : path
         The ``.npy`` file to write.
     columns : list of str or None, default=None

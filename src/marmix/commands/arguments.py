@@ -106,11 +106,21 @@ def add_labels(parser: argparse.ArgumentParser, words: str, required: bool = Tru
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a data file."""
     group = parser.add_argument_group("reading the file")
-    group.add_argument("--encoding", default="utf-8", help="encoding of a CSV or TSV file (default utf-8)")
-    group.add_argument("--delimiter", help="delimiter of a CSV file (default: comma; tab in a TSV file)")
-    group.add_argument("--sheet", help="sheet of an Excel file (default: the first)")
+    group.add_argument("--encoding", help="encoding of a text file (default: UTF-8 or UTF-16, otherwise cp1252)")
+    group.add_argument("--delimiter", help="delimiter of a text file, such as ';' or tab (default: found in the file)")
+    group.add_argument(
+        "--decimal", choices=(".", ","), help="decimal mark of numbers in text (default: found in the file)"
+    )
+    group.add_argument(
+        "--header-row",
+        type=at_least(1),
+        metavar="N",
+        help="line of a text file or row of an Excel sheet with the column names, from 1 (default: the first below blank lines "
+        "and titles)",
+    )
+    group.add_argument("--sheet", help="sheet of an Excel file, by name or number from 1 (default: the first)")
 
 
 def reading_options(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `open_table`."""
-    return {name: getattr(options, name) for name in ("encoding", "delimiter", "sheet")}
+    return {name: getattr(options, name) for name in ("encoding", "delimiter", "decimal", "header_row", "sheet")}

@@ -167,6 +167,7 @@ class Analysis:
     tally: Tally
     sets: Sets | None = None
     thorough: bool = False
+    assumed: Sequence[str] = ()  # about the file
 
     def findings(
         self,
@@ -484,7 +485,7 @@ class Analysis:
             columns=self.sample.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
-            notes=list(self.preparation.notes_),
+            notes=[*self.assumed, *self.preparation.notes_],
         )
 
     def _label_facts(self) -> LabelFacts:

@@ -101,6 +101,7 @@ def fit_file(
     """
     require_libraries()
     source = open_table(options.data, **options.reading)
+    progress.say(source.path, source.assumed)
     with Output(options.out, FILES, force=options.force) as output:
         with progress.phase("surveying the columns") as step:
             surveyed = survey(source, options, step)
@@ -192,6 +193,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
         result = inference_of(model, rows.labels)
     return Analysis(
         path=source.path,
+        assumed=source.assumed,
         label=labels.name,
         id=options.id,
         preparation=preparation,
@@ -214,7 +216,8 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
     texts = model.classes.astype(str)
     names = added_names(options.prefix, model.classes, source=True, sets=bool(options.sets))
     sets = analysis.sets
-    with RowWriter(output.path("imputed.csv"), source.names, names, escape_formulas=options.escape_formulas) as writer:
+    how: dict[str, Any] = {"escape_formulas": options.escape_formulas, "dialect": source.dialect}
+    with RowWriter(output.path("imputed.csv"), source.names, names, **how) as writer:
         for batch in scored_batches(source, rows, model.X, model.classifier, step):
             codes = batch.given(rows)
             column = [] if sets is None else [sets.column(batch, texts, codes)]

@@ -1,8 +1,9 @@
 """Progress of a long job: a bar in a terminal, otherwise a line every few seconds."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol
@@ -26,6 +27,11 @@ class Progress:
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
+
+    def say(self, path: Path, sentences: Iterable[str]) -> None:
+        """Print sentences about a file."""
+        for sentence in () if self.quiet else sentences:
+            print(f"{path.name}: {sentence}", file=sys.stderr, flush=True)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:

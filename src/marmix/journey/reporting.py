@@ -57,6 +57,7 @@ def report_file(
     """Write the report of a saved model; on the rows of its fit, candidates are cross-validated again."""
     require_libraries()
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    progress.say(source.path, source.assumed)
     _check_model(saved, model)
     if not (label or votes or shares):
         label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
@@ -116,6 +117,7 @@ class TableInMemory(NamedTuple):
 
     pieces: list[Any]
     path: None = None
+    assumed: Sequence[str] = ()
 
     def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
         """The record batches."""
@@ -213,6 +215,7 @@ def _analysis(
             cv = _comparison(model.classifier, sample.X, sample.labels, options)
     return Analysis(
         path=source.path,
+        assumed=source.assumed,
         label=label,
         id=id,
         preparation=saved.preparation,

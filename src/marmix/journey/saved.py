@@ -118,6 +118,7 @@ def predict_file(
 ) -> dict[str, Any]:
     """Write the rows of a file with predictions, to `out` or standard output; returns counts."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    progress.say(source.path, source.assumed)
     texts = saved.classifier.classes_.astype(str)
     names = added_names(prefix, saved.classifier.classes_, source=False)
     check_columns(saved.preparation.features_in(), source.names, str(source.path))
@@ -126,7 +127,7 @@ def predict_file(
     with (
         nullcontext(_standard_output()) if out is None else one_file(out, force) as target,
         progress.phase("predicting") as step,
-        RowWriter(target, source.names, names, escape_formulas=escape_formulas) as writer,
+        RowWriter(target, source.names, names, escape_formulas=escape_formulas, dialect=source.dialect) as writer,
     ):
         for batch in source.batches(step=step):
             block, complete, gaps = saved.features(batch, rows)
@@ -200,6 +201,7 @@ def evaluate_file(
 ) -> Evaluation:
     """Score a saved model on the labelled rows of a file."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    progress.say(source.path, source.assumed)
     classes = saved.classifier.classes_
     labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], classes)
     for name in labels.columns:
@@ -282,6 +284,7 @@ def sensitivity_file(
 ) -> Sensitivity:
     """The sensitivity analysis of a saved model on the rows of a file, with a figure if `plot` names one."""
     saved, source = open_model(model), open_table(data, **(reading or {}))
+    progress.say(source.path, source.assumed)
     classifier = saved.classifier
     if not hasattr(classifier, "sensitivity"):
         raise ValueError(f"{model} holds a {type(classifier).__name__}, which has no sensitivity analysis.")

@@ -17,7 +17,7 @@ from marmix.journey.rows import FileRows
 from marmix.labels import most_voted
 from marmix.pages.contents import RowTable
 from marmix.streams import release
-from marmix.tables.cells import as_text
+from marmix.tables.cells import pointed_text
 
 GIVEN, IMPUTED = "given", "imputed"
 NEXT_ROWS = 500  # listed rows most worth labelling
@@ -191,7 +191,7 @@ class Tally:
         least = -self._next[-1][0] if len(self._next) == NEXT_ROWS else -1.0
         for i in order[uncertainty[order] > least]:
             place = int(unlabelled[i])
-            cells = [as_text(rows.batch.column(name).slice(place, 1))[0].as_py() for name in self._columns]
+            cells = [pointed_text(rows.batch.column(name).slice(place, 1))[0].as_py() for name in self._columns]
             numbers = rows.uncertainty[place], rows.missing[place]
             row = [
                 rows.start + place + 1,

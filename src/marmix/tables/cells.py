@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -17,7 +18,10 @@ TRUTHS = ("false", "true")
 _SHOWN = 40  # characters of a value shown in messages
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"(?i)^[+-]?inf(inity)?$"
-_COMMA = r"^[+-]?[0-9.]*,[0-9.,]*([eE][+-]?[0-9]+)?$"
+_OTHER_MARK = {
+    ".": r"^[+-]?([0-9.]*,[0-9.,]*|[0-9]{1,3}(\.[0-9]{3}){2,})([eE][+-]?[0-9]+)?$",
+    ",": r"^[+-]?([0-9,]*\.[0-9.,]*|[0-9]{1,3}(,[0-9]{3}){2,})([eE][+-]?[0-9]+)?$",
+}
 
 
 def arrow(module: str = "") -> Any:
@@ -45,6 +49,30 @@ def listed(values: Any, most: int = 10) -> str:
 def counted(number: int, thing: str) -> str:
     """A number and a noun in singular or plural, for a message."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+@cache
+def comma_text() -> Any:
+    """The type of text columns whose numbers have a decimal comma."""
+    base: Any = arrow().ExtensionType
+
+    class CommaText(base):
+        def __init__(self) -> None:
+            super().__init__(arrow().string(), "marmix.comma_text")
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage: Any, serialized: bytes) -> Any:
+            return cls()
+
+    return CommaText()
+
+
+def decimal_mark(column: Any) -> str:
+    """The decimal mark of the numbers in a column of text."""
+    return "," if column.type == comma_text() else "."
 
 
 def plain(array: Any) -> Any:
@@ -146,9 +174,9 @@ def matching(text: Any, pattern: str) -> NDArray[np.bool_]:
     return np.asarray(arrow(".compute").match_substring_regex(text, pattern).to_numpy(zero_copy_only=False))
 
 
-def with_comma(text: Any) -> NDArray[np.bool_]:
-    """Mask of the trimmed cells that are numbers with a comma."""
-    return matching(text, _COMMA)
+def with_other_mark(column: Any) -> NDArray[np.bool_]:
+    """Mask of the cells that are numbers with thousands separators, or with another decimal mark than the column's."""
+    return matching(trimmed(column), _OTHER_MARK[decimal_mark(column)])
 
 
 def truths(text: Any) -> NDArray[np.integer]:
@@ -161,29 +189,46 @@ def truths(text: Any) -> NDArray[np.integer]:
 
 def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
     """A column as numbers; text is parsed like Python's `float`, without underscores and non-ASCII digits."""
-    pa = arrow()
+    pa, mark = arrow(), decimal_mark(column)
     column = plain(column)
     numeric = is_numeric(column.type)
-    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if numeric else _finite(column)
+    values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) if numeric else _finite(column, mark)
     if values is not None:
         return Numbers(values, np.isnan(values), np.zeros(len(values), dtype=bool))
     text = trimmed(column)
     missing = missing_cells(text, markers)
-    values = _finite(text.filter(pa.array(~missing)))
+    values = _finite(text.filter(pa.array(~missing)), mark)
     if values is None:
-        return _one_by_one(text, missing)
+        return _one_by_one(_with_point(text, mark), missing)
     all_values = np.full(len(text), np.nan)
     all_values[~missing] = values
     return Numbers(all_values, missing, np.zeros(len(text), dtype=bool))
 
 
-def _finite(column: Any) -> NDArray[np.float64] | None:
+def _with_point(text: Any, mark: str) -> Any:
+    """Text with a decimal point in place of the decimal mark; a point that is not the mark makes a cell no number."""
+    if mark == ".":
+        return text
+    pc = arrow(".compute")
+    return pc.replace_substring(pc.replace_substring(text, ".", ";"), mark, ".")
+
+
+def pointed_text(column: Any) -> Any:
+    """A column as text, with a decimal point in its numbers."""
+    text, mark = as_text(column), decimal_mark(column)
+    if mark == ".":
+        return text
+    numbers = ~np.isnan(as_numbers(column).values)
+    return arrow(".compute").if_else(arrow().array(numbers), _with_point(text, mark), text)
+
+
+def _finite(column: Any, mark: str) -> NDArray[np.float64] | None:
     """Text as finite numbers, or None if some cell is not; pyarrow would also accept words such as -NAN."""
     pa = arrow()
     if column.type != pa.string() or column.null_count:
         return None
     try:
-        values = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        values = np.asarray(_with_point(column, mark).cast(pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:
         return None
     return values if np.isfinite(values).all() else None

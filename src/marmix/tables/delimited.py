@@ -1,29 +1,37 @@
 """Delimited text files (CSV, TSV), with every cell as text."""
 
 import codecs
-import csv
 import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from marmix.tables.cells import NUMBER, WHOLE, arrow, counted, shown
+from marmix.tables.cells import arrow, comma_text, counted, shown
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_DELIMITERS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}  # and how to write them in a shell
+
+
+def pieces(path: Path, file: Any) -> Iterator[bytes]:
+    """The bytes of an open file, a block at a time, decompressed if its name ends in ``.gz``."""
+    source = gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+    try:
+        while piece := source.read(BLOCK):
+            yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path} is not a complete gzip file ({error}): copy or download it again.") from None
 
 
 class Text(io.RawIOBase):
-    """A text file, gzipped if its name ends in ``.gz``, as UTF-8 bytes without a byte order mark.
+    """A text file, gzipped if its name ends in ``.gz``, as UTF-8 bytes without a byte order mark and the first `start` bytes.
 
     With ``encoding=None`` the bytes are not decoded, as columns that are not needed may be in any encoding.
     """
 
-    def __init__(self, path: Path, encoding: str | None):
+    def __init__(self, path: Path, encoding: str | None, start: int = 0):
         self.path, self.encoding = path, encoding
         try:
             io.TextIOWrapper(io.BytesIO(), encoding or "utf-8").close()
@@ -31,9 +39,11 @@ class Text(io.RawIOBase):
         except LookupError:
             raise ValueError(f"there is no encoding {shown(encoding)}: try utf-8, cp1252, latin-1 or utf-16.") from None
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with this)
-        self._bytes = gzip.GzipFile(fileobj=self._file) if path.suffix.lower() == ".gz" else self._file
+        self._pieces = pieces(path, self._file)
         self._lines, self._begun, self._ended, self._rest = 1, False, False, b""
         self.quotes = 0
+        self.read(start)
+        self.quotes = self._rest.count(b'"')
 
     def readable(self) -> bool:
         return True
@@ -56,10 +66,7 @@ class Text(io.RawIOBase):
 
     def _next(self) -> bytes:
         """The next bytes of the file, in UTF-8."""
-        try:
-            packed = self._bytes.read(BLOCK) or b""
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.path} is not a complete gzip file ({error}): copy or download it again.") from None
+        packed = next(self._pieces, b"")
         self._ended = not packed
         try:
             piece = packed if self.encoding is None else self._decoder.decode(packed, self._ended).encode()
@@ -86,81 +93,52 @@ class Text(io.RawIOBase):
         )
 
 
-def checked_delimiter(delimiter: str | None, path: Path, usual: str | None) -> str:
-    r"""The delimiter given by the user (``\t`` and ``tab`` mean a tab), or the usual one for the file."""
-    if delimiter is None:
-        if usual is None:
-            raise ValueError(f"the delimiter of {path} is not known: give --delimiter ',' or --delimiter tab.")
-        return usual
-    character = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-    if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
-        raise ValueError(f"delimiter {shown(delimiter)} is not one character such as ',' or ';', nor tab.")
-    return character
-
-
-def header(path: Path, encoding: str | None, delimiter: str, advice: str = "") -> list[str]:
-    """Return the column names from the first line that is not empty; `advice` replaces that on options of the program."""
-    with Text(path, encoding) as source:
-        lines = io.StringIO(source.read(BLOCK).decode(errors="ignore"), newline="")
-    try:
-        names: list[str] = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
-    except csv.Error as error:
-        raise ValueError(f"{path}: the column names in its first line cannot be read ({error}).") from None
-    if not names or not any(name.strip() for name in names):
-        raise ValueError(f"{path} is empty: it needs a line of column names, and rows.")
-    if len(names) == 1:
-        for other, written in _DELIMITERS.items():
-            if other in names[0]:
-                raise ValueError(
-                    f"{path} has one column only, {shown(names[0])}: {advice or f'give --delimiter {written}.'}"
-                )
-    if headless(names):
-        advice = advice or "add a line with the names of the columns above it."
-        raise ValueError(f"{path} has numbers in its first line: {advice}")
-    if not lines.read().strip("\r\n"):
-        raise ValueError(f"{path} has column names, {shown(delimiter.join(names))}, but no rows.")
-    return names
-
-
-def headless(names: Sequence[str]) -> bool:
-    """Whether the first line is data: it has fractions, or only numbers that do not count 0, 1, 2, ..."""
-    numbers = [name for name in names if NUMBER.fullmatch(name)]
-    counting = [str(j) for j in range(len(numbers))]
-    return not all(map(WHOLE.fullmatch, numbers)) or list(names) == numbers != counting
-
-
 def delimited_batches(
     path: Path,
     encoding: str | None,
     delimiter: str,
+    decimal: str,
+    start: int,
     names: list[str],
+    blank: int,
     wanted: list[str],
     step: Callable[[float], object],
     block: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yield record batches of the wanted columns, all as text."""
+    """Yield record batches of the wanted columns, all as text.
+
+    The rows begin `start` bytes from the beginning, and have `blank` empty cells after the named ones.
+    """
     block = block or BLOCK
-    pa, pacsv = arrow(), arrow(".csv")
+    pa, pc, pacsv = arrow(), arrow(".compute"), arrow(".csv")
+    nameless = [f"\0{j}" for j in range(blank)]
     size, rows, last = path.stat().st_size, 0, None
-    with Text(path, encoding) as source:
+    with Text(path, encoding, start) as source:
         try:
             batches = pacsv.open_csv(
                 pa.PythonFile(source, mode="r"),
-                pacsv.ReadOptions(use_threads=False, block_size=block),  # with threads, errors do not name the row
+                # with threads, errors do not name the row
+                pacsv.ReadOptions(use_threads=False, block_size=block, column_names=[*names, *nameless]),
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
+                    column_types=dict.fromkeys([*names, *nameless], pa.string()),
                     null_values=[],
                     check_utf8=encoding is None,
-                    include_columns=wanted if encoding is None else None,
+                    include_columns=[*wanted, *nameless] if encoding is None else None,
                 ),
             )
-            if batches.schema.names != (wanted if encoding is None else names):
-                raise ValueError(f"{path}: the column names in its first line cannot be read.")
             for batch in batches:
                 if batch.num_rows:
+                    for name in nameless:
+                        row = pc.index(pc.equal(batch.column(name), ""), False).as_py()
+                        if row >= 0:
+                            raise ValueError(
+                                f"{path}: data row {rows + row + 1} holds {shown(batch.column(name)[row])} in a column without a "
+                                "name. Name every column."
+                            )
                     rows, last = rows + batch.num_rows, batch
-                    yield batch.select(wanted)
+                    batch = batch.select(wanted)
+                    yield batch if decimal == "." else _with_commas(batch)
                     step(min(source.tell() / size, 1.0))
         except pa.ArrowException as error:
             raise ValueError(_message(path, str(error), rows, block)) from None
@@ -176,7 +154,7 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
     if ragged:
         row, expected, cells = (int(number) for number in ragged.groups())
         return (
-            f"{path}: data row {row - 1} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
+            f"{path}: data row {row} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
             "and quote cells that contain the delimiter."
         )
     if "straddl" in error:
@@ -185,6 +163,13 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
             "Write quotation marks within a cell twice."
         )
     return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"
+
+
+def _with_commas(batch: Any) -> Any:
+    """The same columns as text whose numbers have a decimal comma."""
+    pa, kind = arrow(), comma_text()
+    columns = [pa.ExtensionArray.from_storage(kind, column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _runs_on(batch: Any) -> bool:

@@ -17,13 +17,14 @@ from marmix.tables.cells import (
     arrow,
     as_numbers,
     counted,
+    decimal_mark,
     is_numeric,
     listed,
     missing_cells,
     shown,
     trimmed,
     truths,
-    with_comma,
+    with_other_mark,
 )
 from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import check_columns, naming, record_batches
@@ -111,8 +112,8 @@ class Preparation(TransformerMixin, BaseEstimator):
     - A **number** column has numbers in all other cells, a **boolean** column true and false, which become 1 and 0.
     - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding whitespace.
       Each level except the first in sorted order becomes a feature of zeros and ones.
-    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; decimal commas; infinity; more than
-      `max_levels` texts.
+    - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; numbers with a comma, unless `open_table`
+      found decimal commas; infinity; more than `max_levels` texts.
     - Columns with a single value, or none, are left out, with a note.
     - A row that holds nothing but a text or two that occur in no other row, such as a footer, is treated as empty.
 
@@ -428,7 +429,7 @@ class ColumnSurvey:
         self.odd: list[tuple[str, int]] = []  # the first cells that are no numbers, and their rows
         self._type: Problem | None = None
         self._numbers = self._commas = 0
-        self._comma: tuple[str, int] | None = None
+        self._comma: tuple[str, int, str] | None = None
         self._infinite: tuple[str, int] | None = None
         self._levels: Counter[str] = Counter()
         self._batch_texts = self._batch_levels = 0  # texts of the first batch that has some, and different ones
@@ -460,10 +461,10 @@ class ColumnSurvey:
         if numbers.odd.any():
             places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
             self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
-            commas = with_comma(text) & numbers.odd
+            commas = with_other_mark(column) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
-                self._comma = self._comma or self._first(text, commas)
+                self._comma = self._comma or (*self._first(text, commas), decimal_mark(column))
         if not self._many:
             entries = pc.value_counts(text.filter(pa.array(~numbers.missing))).to_pylist()
             if not self._batch_texts:
@@ -625,9 +626,12 @@ def dates(name: str, what: str) -> tuple[str, str]:
     )
 
 
-def comma(name: str, cell: str, row: int) -> tuple[str, str]:
-    """Message and advice for a number with a comma."""
-    advice = "write numbers with a decimal point and without thousands separators"
+def comma(name: str, cell: str, row: int, mark: str) -> tuple[str, str]:
+    """Message and advice for a number with another decimal mark, or with thousands separators."""
+    advice = (
+        f"write numbers with a decimal {'point' if mark == '.' else 'comma'} and without thousands separators, or name another "
+        "mark with --decimal"
+    )
     return f"column {shown(name)} holds {shown(cell)} in data row {row}", advice
 
 
@@ -740,8 +744,8 @@ def _not_a_number(name: str, cells: Any, row: int) -> str:
     cell = str(cells[0].as_py())
     if np.isinf(as_numbers(cells).values[0]):
         return ": ".join(infinite(name, cell, row)) + "."
-    if with_comma(trimmed(cells))[0]:
-        return ": ".join(comma(name, cell, row)) + "."
+    if with_other_mark(cells)[0]:
+        return ": ".join(comma(name, cell, row, decimal_mark(cells))) + "."
     return (
         f"column {shown(name)} holds {shown(cell)} in data row {row}, where the model was fitted with numbers: correct the "
         "cell, or leave it empty if the number is missing."

@@ -3,7 +3,7 @@
 import mmap
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from marmix.tables.cells import arrow, listed, shown
-from marmix.tables.delimited import BLOCK, checked_delimiter, delimited_batches, header
+from marmix.tables.delimited import BLOCK, delimited_batches
+from marmix.tables.dialect import Dialect, sniff
 from marmix.tables.excel import read_sheet
 
 _BLOCK = 2**23  # bytes of features converted at a time
@@ -55,6 +56,8 @@ class Source:
     rows: int | None = None  # if known before reading
     index: list[str] = field(default_factory=list)  # columns that pandas stored as an index
     text: bool = False  # all columns are strings
+    dialect: Dialect | None = None  # of a text file
+    assumed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,10 @@ class DataFile:
         Number of rows, if known before reading.
     index : list of str
         Columns that pandas stored as an index, which are no features.
+    dialect : Dialect or None
+        How a text file is written: `encoding`, `delimiter`, `decimal`, `header_row`, `bom`, `newline`.
+    assumed : list of str
+        What was assumed about the file and is not usual, in sentences; empty for a CSV file in UTF-8 with commas.
     """
 
     path: Path
@@ -81,6 +88,8 @@ class DataFile:
     size: int
     rows: int | None
     index: list[str]
+    dialect: Dialect | None
+    assumed: list[str]
     _read: Callable[[list[str], Step], Iterator[Any]]
 
     def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
@@ -96,7 +105,8 @@ class DataFile:
         Returns
         -------
         iterator of pyarrow.RecordBatch
-            Columns of text files are strings without nulls, cell by cell as in the file; other files have types.
+            Columns of text files are strings without nulls, cell by cell as in the file, in a type that says so if numbers
+            have a decimal comma; other files have types.
         """
         wanted = self.names if columns is None else list(columns)
         check_columns(wanted, self.names, str(self.path))
@@ -111,23 +121,36 @@ class DataFile:
 
 
 def open_table(
-    path: str | os.PathLike[str], *, encoding: str = "utf-8", delimiter: str | None = None, sheet: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    header_row: int | None = None,
+    sheet: str | int | None = None,
 ) -> DataFile:
     r"""Open a data file, whose format follows from the ending of its name.
 
-    Text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) have the column names in their first line; all cells are read as
-    text, and empty lines are skipped. Parquet (``.parquet``, ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have
-    types. So do Excel sheets (``.xlsx``), which have the column names in their first row and are read into memory.
+    In text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) all cells are read as text, and empty lines are skipped. How
+    they are written is found in the file, unless given, and `DataFile.assumed` says what was assumed. Parquet (``.parquet``,
+    ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have types. So do Excel sheets (``.xlsx``), which are read into
+    memory.
 
     Parameters
     ----------
     path : path
-    encoding : str, default="utf-8"
-        Encoding of a text file; a byte order mark is ignored.
+    encoding : str or None, default=None
+        Encoding of a text file. By default UTF-16 if a byte order mark says so, otherwise UTF-8, or if the bytes are not UTF-8
+        cp1252 or latin-1.
     delimiter : str or None, default=None
-        Delimiter of a text file, by default a comma for ``.csv`` and a tab for ``.tsv``; required for ``.txt``.
-    sheet : str or None, default=None
-        Sheet of an Excel file, by default the first.
+        Delimiter of a text file. By default the one among comma, semicolon, tab and ``|`` that gives all rows the same number of
+        cells.
+    decimal : {".", ","} or None, default=None
+        Decimal mark of numbers in a text file, or in the text of an Excel sheet. By default the one that the numbers show.
+    header_row : int or None, default=None
+        Line of the column names in a text file or row in a sheet, from 1. By default the first one below blank lines and titles.
+    sheet : str or int or None, default=None
+        Sheet of an Excel file: its name or its number from 1, by default the first.
 
     Returns
     -------
@@ -139,7 +162,7 @@ def open_table(
         If the file does not exist or cannot be opened.
     ValueError
         If the file is not a table: empty, without column names or with repeated ones, of another format than its name says, in
-        another encoding. Errors in later rows are raised when they are read.
+        another encoding, or if the decimal mark is in doubt. Errors in later rows are raised when they are read.
 
     Examples
     --------
@@ -155,21 +178,27 @@ def open_table(
     """
     path = Path(path)
     kind = _kind(path)
-    for option, given, kinds in (
-        ("--encoding", encoding.lower() not in ("utf-8", "utf8"), _DELIMITERS),
-        ("--delimiter", delimiter is not None, _DELIMITERS),
-        ("--sheet", sheet is not None, ("excel",)),
+    for option, value, kinds in (
+        ("--encoding", encoding, _DELIMITERS),
+        ("--delimiter", delimiter, _DELIMITERS),
+        ("--decimal", decimal, (*_DELIMITERS, "excel")),
+        ("--header-row", header_row, (*_DELIMITERS, "excel")),
+        ("--sheet", sheet, ("excel",)),
     ):
-        if given and kind not in kinds:
+        if value is not None and kind not in kinds:
             raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
     with naming(str(path), ". Is the file complete?"):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
-            source = _of_text(path, encoding, checked_delimiter(delimiter, path, _DELIMITERS[kind]))
+            given = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "header_row": header_row}
+            source = _of_text(path, _DELIMITERS[kind], given)
         else:
-            source = _of_sheet(path, sheet) if kind == "excel" else _of_typed_file(path, kind)
+            source = _of_sheet(path, sheet, header_row, decimal) if kind == "excel" else _of_typed_file(path, kind)
     _check_names(source)
-    return DataFile(path, kind, source.names, path.stat().st_size, source.rows, source.index, source.read)
+    size = path.stat().st_size
+    return DataFile(
+        path, kind, source.names, size, source.rows, source.index, source.dialect, source.assumed, source.read
+    )
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -280,7 +309,7 @@ def _of_path(path: Path) -> Source:
         kind = _kind(path)
         _check_first_bytes(path, kind)
         if kind in ("csv", "tsv"):
-            return _of_text(path, None, str(_DELIMITERS[kind]))
+            return _of_text(path, _DELIMITERS[kind])
         if kind in ("parquet", "arrow"):
             return _of_typed_file(path, kind)
         raise ValueError(f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather.")
@@ -352,22 +381,26 @@ def _of_parquet(dataset: Any, name: str) -> Source:
     return Source(name, dataset.schema.names, read, rows, _index(dataset.schema))
 
 
-def _of_text(path: Path, encoding: str | None, delimiter: str) -> Source:
-    """A text file, with cells as text; no encoding for `to_memmap`, which reads numbers only."""
-    advice = (
-        "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None or sep= as it needs."
+def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = None) -> Source:
+    """A text file, with cells as text; not decoded for `to_memmap`, which gives no options and reads numbers only."""
+    advice = "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None, sep= or decimal= there."
+    decoded = given is not None
+    dialect, names, assumed, start, blank = sniff(
+        path, usual, **(given or {}), decoded=decoded, advice="" if decoded else advice
     )
-    names = header(path, encoding, delimiter, "" if encoding else advice)
+    encoding = dialect.encoding if decoded or dialect.encoding.startswith("utf-16") else None
+    block = BLOCK if decoded else READ
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
-        return delimited_batches(path, encoding, delimiter, names, wanted, step, BLOCK if encoding else READ)
+        how = (encoding, dialect.delimiter, dialect.decimal, start)
+        return delimited_batches(path, *how, names, blank, wanted, step, block)
 
-    return Source(str(path), names, read, text=True)
+    return Source(str(path), names, read, text=True, dialect=dialect, assumed=assumed)
 
 
-def _of_sheet(path: Path, sheet: str | None) -> Source:
+def _of_sheet(path: Path, sheet: str | int | None, header_row: int | None, decimal: str | None) -> Source:
     """A sheet of an Excel workbook, in memory."""
-    table = read_sheet(path, sheet)
+    table, assumed = read_sheet(path, sheet, header_row, decimal)
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
         rows = 0
@@ -376,7 +409,7 @@ def _of_sheet(path: Path, sheet: str | None) -> Source:
             yield batch
             step(rows / table.num_rows)
 
-    return Source(str(path), table.schema.names, read, table.num_rows)
+    return Source(str(path), table.schema.names, read, table.num_rows, assumed=assumed)
 
 
 def _of_arrow(path: Path) -> Source:

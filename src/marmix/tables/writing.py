@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,18 +12,20 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.tables.cells import arrow, as_text, listed
+from marmix.tables.cells import arrow, as_text, listed, shown
+from marmix.tables.dialect import Dialect
 
 _DIGITS = 6
 _STARTS = np.isin(np.arange(256), np.frombuffer(b"=+-@\t\r\n", np.uint8))
-_HARMLESS = r"^[+-]([0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?)$"  # a number with a sign, or the sign alone
+_HARMLESS = r"^[+-]([0-9]*[{0}]?[0-9]*([eE][+-]?[0-9]+)?)$"  # a number with a sign, or the sign alone
 
 
 class RowWriter:
-    """Writer of a CSV file in UTF-8, a batch of rows at a time; a context manager.
+    """Writer of a CSV file, a batch of rows at a time; a context manager.
 
     Text cells are written as they were read, typed ones by `as_text`. Added numbers have six significant digits, and are empty if
-    NaN. Cells are quoted only if necessary.
+    NaN. Cells are quoted only if necessary. The file begins with the column names, even if titles stand above them in the file
+    that the dialect comes from.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ class RowWriter:
         Columns to add, with names not in `names`; repeated names raise ValueError.
     escape_formulas : bool, default=False
         Whether to put an apostrophe before cells and names that a spreadsheet would run as a formula.
+    dialect : Dialect or None, default=None
+        How the file is written: the `dialect` of the `DataFile` that the rows come from. By default UTF-8 with commas.
 
     Attributes
     ----------
@@ -50,8 +55,10 @@ class RowWriter:
         added: Sequence[str],
         *,
         escape_formulas: bool = False,
+        dialect: Dialect | None = None,
     ):
         check_added(names, added)
+        self.dialect = dialect or Dialect()
         self.names, self.added, self.escape_formulas = list(names), list(added), escape_formulas
         self.formulas = self.rows = 0
         self._target = file
@@ -62,7 +69,13 @@ class RowWriter:
         self._file: Any = target
         if isinstance(target, str | os.PathLike):
             self._file = self._closing.enter_context(open(target, "wb"))
-        self._lines([arrow().array([name]) for name in (*self.names, *self.added)])
+        try:
+            if self.dialect.bom:
+                self._write("\ufeff".encode())
+            self._lines([arrow().array([name]) for name in (*self.names, *self.added)])
+        except BaseException:
+            self._closing.close()
+            raise
         return self
 
     def __exit__(
@@ -83,24 +96,35 @@ class RowWriter:
             Values of the added columns: floats or strings.
         """
         cells = [as_text(batch.column(name)) for name in self.names]
-        self._lines([*cells, *(_as_cells(values) for _, values in zip(self.added, added, strict=True))])
+        decimal = self.dialect.decimal
+        self._lines([*cells, *(_as_cells(values, decimal) for _, values in zip(self.added, added, strict=True))])
         self.rows += batch.num_rows
 
     def _lines(self, columns: list[Any]) -> None:
         for j, column in enumerate(columns):
-            which = formulas(column)
+            which = formulas(column, self.dialect.decimal)
             self.formulas += int(which.sum())
             if self.escape_formulas and which.any():
                 columns[j] = neutralised(column, which)
-        self._file.write(csv_lines(columns))
+        self._write(csv_lines(columns, self.dialect.delimiter, self.dialect.newline))
+
+    def _write(self, lines: bytes) -> None:
+        encoding = self.dialect.encoding
+        try:
+            self._file.write(lines if encoding == "utf-8" else lines.decode().encode(encoding))
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{shown(error.object[error.start : error.end])} cannot be written in {encoding}, the encoding of the data file: "
+                "save that in UTF-8."
+            ) from None
 
 
-def formulas(text: Any) -> NDArray[np.bool_]:
+def formulas(text: Any, decimal: str = ".") -> NDArray[np.bool_]:
     """Mask of the cells that start like a formula, with = + - @, tab or a line break, and are no plain number."""
     pa, pc = arrow(), arrow(".compute")
     suspects = _STARTS[_first_bytes(text)]
     if suspects.any():
-        harmless = pc.match_substring_regex(text.filter(pa.array(suspects)), _HARMLESS)
+        harmless = pc.match_substring_regex(text.filter(pa.array(suspects)), _HARMLESS.format(decimal))
         suspects[suspects] = ~harmless.to_numpy(zero_copy_only=False)
     return suspects
 
@@ -132,12 +156,13 @@ def check_added(names: Sequence[str], added: Sequence[str]) -> None:
         raise ValueError(f"two columns would have the name {listed(twice[:1])}: rename the class or the column.")
 
 
-def _as_cells(values: Any) -> Any:
+def _as_cells(values: Any, decimal: str) -> Any:
     """An added column as text."""
     pa = arrow()
     array = np.asarray(values)
     if array.dtype.kind == "f":
-        return six_digits(array)
+        numbers = six_digits(array)
+        return numbers if decimal == "." else arrow(".compute").replace_substring(numbers, ".", decimal)
     return as_text(pa.array(array) if array.dtype.kind in "iub" else pa.array(array, pa.string()))
 
 
@@ -159,22 +184,23 @@ def six_digits(values: NDArray[np.floating[Any]]) -> Any:
     return pc.if_else(pa.array(np.isnan(values)), "", text)
 
 
-def csv_lines(columns: list[Any]) -> bytes:
-    """Lines of a CSV file from columns of text."""
+def csv_lines(columns: list[Any], delimiter: str = ",", newline: str = "\n") -> bytes:
+    """Lines of a CSV file from columns of text, in UTF-8."""
     pa, pc = arrow(), arrow(".compute")
+    special = f'"\r\n{delimiter}'
     cells = []
     for column in columns:
         content = _bytes(column)
-        if len(columns) == 1 or any(mark in content for mark in b'",\r\n'):
-            needed = pc.match_substring_regex(column, '[",\r\n]')
+        if len(columns) == 1 or any(mark in content for mark in special.encode()):
+            needed = pc.match_substring_regex(column, f"[{re.escape(special)}]")
             if len(columns) == 1:
                 needed = pc.or_(needed, pc.equal(column, ""))  # an empty line is not a row
             mark = pa.scalar('"')
             inner = pc.replace_substring(column, '"', '""')
             column = pc.if_else(needed, pc.binary_join_element_wise(mark, inner, mark, pa.scalar("")), column)
         cells.append(column)
-    last = pc.binary_join_element_wise(cells[-1], pa.scalar("\n"), pa.scalar(""))
-    return _bytes(pc.binary_join_element_wise(*cells[:-1], last, pa.scalar(",")))
+    last = pc.binary_join_element_wise(cells[-1], pa.scalar(newline), pa.scalar(""))
+    return _bytes(pc.binary_join_element_wise(*cells[:-1], last, pa.scalar(delimiter)))
 
 
 def _bytes(text: Any) -> bytes:
