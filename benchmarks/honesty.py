@@ -23,10 +23,10 @@ are right less often, by at least 0.1, than the estimate says. Their verdict sho
 
     python benchmarks/honesty.py --fast [--files 8] [--first 0] [--families boundary rare]
 
-fits `MARClassifierCV` in memory. Without --fast, files are written and `marmix fit` runs on them, and everything is read from
-`summary.json` and `imputed.csv`, which hold no held-out predictions; figures about these are left out. Files are taken in turn
-from all families, so a run that is interrupted prints what it has. Anything that is tuned on these files is tuned with --first
-1000.
+fits `MARClassifierCV` in memory; its verdicts lack the checks that need more than the fit. Without --fast, files are written
+and `marmix fit` runs on them, and everything is read from `summary.json` and `imputed.csv`, which hold no held-out predictions;
+figures about these are left out. Files are taken in turn from all families, so a run that is interrupted prints what it has.
+Anything that is tuned on these files is tuned with --first 1000.
 """
 
 import argparse
@@ -41,15 +41,23 @@ from typing import NamedTuple
 
 import numpy as np
 import real
+from joblib import Parallel, delayed
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import cross_val_predict, train_test_split
 
 from marmix import MARClassifierCV, evaluation
 from marmix.datasets import hide_labels, make_mar_mixture
+from marmix.estimators.doubts import CODES
 from marmix.joint import JointTable
 from marmix.journey import FitOptions, Progress, fit_file
+from marmix.pages.contents import Caution, Interval
 from marmix.tables.writing import write_table
+
+try:
+    from marmix.journey.verdict import Grounds, cautions, verdict
+except ImportError:
+    verdict = None
 
 
 class Family(NamedTuple):
@@ -200,32 +208,58 @@ def truths(predicted, y, unlabelled, K):
 
 
 def in_memory(X, z, y):
-    """Intervals, true figures, probabilities of the rows, and no verdict, of a fit of `MARClassifierCV`."""
+    """Intervals, true figures, probabilities of the rows and the verdict, of a fit of `MARClassifierCV`."""
     K, unlabelled, rows = int(y.max()) + 1, z < 0, np.arange(len(y))
     clf = Kept(rivals=True).fit(X, z)
     held_out = clf.held_out_proba_
     proba = np.where(unlabelled[:, None], clf.predict_proba(X), held_out)
     table = JointTable.of(z[:, None] == np.arange(K), proba, clf.posterior_)
     said = {
-        "accuracy": [table.accuracy()[1:]],
-        "wrong labels": [table.wrong()[1:]],
-        "precision": [ends[1:] for ends in table.precision()],
-        "recall": [ends[1:] for ends in table.recall()],
-        "class shares": [ends[1:] for ends in table.shares()],
+        "accuracy": [table.accuracy()],
+        "wrong labels": [table.wrong()],
+        "precision": table.precision(),
+        "recall": table.recall(),
+        "class shares": table.shares(),
     }
     true = truths(proba.argmax(axis=1), y, unlabelled, K)
     for gain, ours, theirs in clf.compared_:
         name = "gain over best rival" if gain is clf.rival_comparison_ else "gain over ignoring"
-        said[name] = [(None, None) if gain.declined else gain.interval]
+        said[name] = [(gain.gain, *gain.interval)]
         true[name] = [np.mean(np.log(np.maximum(ours, 1e-300) / np.maximum(theirs, 1e-300))[rows, y])]
     kwargs = {"missing_proba": clf.missing_proba_, "classes": range(K), "posterior": clf.posterior_}
     every = {"missing_proba": np.zeros(len(y)), "classes": range(K)}
     for name, score in (
         ("log-loss", evaluation.log_loss), ("Brier score", evaluation.brier), ("AUC", evaluation.roc_auc),
     ):  # fmt: skip
-        said[name] = [score(z, np.maximum(held_out, 1e-300), **kwargs).interval]
+        estimate = score(z, np.maximum(held_out, 1e-300), **kwargs)
+        said[name] = [(estimate.value, *estimate.interval)]
         true[name] = [score(y, np.maximum(held_out, 1e-300), **every).value]
-    return said, true, proba, None
+    return said, true, proba, verdict and verdict_of(clf, z, table)
+
+
+def verdict_of(clf, z, table):
+    """The verdict on the imputed labels, without the checks of the whole journey that need more than the fit."""
+    n, tables, interval = int(np.sum(z < 0)), table.tables[:, 1], Interval(*table.wrong())
+    truth = tables.sum(axis=2) / n
+    better = np.trace(tables, axis1=1, axis2=2) / n - truth[:, truth[0].argmax()]
+    grounds = Grounds(
+        labelled={str(k): int(number) for k, number in enumerate(np.bincount(z[z >= 0]))},
+        imputed=n,
+        wrong=interval,
+        gain=Interval(float(better[0]), *np.quantile(better, [0.025, 0.975]).tolist()),
+        frequent=str(truth[0].argmax()),
+        log_loss=clf.score_.value,
+        guessing=float(np.log(len(truth[0]))),
+        doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
+        no_chance=clf.overlap_.no_chance,
+        rival="rival" if clf.rival_comparison_.clear_loss else "",
+    )
+    return verdict(cautions(grounds), interval, n).use
+
+
+def stated(interval):
+    """Value and ends of an interval of the summary."""
+    return interval["value"], interval["low"], interval["high"]
 
 
 def through_file(X, z, y):
@@ -242,42 +276,40 @@ def through_file(X, z, y):
         with open(folder / "out" / "imputed.csv", newline="") as file:
             written = list(csv.DictReader(file))
     proba = np.array([[float(row[f"marmix_p_class {k:02d}"]) for k in range(K)] for row in written])
-    classes = summary["labels"]["classes"]
-
-    def ends(interval):
-        return interval["low"], interval["high"]
-
-    said = {"wrong labels": [ends(summary["labels"]["certainty"]["wrong"])]}
+    said = {"wrong labels": [stated(summary["labels"]["certainty"]["wrong"])]}
     for key in ("precision", "recall", "share"):
-        said["class shares" if key == "share" else key] = [ends(facts[key]) for facts in classes]
-    verdict = summary["verdict"]
-    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, verdict and verdict["use"]
+        said["class shares" if key == "share" else key] = [stated(facts[key]) for facts in summary["labels"]["classes"]]
+    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, (summary["verdict"] or {}).get("use")
 
 
 def judged(say, X, z, y):
     """How one file fares: for each figure hits, intervals and cases; widths, sure labels, and whether it is bad."""
-    said, true, proba, verdict = say(X, z, y)
+    said, true, proba, advice = say(X, z, y)
     counts = {}
     for name, intervals in said.items():
-        cases = [(ends, value) for ends, value in zip(intervals, true[name], strict=True) if np.isfinite(value)]
-        given = [(ends, value) for ends, value in cases if ends[0] is not None and np.isfinite(ends[0])]
-        hits = sum(low - 1e-9 <= value <= high + 1e-9 for (low, high), value in given)
+        cases = [(*ends, truth) for ends, truth in zip(intervals, true[name], strict=True) if np.isfinite(truth)]
+        given = [case for case in cases if case[1] is not None and np.isfinite(case[1])]
+        hits = sum(low - 1e-9 <= truth <= high + 1e-9 for _, low, high, truth in given)
         counts[name] = hits, len(given), len(cases)
     unlabelled = z < 0
     right, sure = (proba.argmax(axis=1) == y)[unlabelled], proba.max(axis=1)[unlabelled] >= SURE
-    low, high = said["wrong labels"][0]
+    wrong, low, high = said["wrong labels"][0]
     n, plain = len(right), np.bincount(y[unlabelled]).max()
-    worse = right.sum() < plain
-    expected = None if low is None else 1.0 - 0.5 * (low + high) / n
     return {
         "counts": counts,
         "width": np.nan if low is None else (high - low) / 2.0 / n,
         "labels": int(np.sum(z >= 0)),
         "sure": (int(right[sure].sum()), int(sure.sum()), float(proba.max(axis=1)[unlabelled][sure].sum())),
         "right": float(right.mean()),
-        "bad": bool(worse or (expected is not None and right.mean() <= expected - 0.1)),
-        "verdict": verdict,
+        "bad": bool(right.sum() < plain or (wrong is not None and right.mean() <= 0.9 - wrong / n)),
+        "verdict": advice,
     }
+
+
+def of_one(say, family, seed):
+    """How the file of a family with this seed fares."""
+    warnings.simplefilter("ignore")
+    return judged(say, *file_of(family, seed))
 
 
 # tables
@@ -332,16 +364,19 @@ def main():
     parser.add_argument("--files", type=int, default=8, help="files a family")
     parser.add_argument("--first", type=int, default=0, help="seed of the first file")
     parser.add_argument("--fast", action="store_true", help="fit MARClassifierCV in memory")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--families", nargs="+", default=[""], help="families whose names contain one of these texts")
     args = parser.parse_args()
-    warnings.simplefilter("ignore")
     families = {name: value for name, value in FAMILIES.items() if any(text in name for text in args.families)}
     results, say, start = {name: [] for name in families}, in_memory if args.fast else through_file, time.perf_counter()
+    files = [(name, seed) for seed in range(args.first, args.first + args.files) for name in families]
+    outcomes = Parallel(n_jobs=args.jobs, return_as="generator")(
+        delayed(of_one)(say, families[name], seed) for name, seed in files
+    )
     try:
-        for seed in range(args.first, args.first + args.files):
-            for name, family in families.items():
-                results[name].append(judged(say, *file_of(family, seed)))
-                print(f"{time.perf_counter() - start:.0f} s: {name}, seed {seed}", file=sys.stderr)
+        for (name, seed), outcome in zip(files, outcomes, strict=True):
+            results[name].append(outcome)
+            print(f"{time.perf_counter() - start:.0f} s: {name}, seed {seed}", file=sys.stderr)
     except KeyboardInterrupt:
         print("Interrupted: not all files are in the tables.\n")
     print_tables({name: family for name, family in results.items() if family})
