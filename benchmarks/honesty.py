@@ -341,7 +341,7 @@ def print_tables(results):
         cells += [ratio(total[:, 2] - total[:, 1], total[:, 2]), f"{np.mean(widths):.2f}" if widths else ""]
         line(name, [len(family), *cells])
     print()
-    heads = [f"imputed labels called {SURE:.0%} sure", "right", "said", "right, all imputed", "bad files"]
+    heads = [f"imputed labels called {100 * SURE:.0f} % sure", "right", "said", "right, all imputed", "bad files"]
     line("labels and verdicts", ["labels", *heads, "bad: no / care / use", "others: no / care / use"])
     print("|" + "---|" * (len(heads) + 4))
     for name, family in (results | files).items():
