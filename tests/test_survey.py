@@ -162,14 +162,16 @@ def test_codes_for_unknown_depend_on_the_other_labels():
 
 @pytest.mark.parametrize(("text", "quoted"), [("inconnu", "inconnu"), ("Not known", "'Not known'"), ("-9", "=-9")])
 def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
-    frame = table(kind=np.where(HIDDEN, text, LABELS), column=np.where(HIDDEN, "", X.astype(str)))
+    leaks = {"column": np.where(HIDDEN, "", X.astype(str)), "truth": np.array(["elm", "oak"])[TRUTH]}
+    frame = table(kind=np.where(HIDDEN, text, LABELS), **leaks)
     found = look(frame)
     assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
         ("missing label", ("--missing", text)),
-        ("leak", ("--exclude", "column")),  # which shows once the label counts as missing
+        ("leak", ("--exclude", "column")),  # these show once the label counts as missing
+        ("leak", ("--exclude", "truth")),
     ]
     assert quoted in found.command
-    kept = look(frame, f"--keep={text}")
+    kept = look(frame, f"--keep={text}", "--exclude", "truth")
     assert [doubt.what for doubt in kept.doubts] == ["no missing label"]
     assert kept.questions == []
     preparation, labels = found.prepared(lambda columns: [])
@@ -236,6 +238,7 @@ def test_all_is_found_in_one_reading_with_what_no_option_settles(look, monkeypat
         ("label", True), ("row numbers", False), ("dates", False), ("comma", True), ("header", True), ("keep", True),
     ]  # fmt: skip
     assert "'mg', 'cm'" in found.text()
+    assert found.text().endswith(" --keep nrr --id nr --exclude when")
     sound = look(table(nr=range(N)))
     sound.prepared(lambda columns: readings.append(columns))
     assert len(readings) == 2
