@@ -115,12 +115,18 @@ def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(ca
     assert not found.fatal
     assert look(frame, option, "column").doubts == []
     kept = look(frame, "--keep", "column").questions
-    named = look(frame, "--features", "x", "column").questions
     usable = what in ("row numbers", "one value", "leak") or case == "dates as numbers" or cells is IDS
     if usable and "footer" not in case:
-        assert kept == named == []
+        assert kept == []
     elif what not in ("identifier", "row numbers"):
-        assert [doubt.what for doubt in kept] == [doubt.what for doubt in named] == [what]
+        assert [doubt.what for doubt in kept] == [what]
+
+
+def test_columns_named_as_features_are_doubtful_only_if_they_cannot_be_used(look):
+    frame = table(nr=range(N), leak=COLUMNS["known with the label"][0], odd=COLUMNS["odd cells"][0])
+    found = look(frame, "--features", "x", "nr", "leak", "odd")
+    assert [doubt.remedy for doubt in found.doubts] == [("--exclude", "odd")]
+    assert found.prepared(lambda columns: [])[0].features_in() == ["x", "nr", "leak"]
 
 
 def test_whole_numbers_that_are_all_different_are_identifiers_if_the_name_says_so(look):
