@@ -115,12 +115,18 @@ def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(ca
     assert not found.fatal
     assert look(frame, option, "column").doubts == []
     kept = look(frame, "--keep", "column").questions
-    named = look(frame, "--features", "x", "column").questions
     usable = what in ("row numbers", "one value", "leak") or case == "dates as numbers" or cells is IDS
     if usable and "footer" not in case:
-        assert kept == named == []
+        assert kept == []
     elif what not in ("identifier", "row numbers"):
-        assert [doubt.what for doubt in kept] == [doubt.what for doubt in named] == [what]
+        assert [doubt.what for doubt in kept] == [what]
+
+
+def test_columns_named_as_features_are_doubtful_only_if_they_cannot_be_used(look):
+    frame = table(nr=range(N), leak=COLUMNS["known with the label"][0], odd=COLUMNS["odd cells"][0])
+    found = look(frame, "--features", "x", "nr", "leak", "odd")
+    assert [doubt.remedy for doubt in found.doubts] == [("--exclude", "odd")]
+    assert found.prepared(lambda columns: [])[0].features_in() == ["x", "nr", "leak"]
 
 
 def test_whole_numbers_that_are_all_different_are_identifiers_if_the_name_says_so(look):
@@ -162,14 +168,16 @@ def test_codes_for_unknown_depend_on_the_other_labels():
 
 @pytest.mark.parametrize(("text", "quoted"), [("inconnu", "inconnu"), ("Not known", "'Not known'"), ("-9", "=-9")])
 def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
-    frame = table(kind=np.where(HIDDEN, text, LABELS), column=np.where(HIDDEN, "", X.astype(str)))
+    leaks = {"column": np.where(HIDDEN, "", X.astype(str)), "truth": np.array(["elm", "oak"])[TRUTH]}
+    frame = table(kind=np.where(HIDDEN, text, LABELS), **leaks)
     found = look(frame)
     assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
         ("missing label", ("--missing", text)),
-        ("leak", ("--exclude", "column")),  # which shows once the label counts as missing
+        ("leak", ("--exclude", "column")),  # these show once the label counts as missing
+        ("leak", ("--exclude", "truth")),
     ]
     assert quoted in found.command
-    kept = look(frame, f"--keep={text}")
+    kept = look(frame, f"--keep={text}", "--exclude", "truth")
     assert [doubt.what for doubt in kept.doubts] == ["no missing label"]
     assert kept.questions == []
     preparation, labels = found.prepared(lambda columns: [])
@@ -236,6 +244,7 @@ def test_all_is_found_in_one_reading_with_what_no_option_settles(look, monkeypat
         ("label", True), ("row numbers", False), ("dates", False), ("comma", True), ("header", True), ("keep", True),
     ]  # fmt: skip
     assert "'mg', 'cm'" in found.text()
+    assert found.text().endswith(" --keep nrr --id nr --exclude when")
     sound = look(table(nr=range(N)))
     sound.prepared(lambda columns: readings.append(columns))
     assert len(readings) == 2

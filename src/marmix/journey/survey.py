@@ -156,10 +156,11 @@ class Survey:
                 keep = f"   (or {_words('--keep', doubt.keep)} if it is a {meant})" if doubt.keep else ""
                 lines.append(f"      {_option(doubt)}{keep}")
         lines += [_wrapped("  - ", _sentence(doubt.text)) for doubt in asides]
+        end = "This command makes these changes, and so does --yes:"
         if self.fatal:
-            lines.append("Correct the file where no option is named; nothing was written.")
-        else:
-            lines += ["This command makes these changes, and so does --yes:", f"  {self.command}"]
+            end = "Correct the file where no option is named; nothing was written."
+            end += " This command makes the other changes:" if any(doubt.remedy for doubt in questions) else ""
+        lines += [end, *([f"  {self.command}"] if end.endswith(":") else [])]
         return "\n".join(lines)
 
 
@@ -199,7 +200,8 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
         for name, numbers in reading.add(batch, codes).items():
             signs[name].add(numbers, codes)
         if codes is not None and copies:
-            copies = _copies(batch, copies, str(options.label), codes >= 0)
+            unlabelled = [-1, *labels.numbers_of(set(labels.doubtful()) - set(options.keep))]
+            copies = _copies(batch, copies, str(options.label), ~np.isin(codes, unlabelled))
     if not reading.rows:
         raise ValueError("the table has no rows.")
     reading.leave_out_strays()
@@ -208,7 +210,7 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     missing = np.zeros(len(totals), dtype=bool)
     missing[[0, *(code + 1 for code in labels.numbers_of(unknown))]] = True
     known = None if refusal else (missing, totals)
-    copies = copies if known and totals[1:].sum() >= _LEAST else set()
+    copies = copies if known and totals[~missing].sum() >= _LEAST else set()
     about_columns = _columns(reading, signs, known, copies, options)
     about_columns += _kept(options, source, labels)
     left_out = {doubt.column for doubt in about_columns if doubt.remedy}
