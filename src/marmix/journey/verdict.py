@@ -9,7 +9,7 @@ from marmix.tables.cells import shown
 LEVELS = ("serious", "caution", "note")
 FEW, TOO_FEW = 20, 5  # labelled rows of a class
 MANY_WRONG = 0.2  # share of the imputed labels
-LIKELY, UNLIKELY = 0.975, 0.9  # probabilities of being better than one class for every row
+LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 WIDE = 0.5  # interval of that share
 NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 ENRICHED = 4.0  # odds of a class among the given labels, against those among all rows if labels were drawn by class
@@ -111,8 +111,8 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
         text = f"Between {wrong.low:,.0f} and {wrong.high:,.0f} of the {grounds.imputed:,} imputed labels may be wrong."
         facts.append(Caution("serious", text, "Label more rows, above all those most worth labelling."))
     elif grounds.better < LIKELY:
-        level = "serious" if grounds.better < UNLIKELY else "caution"
-        text = f"The imputed labels may be no better than calling every row {shown(grounds.frequent)}."
+        level, sure = ("serious", "are hardly") if grounds.better < UNLIKELY else ("caution", "may not be")
+        text = f"The imputed labels {sure} better than calling every row {shown(grounds.frequent)}."
         facts.append(
             Caution(level, text, "Use the probabilities and a threshold, or label more rows of the other classes.")
         )
