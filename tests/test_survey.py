@@ -95,8 +95,6 @@ COLUMNS = {
     "many words": ([f"w{i // 2}" for i in range(N)], "many values", "--exclude"),
     "odd cells": (replaced(X, at_3="<5", at_7="n.d.", at_9="12 mg"), "odd cells", "--exclude"),
     "infinity": (replaced(X, at_3="inf"), "infinite", "--exclude"),
-    "nearly one value": (replaced(np.zeros(N), at_3="1"), "one value", "--exclude"),
-    "nearly one word": (replaced(["no"] * N, at_3="yes"), "one value", "--exclude"),
     "known with the label": (np.where(HIDDEN, "", X.astype(str)), "leak", "--exclude"),
     "known without the label": (np.where(HIDDEN, WORDS, ""), "leak", "--exclude"),
     "a copy of the label": (np.array(["elm", "oak"])[TRUTH], "leak", "--exclude"),
@@ -115,11 +113,18 @@ def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(ca
     assert not found.fatal
     assert look(frame, option, "column").doubts == []
     kept = look(frame, "--keep", "column").questions
-    usable = what in ("row numbers", "one value", "leak") or case == "dates as numbers" or cells is IDS
+    usable = what in ("row numbers", "leak") or case == "dates as numbers" or cells is IDS
     if usable and "footer" not in case:
         assert kept == []
     elif what not in ("identifier", "row numbers"):
         assert [doubt.what for doubt in kept] == [what]
+
+
+@pytest.mark.parametrize("cells", [replaced(np.zeros(N), at_3="1"), replaced(["no"] * N, at_3="yes")])
+def test_a_column_of_nearly_one_value_is_mentioned_but_not_asked_about(cells, look):
+    found = look(table(column=cells))
+    assert [(doubt.what, doubt.column) for doubt in found.doubts] == [("one value", "column")]
+    assert found.questions == []
 
 
 def test_columns_named_as_features_are_doubtful_only_if_they_cannot_be_used(look):

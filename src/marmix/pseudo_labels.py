@@ -232,6 +232,13 @@ class UncertainPosterior:
         tau = self.central * np.exp(self.by_class)
         return np.asarray(tau / tau.sum(axis=1, keepdims=True))
 
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The posteriors (n, K) with coefficients drawn from their distribution."""
+        tau = self.at(self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps)
+        if self.by_class is not None:
+            tau *= np.exp(abs(rng.standard_normal()) * self.by_class)
+        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+
     def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
         """Draw classes of some of the rows: coefficients from their distribution, then a class of every row."""
         log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do

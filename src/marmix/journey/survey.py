@@ -371,10 +371,10 @@ def _columns(
             text = _nearly_one_value(name, column, signs[name])
             leak = _leak(name, signs[name], *known) if known and not text else ""
             leak = f"column {shown(name)} repeats the label: it knows the answer" if name in copies else leak
-            if text or leak:
-                doubts.append(
-                    Doubt("one value" if text else "leak", name, text or leak, ("--exclude", name), keep=name)
-                )
+            if text:
+                doubts.append(Doubt("one value", name, text))
+            elif leak:
+                doubts.append(Doubt("leak", name, leak, ("--exclude", name), keep=name))
     if second_header:
         doubts.append(Doubt("header", None, second_header[1], fatal=True))
     return _with_id(doubts, options)
