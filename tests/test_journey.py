@@ -72,7 +72,7 @@ def test_parameters_are_of_a_model_that_ignores_the_missingness_where_that_score
         for kind in ("logistic", "mixture")
         for name, model in default_candidates(2, 200, 2, kind=kind, mechanism=mechanism, ignoring=ignoring).items()
     }
-    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"], strict=True))
     for gain, use in ((-3.0, "ignored"), (-0.1, "ignored"), (0.1, "mechanism")):
         cv.comparison_ = Gain(0.5, 0.5, gain, 1.0)
@@ -87,10 +87,10 @@ def test_parameters_are_of_a_model_that_ignores_the_missingness_where_that_score
 def test_the_average_leaves_out_candidates_without_weight_but_keeps_the_one_whose_parameters_are_reported(tmp_path):
     drawn = make_mar_mixture(200, rate=0.5, at_least=5, random_state=0)
     grid = {f"C={C:g}": MARLogisticRegression(C=C) for C in (0.1, 1.0, 10.0)}
-    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
     shown, one, other = sorted(grid, key=lambda name: name != choosing.statistical(cv))
     cv.weights_ = {name: {shown: 0.0005, one: 0.0006, other: 0.9989}[name] for name in grid}
-    model = choosing.average_model(cv, drawn.data, drawn.target, np.arange(2), tmp_path, lambda share: None)
+    model = choosing.average_model(cv, drawn.data, drawn.target, np.arange(2), tmp_path, lambda *share: None)
     assert model.weights == {shown: 0.0, other: 1.0}
     assert model.statistical is model.candidates[shown]
     expected = cv.estimators_[other].predict_proba(drawn.data)
@@ -273,7 +273,7 @@ def compared():
     """A comparison of two candidates and two rivals with made-up results, and the average."""
     drawn = make_mar_mixture(100, rate=0.5, at_least=5, random_state=0)
     grid = {"a": MARGaussianMixture(link="logit"), "b": MARLogisticRegression()}
-    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda share: None)
+    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
     cv.weights_ = {"a": 0.3, "b": 0.7}
     cv.comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
     cv.rival_comparison_ = Gain(-0.02, 0.4, 0.42, 0.02)
@@ -310,7 +310,7 @@ def test_candidates_are_listed_by_weight_and_rivals_by_loss(compared):
 def test_a_saved_average_keeps_the_table_of_candidates_and_rivals(compared, tmp_path):
     cv, model = compared
     average = choosing.average_model(
-        cv, model.X, cv.transduction_, np.array(["elm", "oak"]), tmp_path, lambda share: None
+        cv, model.X, cv.transduction_, np.array(["elm", "oak"]), tmp_path, lambda *share: None
     )
     marmix.save(average.named(), tmp_path / "model.marmix")
     loaded = marmix.load(tmp_path / "model.marmix")

@@ -36,6 +36,8 @@ _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on r
 # Most iterations of a Student mixture, and of a crowded logistic regression with a mechanism: with many classes and few rows they
 # climb slowly, and predict no better for it.
 _MOST_ITERATIONS = 100
+# Number of features above which slow candidates are fewer still.
+_MANY_FEATURES = 1000
 # Most trees of crowded boosting over all its rounds, and fewest rounds.
 _MOST_TREES, _FEWEST_ROUNDS = 1500, 100
 
@@ -91,13 +93,15 @@ def default_candidates(
     numeric = not categories
     n_labelled = n_rows if n_labelled is None else n_labelled
     light = crowded(n_classes, n_features, n_labelled) and not thorough
+    very_wide = light and n_features > _MANY_FEATURES
     if kind in ("auto", "logistic"):
-        for C in (0.1, 1.0, 10.0):
+        for C in (0.1, 1.0) if very_wide else (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
         modelling: dict[str, Any] = {**mechanism, "n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {**mechanism}
         for C in (1.0,) if light else (1.0, 10.0):
             grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **modelling)
-        grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **modelling)
+        if not very_wide:
+            grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **modelling)
         products = 1 + n_features + n_features * (n_features + 1) // 2
         if numeric and n_labelled >= products * (n_classes - 1):
             grid["quadratic logistic, C=1, ignored"] = MARLogisticRegression(degree=2, **ignoring)
@@ -123,7 +127,7 @@ def default_candidates(
         trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
         grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **trees, **ignoring)
         grid["boosting, ignored"] = MARBoostingClassifier(**trees, **ignoring)
-        for weight in _TREES:
+        for weight in _TREES[1:2] if very_wide else _TREES:
             grid[f"boosting, weight {weight:g}"] = MARBoostingClassifier(mechanism_weight=weight, **trees, **mechanism)
     return grid
 

@@ -354,7 +354,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
         self._doing(0.0, jobs[0][0])
         for done, ((name, fold), outcome) in enumerate(zip(jobs, outcomes, strict=True), start=1):
-            fits[name][fold] = outcome
+            fits[name][fold] = (
+                outcome if fold < 0 else outcome._replace(estimator=None)
+            )  # many features take much memory
             following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = [] if prior is None else [_prior_note(prior)]

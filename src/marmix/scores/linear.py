@@ -5,6 +5,7 @@ missingness. Two classes have one coefficient vector (``s_j1 = 0``), more have o
 the coefficients of the user's features, without intercepts; both as in scikit-learn.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,7 @@ class LinearScores:
         self.centre, self.scale = centre, scale
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
-        self._rows, self._cols = np.triu_indices(d)
-        self._from_user = self._features_of_user(centre, scale)
-        self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # the inverse
-        self.penalty_matrix = self._penalty_matrix()
+        self._rows, self._cols = np.triu_indices(d if degree == 2 else 0)
 
     @property
     def words(self) -> str:
@@ -81,28 +79,43 @@ class LinearScores:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
         return expanded(x, self.n_features(), self.fill)
 
+    @cached_property
+    def _from_user(self) -> Array:
+        """R with ``phi(user's x) = R phi(x of the fit)``, for degree 2."""
+        return self._features_of_user(self.centre, self.scale)
+
+    @cached_property
+    def _to_user(self) -> Array:
+        """The inverse of `_from_user`."""
+        return self._features_of_user(-self.centre / self.scale, 1.0 / self.scale)
+
     def _features_of_user(self, centre: Array, scale: Array) -> Array:
-        """R with ``phi(user's x) = R phi(x of the fit)``."""
+        """R with ``phi(centre + scale x) = R phi(x)``, for degree 2."""
         p, d = self.n_features(), self.d
         R = np.zeros((p, p))
         R[0, 0] = 1.0
         R[1 : 1 + d, 0] = centre
         R[1 : 1 + d, 1 : 1 + d] = np.diag(scale)
-        if self.degree == 2:
-            for row, (i, j) in enumerate(zip(self._rows, self._cols, strict=True), start=1 + d):
-                R[row, 0] = centre[i] * centre[j]
-                R[row, 1 + i] += centre[j] * scale[i]
-                R[row, 1 + j] += centre[i] * scale[j]
-                R[row, row] = scale[i] * scale[j]
+        for row, (i, j) in enumerate(zip(self._rows, self._cols, strict=True), start=1 + d):
+            R[row, 0] = centre[i] * centre[j]
+            R[row, 1 + i] += centre[j] * scale[i]
+            R[row, 1 + j] += centre[i] * scale[j]
+            R[row, row] = scale[i] * scale[j]
         return R
 
     def to_user(self, theta: Array) -> Array:
         """Coefficients (V, p) of the user's features, the intercept first."""
-        return theta @ self._to_user
+        if self.degree == 2:
+            return theta @ self._to_user
+        slopes = theta[:, 1:] / self.scale
+        return np.column_stack([theta[:, 0] - slopes @ self.centre, slopes])
 
     def from_user(self, coefficients: Array) -> Array:
         """Coefficients in the axes of the fit from those of the user's features."""
-        return coefficients @ self._from_user
+        if self.degree == 2:
+            return coefficients @ self._from_user
+        slopes = coefficients[:, 1:]
+        return np.column_stack([coefficients[:, 0] + slopes @ self.centre, slopes * self.scale])
 
     def prepare(self, theta: Array) -> Array:
         return theta
@@ -158,10 +171,14 @@ class LinearScores:
 
         return xp.concat([xp.concat([block(k, m) for m in range(self.vectors)], axis=1) for k in range(self.vectors)])
 
-    def _penalty_matrix(self) -> Array:
+    @property
+    def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the coefficient vectors w (p,) in the axes of the fit."""
-        if self.degree == 1:
-            return np.diag(np.concatenate([[0.0], 1.0 / (self.C * self.scale**2)]))
+        return self._products_matrix if self.degree == 2 else np.diag([0.0, *(1.0 / (self.C * self.scale**2))])
+
+    @cached_property
+    def _products_matrix(self) -> Array:
+        """The penalty matrix for degree 2."""
         penalised = self._to_user[:, 1:]
         return penalised @ penalised.T / self.C
 
