@@ -162,7 +162,7 @@ def test_both_marks_in_a_file_are_refused_with_their_cells(tmp_path):
         Preparation(["a"]).fit_batches(table.batches)
 
 
-@pytest.mark.parametrize("cell", ["1.5", "1.234,5", "1,234,567"])
+@pytest.mark.parametrize("cell", ["1.5", "1.234,5", "1,234,567", "1 234,5"])
 def test_a_number_of_another_kind_far_down_is_refused_with_its_row(tmp_path, cell):
     n = BLOCK // 100
     table = opened(tmp_path, "a;b\n" + f"{'2,5':>100};\n" * n + f"{cell};\n")
@@ -259,6 +259,7 @@ def test_on_a_page_numbers_have_a_decimal_point(tmp_path):
     (batch,) = opened(tmp_path, "a;b\n1,5;1,5 mg\n;x.y\n").batches()
     texts = {name: pointed_text(batch.column(name)).to_pylist() for name in batch.schema.names}
     assert texts == {"a": ["1.5", ""], "b": ["1,5 mg", "x.y"]}
+    assert pointed_text(batch.column("b").slice(1)).to_pylist() == ["x.y"]
 
 
 def test_to_memmap_reads_semicolons_and_decimal_commas(tmp_path):

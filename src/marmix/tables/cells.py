@@ -18,9 +18,10 @@ TRUTHS = ("false", "true")
 _SHOWN = 40  # characters of a value shown in messages
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _INFINITY = r"(?i)^[+-]?inf(inity)?$"
+_SPACED = "[0-9]{1,3}([ \u00a0\u202f'\u2019][0-9]{3})+([.,][0-9]*)?"  # 1 234,5 and 1'234.5
 _OTHER_MARK = {
-    ".": r"^[+-]?([0-9.]*,[0-9.,]*|[0-9]{1,3}(\.[0-9]{3}){2,})([eE][+-]?[0-9]+)?$",
-    ",": r"^[+-]?([0-9,]*\.[0-9.,]*|[0-9]{1,3}(,[0-9]{3}){2,})([eE][+-]?[0-9]+)?$",
+    ".": rf"^[+-]?([0-9.]*,[0-9.,]*|[0-9]{{1,3}}(\.[0-9]{{3}}){{2,}}|{_SPACED})([eE][+-]?[0-9]+)?$",
+    ",": rf"^[+-]?([0-9,]*\.[0-9.,]*|[0-9]{{1,3}}(,[0-9]{{3}}){{2,}}|{_SPACED})([eE][+-]?[0-9]+)?$",
 }
 
 
@@ -207,10 +208,11 @@ def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
 
 def _with_point(text: Any, mark: str) -> Any:
     """Text with a decimal point in place of the decimal mark; a point that is not the mark makes a cell no number."""
-    if mark == ".":
+    _, offsets, data = text.buffers()
+    if mark == "." or data is None:
         return text
-    pc = arrow(".compute")
-    return pc.replace_substring(pc.replace_substring(text, ".", ";"), mark, ".")
+    pointed = arrow().py_buffer(data.to_pybytes().translate(bytes.maketrans(b".,", b";.")))
+    return arrow().StringArray.from_buffers(len(text), offsets, pointed, None, 0, text.offset)
 
 
 def pointed_text(column: Any) -> Any:

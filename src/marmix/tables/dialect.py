@@ -24,7 +24,7 @@ _NUMERIC = 0.8  # share of numbers from which a column says how numbers are writ
 _NOT_IN_CP1252 = b"\x81\x8d\x8f\x90\x9d"
 _TWO_BYTES = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _DOUBTFUL = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}")  # 1,234 and 1.234: a fraction or a thousand
-_MARK = re.compile(r"[0-9][.,]|[.,][0-9]")
+_MARK = re.compile(r"[.,][0-9]|[0-9][.,]")
 _GROUPED = {
     ",": re.compile(r"[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]*|(\.[0-9]{3}){2,})"),  # 1.234,5 and 1.234.567
     ".": re.compile(r"[+-]?[0-9]{1,3}((,[0-9]{3})+\.[0-9]*|(,[0-9]{3}){2,})"),
@@ -359,7 +359,7 @@ def _decimal(
     for block in blocks:
         if delimiter != ";" and ('"' not in block if delimiter == "," else "," not in block):
             break  # no cell has a comma
-        if not _MARK.search(block):
+        if not ("." in block or "," in block) or not _MARK.search(block):
             seen += block.count("\n")
             continue
         rows = [row.cells for row in _rows(block, delimiter) if row.cells]
