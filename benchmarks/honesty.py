@@ -240,16 +240,15 @@ def in_memory(X, z, y):
 def verdict_of(clf, z, table):
     """The verdict on the imputed labels, without the checks of the whole journey that need more than the fit."""
     n, tables, interval = int(np.sum(z < 0)), table.tables[:, 1], Interval(*table.wrong())
-    truth = tables.sum(axis=2) / n
-    better = np.trace(tables, axis1=1, axis2=2) / n - truth[:, truth[0].argmax()]
+    classes = tables.sum(axis=2)
+    better = np.trace(tables, axis1=1, axis2=2) > classes[:, classes[0].argmax()]
     grounds = Grounds(
         labelled={str(k): int(number) for k, number in enumerate(np.bincount(z[z >= 0]))},
         imputed=n,
         wrong=interval,
-        gain=Interval(float(better[0]), *np.quantile(better, [0.025, 0.975]).tolist()),
-        frequent=str(truth[0].argmax()),
+        better=float(better[1:].mean()),
         log_loss=clf.score_.value,
-        guessing=float(np.log(len(truth[0]))),
+        guessing=float(np.log(classes.shape[1])),
         doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
         no_chance=clf.overlap_.no_chance,
         rival="rival" if clf.rival_comparison_.clear_loss else "",
