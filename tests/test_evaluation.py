@@ -303,7 +303,7 @@ def test_errors_do_not_depend_on_the_order_of_rows_or_classes():
     assert results[2] == pytest.approx(results[0], rel=1e-9)
 
 
-def test_the_coefficients_of_the_posteriors_are_most_probable_and_their_steps_the_inverse_hessian():
+def test_the_coefficients_are_most_probable_and_their_steps_the_inverse_hessian_with_the_error_of_the_fit():
     z, p, other, q, _ = uncertain_rows(80)
     counts = np.random.default_rng(2).uniform(0.5, 2.0, size=len(z))
     posterior = uncertain(p, z, q, [other], counts)
@@ -313,10 +313,10 @@ def test_the_coefficients_of_the_posteriors_are_most_probable_and_their_steps_th
     sd = np.array([DOUBT, DOUBT, *[DOUBT / np.sqrt(2)] * 3])
 
     def log_density(c):
-        tau = posterior.at(c)[z >= 0]
+        tau = posterior.at(np.r_[c, 0.0, 0.0, 0.0])[z >= 0]
         return weight @ np.log(tau[np.arange(len(tau)), z[z >= 0]]) - 0.5 * np.sum((c / sd) ** 2)
 
-    h, unit, c = 1e-4, np.eye(5), posterior.coefficients
+    h, unit, c = 1e-4, np.eye(5), posterior.coefficients[:5]
     hessian = np.array(
         [
             [
@@ -328,7 +328,16 @@ def test_the_coefficients_of_the_posteriors_are_most_probable_and_their_steps_th
     )
     gradient = [(log_density(c + h * a) - log_density(c - h * a)) / (2 * h) for a in unit]
     np.testing.assert_allclose(gradient, 0.0, atol=1e-4)
-    np.testing.assert_allclose(posterior.steps.T @ posterior.steps, np.linalg.inv(-hessian), atol=1e-6)
+    covariance, labels = posterior.steps.T @ posterior.steps, weight @ np.eye(3)[z[z >= 0]]
+    covariance[0, 0] -= 1 / n_effective  # one unit of information per row
+    covariance[range(2, 5), range(2, 5)] -= (1 / labels + 1 / (n_effective - labels)) / posterior.classes**2
+    np.testing.assert_allclose(covariance[:5, :5], np.linalg.inv(-hessian), atol=1e-6)
+    top, top_class = p[z < 0].max(axis=1), p[z < 0].argmax(axis=1)
+    for k in range(3):
+        information = np.average((top_class == k) * top * (1 - top), weights=counts[z < 0])
+        expected = np.zeros(8)
+        expected[5 + k] = min(1.0, 1 / (n_effective * information))
+        np.testing.assert_allclose(covariance[5 + k], expected, atol=1e-12)
 
 
 def test_many_similar_labels_correct_the_posteriors_and_take_away_the_doubt():
@@ -348,9 +357,63 @@ def test_many_similar_labels_correct_the_posteriors_and_take_away_the_doubt():
 
 
 def test_a_rare_class_stays_rare():
-    z, p, _, q, _ = uncertain_rows()
+    z, p, _, q, _ = uncertain_rows(2000)
     p[:, 2] *= 1e-9
     p /= p.sum(axis=1, keepdims=True)
     for pair in uncertain(p, np.where(z == 2, -1, z), q).pairs():
         for tau in pair:
             assert tau[:, 2].mean() < 1e-5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_known_shares_of_the_classes_hold_in_the_centre_and_at_every_step(n_classes):
+    z, p, other, q, _ = uncertain_rows(120, n_classes)
+    shares = label_shares(z, np.arange(n_classes))
+    given, rest = shares.mean(axis=0), np.mean(z < 0)
+    for prior in (
+        given + rest * np.arange(1, n_classes + 1) / sum(range(n_classes + 1)),
+        given + rest * np.eye(n_classes)[0],
+    ):
+        posterior = UncertainPosterior.of(p, shares, q, [other], prior=prior)
+        assert posterior.by_class is None
+        for tau in (posterior.central, *(tau for pair in posterior.pairs() for tau in pair)):
+            imputed = np.where(z[:, None] < 0, tau, shares)
+            np.testing.assert_allclose(imputed.mean(axis=0), prior, atol=1e-9)
+
+
+def test_estimated_shares_given_as_known_change_nothing_in_the_centre():
+    z, p, other, q, _ = uncertain_rows(120)
+    shares = label_shares(z, np.arange(3))
+    free = UncertainPosterior.of(p, shares, q, [other])
+    prior = np.where(z[:, None] < 0, free.central, shares).mean(axis=0)
+    np.testing.assert_allclose(
+        UncertainPosterior.of(p, shares, q, [other], prior=prior).central, free.central, rtol=1e-7
+    )
+
+
+def test_shares_that_the_labels_exceed_are_refused():
+    z, p, _, q, _ = uncertain_rows(120)
+    shares = label_shares(z, np.arange(3))
+    least = shares.mean(axis=0)
+    with pytest.raises(ValueError, match="class number 1"):
+        UncertainPosterior.of(p, shares, q, prior=np.array([1.0 - 0.5 * least[1] - least[2], 0.5 * least[1], least[2]]))
+    for prior in ([0.5, 0.5], [0.5, 0.4, 0.3], [1.1, 0.2, -0.3]):
+        with pytest.raises(ValueError, match="shares that sum to one"):
+            UncertainPosterior.of(p, shares, q, prior=np.array(prior))
+
+
+def test_labels_drawn_by_class_leave_room_for_the_shares_of_the_features():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [950, 50]))
+    x = rng.normal(size=1000) + 3.0 * y
+    z = np.full(1000, -1)
+    for k in (0, 1):
+        z[rng.choice(np.flatnonzero(y == k), 20, replace=False)] = k
+    p = 1 / (1 + np.exp(-3.0 * (x - 1.5)))  # what labels tell, half of each class
+    q = np.full(1000, 0.96)
+    shifted = uncertain(np.column_stack([1 - p, p]), z, q)
+    fair = uncertain(np.column_stack([1 - p, p]), np.where(rng.random(1000) < 0.96, -1, y), q)
+    assert p.mean() > 0.1
+    assert shifted.drawn_by_class[:, 1].mean() < 0.07
+    assert np.diff(shifted.by_class)[0] == pytest.approx(1.25 * np.log(0.05 / 0.95), rel=0.3)
+    assert fair.by_class is None or np.abs(np.diff(fair.by_class)[0]) < 0.5 * np.abs(np.diff(shifted.by_class)[0])

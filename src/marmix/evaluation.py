@@ -15,7 +15,8 @@ q and tau as known, which is far too optimistic where hardly any hard row has a 
     imputed        mean over all rows of  (1 - m_j) l(y_j, p_j) + m_j lbar_j
 
 with an `UncertainPosterior` as tau has a standard error that says how far tau may be off. Its square is the sum of that of the
-doubly robust estimate and of the changes of the estimate as tau moves by one standard deviation along each principal axis.
+doubly robust estimate and of the changes of the estimate as tau moves by one standard deviation along each principal axis, and
+towards labels drawn by class.
 `MARClassifierCV` scores in this way.
 
 Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides' rule): the
@@ -374,6 +375,9 @@ def imputed_estimates(
                 for r in (np.where(labelled, indicator, tau) for tau in pair)
             )
             variances += 0.25 * (above - below) ** 2
+        if (by_class := posterior.drawn_by_class) is not None:
+            moved = np.where(labelled, indicator, by_class)
+            variances += np.subtract([estimate(moved)[0] for estimate in estimates], values) ** 2
     return list(zip(values, np.sqrt(variances).tolist(), strict=True))
 
 

@@ -8,10 +8,11 @@ See `marmix.evaluation` for what they estimate and why weights are truncated, an
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import entr
 
 from marmix.arrays import Array
 
@@ -24,6 +25,11 @@ DOUBT = 0.1
 # Where little information is left per row, as of a rare class, a standard deviation is at most so long: that of the factor of
 # log p and of the log-odds of a class, and that of the share of the way to another classifier's probabilities.
 _MOST, _MOST_OTHERS = 0.5, 2.0
+
+# Standard deviation of the one-sided change from posteriors for labels missing at random to those for labels drawn by class,
+# if the change is one. On 250 simulated files with 20 to 60 labels, seeds from 1000, the change that fitted the hidden labels
+# best was 0.1 to 2.8 times as long where labels were drawn by class.
+_BY_CLASS = 1.25
 
 NO_CHANCE = 0.99  # a row whose label is missing with at least this probability has practically no chance of one
 TINY = 1e-12  # smallest probability in a direction
@@ -92,8 +98,19 @@ class UncertainPosterior:
     are scaled to one unit of Fisher information per unlabelled row, within limits. The prior of every c_i is normal around 0 with
     standard deviation `DOUBT` (for the classes, of which two make one contrast, divided by the square root of two). The labels
     speak through their likelihood: each labelled row with the weight ``q / (1 - q)`` with which it stands for unlabelled rows,
-    and all together for as many rows as their effective number (see `representation`). Where no labelled row resembles the
+    and all together for as many rows as their effective number n (see `representation`). Where no labelled row resembles the
     unlabelled ones, the prior is all there is.
+
+    Labelled rows cannot tell how the fit errs in other rows. A fit to n labels is off by a variance of about 1/n in each
+    direction of unit information, and by ``1/n_k + 1/(n - n_k)`` in the log-odds of a class with n_k of them. These are added
+    to the variances of the coefficients of log p, of the most probable class where it is class k, and of class k.
+
+    Labels may also have been drawn by class, for example as many of a rare class as of others. Then the shares of the classes
+    in unlabelled rows follow from p and the labels by the EM algorithm for a change of class shares. Unless these shares are more
+    even than those of the labels, the posteriors may move towards them: by a half-normal multiple of the change in log-odds.
+
+    If the shares of the classes in all rows are known (`prior`), the log-odds of the classes are instead such that the labels and
+    the posteriors of unlabelled rows have these shares, with any coefficients.
 
     Attributes
     ----------
@@ -103,10 +120,17 @@ class UncertainPosterior:
         Scaled directions, without those of the classes.
     classes : array of shape (K,)
         Scales of the directions of the classes.
-    coefficients : array of shape (J + K,)
-        The most probable c.
-    steps : array of shape (J + K, J + K)
+    coefficients : array of shape (J + 2 K,)
+        The most probable c: of the directions, of the classes, and of the most probable class where it is class k.
+    steps : array of shape (J + 2 K, J + 2 K)
         Principal axes of the posterior distribution of c, each as long as its standard deviation.
+    by_class : array of shape (K,) or None
+        Change in the log-odds of the classes if labels were drawn by class, one standard deviation long; None if the shares of
+        the classes speak against it or are known.
+    weights : array of shape (n,)
+        Weights of the rows, zero for labelled ones.
+    totals : array of shape (K,) or None
+        Weight of the unlabelled rows of each class, if known.
     """
 
     proba: Array
@@ -114,6 +138,9 @@ class UncertainPosterior:
     classes: Array
     coefficients: Array
     steps: Array
+    by_class: Array | None
+    weights: Array
+    totals: Array | None
 
     @classmethod
     def of(
@@ -123,6 +150,7 @@ class UncertainPosterior:
         q: Array,
         others: Sequence[Array] = (),
         counts: Array | None = None,
+        prior: Array | None = None,
     ) -> "UncertainPosterior":
         """From held-out probabilities (n, K), labels and probabilities q of a missing label.
 
@@ -134,6 +162,8 @@ class UncertainPosterior:
             Probabilities that are compared with these.
         counts : array of shape (n,) or None
             Weights of the rows.
+        prior : array of shape (K,) or None
+            Shares of the classes in all rows, if known.
         """
         labelled, counts = np.asarray(indicator.any(axis=1)), np.ones(len(q)) if counts is None else counts
         log_p = np.log(np.maximum(proba, TINY))
@@ -154,12 +184,35 @@ class UncertainPosterior:
         coefficients, covariance = _most_probable(
             log_p[labelled], directions[:, labelled], classes, indicator[labelled], weight, sd
         )
+        K = len(classes)
+        coefficients = np.concatenate([coefficients, np.zeros(K)])
+        covariance = np.pad(covariance, (0, K)) + np.diag(
+            _errors_of_fit(p, shares, weight @ indicator[labelled], information[0], scale)
+        )
         variances, axes = np.linalg.eigh(covariance)
-        return cls(proba, directions, classes, coefficients, (axes * np.sqrt(np.maximum(variances, 0.0))).T)
+        steps = (axes * np.sqrt(np.maximum(variances, 0.0))).T
+        weights = np.where(labelled, 0.0, counts)
+        given = counts @ indicator
+        totals = None if prior is None else _totals(prior, given, weights.sum())
+        result = cls(proba, directions, classes, coefficients, steps, None, weights, totals)
+        if prior is None and not labelled.all():
+            result = replace(result, by_class=_drawn_by_class(result.central[~labelled], weights[~labelled], given))
+        return result
 
     def at(self, coefficients: Array) -> Array:
         """The posteriors (n, K) with these coefficients."""
-        return _tilted(np.log(np.maximum(self.proba, TINY)), self.directions, self.classes, coefficients)
+        dense, K = len(self.directions), len(self.classes)
+        scores = np.log(np.maximum(self.proba, TINY)) + np.tensordot(coefficients[:dense], self.directions, 1)
+        scores += coefficients[dense : dense + K] * self.classes
+        top = self.proba.argmax(axis=1)
+        scores[np.arange(len(top)), top] += coefficients[dense + K :][top]
+        return self._normalised(scores)
+
+    def _normalised(self, scores: Array) -> Array:
+        tau = np.exp(scores - scores.max(axis=1, keepdims=True))
+        if self.totals is not None:
+            tau *= _factors(tau, self.weights, self.totals)
+        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
 
     @property
     def central(self) -> Array:
@@ -170,6 +223,115 @@ class UncertainPosterior:
         """For each principal axis, the posteriors one standard deviation to both sides of the most probable ones."""
         for step in self.steps:
             yield self.at(self.coefficients + step), self.at(self.coefficients - step)
+
+    @property
+    def drawn_by_class(self) -> Array | None:
+        """The posteriors (n, K) one standard deviation towards labels drawn by class; None if there is no such change."""
+        if self.by_class is None:
+            return None
+        tau = self.central * np.exp(self.by_class)
+        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+
+    def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+        """Draw classes of some of the rows: coefficients from their distribution, then a class of every row."""
+        log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do
+        directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
+        (dense, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
+        top, column, factors = self.proba[rows].argmax(axis=1), np.arange(n), None
+        for _ in range(n_draws):
+            c = self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps
+            offsets = c[dense : dense + K] * self.classes
+            if self.by_class is not None:
+                offsets = offsets + abs(rng.standard_normal()) * self.by_class
+            scores = log_p + (c[:dense].astype(np.float32) @ flat).reshape(K, n)
+            scores += offsets.astype(np.float32)[:, None]
+            scores[top, column] += c[dense + K :].astype(np.float32)[top]
+            scores -= scores.max(axis=0)
+            tau = np.exp(scores, out=scores)
+            if self.totals is not None:
+                factors = _factors(tau.T, self.weights[rows], self.totals, factors, tolerance=1e-4)
+                tau *= factors.astype(np.float32)[:, None]
+            below = np.cumsum(tau, axis=0, out=tau)
+            level = rng.random(n, dtype=np.float32) * below[-1]
+            yield np.asarray((below[:-1] <= level).sum(axis=0), dtype=np.intp)
+
+
+def _errors_of_fit(p: Array, shares: Array, labels: Array, information: float, scale: Array) -> Array:
+    """Variances (J + 2 K) of coefficients that come from a fit to `labels` (K,); `information` is that of log p."""
+    K, n = len(labels), max(float(labels.sum()), 1.0)
+    errors = np.zeros(len(scale) + K)
+    errors[0] = min(1.0, 1.0 / (n * max(information, TINY))) / scale[0] ** 2
+    several = np.maximum([labels, n - labels], 0.5)
+    errors[len(scale) - K : len(scale)] = np.sum(1.0 / several, axis=0) / scale[-K:] ** 2
+    most = p.max(axis=1)
+    called = np.bincount(p.argmax(axis=1), weights=shares * most * (1.0 - most), minlength=K)
+    errors[len(scale) :] = np.minimum(1.0, 1.0 / (n * np.maximum(called, TINY)))
+    return errors
+
+
+def _drawn_by_class(tau: Array, weights: Array, given: Array) -> Array | None:
+    """Log-odds by which posteriors of unlabelled rows change if labels were drawn by class; None if shares are more even then.
+
+    The shares of the classes in all rows maximise the likelihood of the features, by the EM algorithm.
+    """
+    start = (given + 0.5) / (given + 0.5).sum()
+    ratio, total = np.ones(len(given)), given.sum() + weights.sum()
+    for _ in range(200):
+        before = ratio
+        ratio = (given + ratio * (tau.T @ (weights / (tau @ ratio)))) / (total * start)
+        if np.abs(ratio - before).max() < 1e-4:
+            break
+    if entr(start * ratio).sum() >= entr(start).sum():
+        return None
+    return np.asarray(_BY_CLASS * np.log(np.maximum(ratio, TINY)))
+
+
+def _totals(prior: Array, given: Array, unlabelled: float) -> Array:
+    """Weight of the unlabelled rows of each class, from known shares of all rows and the weight of the labels given."""
+    total = given.sum() + unlabelled
+    if prior.shape != given.shape or (prior < 0.0).any() or abs(prior.sum() - 1.0) > 1e-6:
+        raise ValueError(f"prior must be {len(given)} shares that sum to one; got {prior.tolist()}.")
+    rest = prior * (total / prior.sum()) - given
+    if (rest < -1e-9 * total).any():
+        k = int(rest.argmin())
+        raise ValueError(
+            f"prior says that {prior[k]:.3g} of all rows are of class number {k}, but labels of this class are given to "
+            f"{given[k] / total:.3g} of them: raise its share, or leave prior out."
+        )
+    return np.maximum(rest, 0.0)
+
+
+def _factors(tau: Array, weights: Array, totals: Array, start: Array | None = None, tolerance: float = 1e-12) -> Array:
+    """Factors of the classes with which posteriors (n, K) have these totals over rows with weights, by Newton's method."""
+    factors = np.ones(len(totals)) if start is None else start
+    factors = np.where(totals > 0.0, np.maximum(factors, TINY), 0.0)
+    possible = totals > 0.0
+    if not possible.any():
+        return np.ones(len(totals))
+    goal, scores, tau = totals[possible], np.log(factors[possible]), np.asarray(tau, dtype=float)[weights > 0.0]
+    tau, weights = np.maximum(tau[:, possible], TINY), weights[weights > 0.0]
+
+    def value(b: Array) -> float:
+        return float(goal @ b - weights @ np.log(tau @ np.exp(b)))
+
+    for _ in range(100):
+        shares = tau * np.exp(scores)
+        shares /= shares.sum(axis=1, keepdims=True)
+        weighted = weights[:, None] * shares
+        sums = weighted.sum(axis=0)
+        gradient = goal - sums
+        if np.abs(gradient).max() <= tolerance * goal.sum():
+            break
+        hessian = np.diag(sums) - shares.T @ weighted
+        step = np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
+        step *= min(1.0, 5.0 / np.abs(step).max())
+        before, scale = value(scores), 1.0
+        while value(scores + scale * step) < before - 1e-12 * abs(before) and scale > 1e-6:
+            scale *= 0.5
+        scores = scores + scale * step
+        scores -= scores.max()
+    factors[possible] = np.exp(scores)
+    return factors
 
 
 def _tilted(log_p: Array, directions: Array, classes: Array, coefficients: Array) -> Array:

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from marmix.arrays import Array
 from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, figure_text, legend_below, paper_colour
 from marmix.displays.predictions import PredictionDisplay, Predictions
+from marmix.joint import THRESHOLDS, Above, at_or_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,12 +67,12 @@ class ThresholdDisplay(PredictionDisplay):
             )
         k = columns[0]
         rows = predictions.against_rest(k)
-        right, wrong = at_or_above(rows.p, rows.positive), at_or_above(rows.p, rows.negative)
+        above = Above.of(rows.p, rows.positive, rows.negative)
         return cls(
             thresholds=THRESHOLDS.copy(),
-            precision=_share(right, right + wrong),
-            recall=_share(right, right[0]),
-            accuracy=_share(right + wrong[0] - wrong, right[0] + wrong[0]),
+            precision=above.precision,
+            recall=above.recall,
+            accuracy=above.accuracy,
             above=at_or_above(predictions.proba[:, k], np.ones(len(predictions.z))).astype(np.int64),
             n=len(predictions.z),
             positive=predictions.classes.tolist()[k],
@@ -93,15 +92,3 @@ class ThresholdDisplay(PredictionDisplay):
         ax.set(xlabel=f"threshold: called {name} at or above this probability", ylabel="share, %")
         ax.set(xlim=(0, 1), ylim=(-2, 102))
         legend_below(ax, columns=1)
-
-
-def at_or_above(p: Array, weight: Array) -> Array:
-    """Total weight of the rows at or above every threshold."""
-    place = np.searchsorted(THRESHOLDS, p, side="right") - 1  # the highest threshold that the row reaches
-    weights: Array = np.bincount(place, weights=weight, minlength=len(THRESHOLDS)).astype(float)
-    return np.cumsum(weights[::-1])[::-1]
-
-
-def _share(part: Array, total: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0.0, np.clip(part / total, 0.0, 1.0), np.nan)

@@ -10,8 +10,8 @@ from scipy.special import entr
 from marmix.arrays import Array
 from marmix.conformal import conformal_sets
 from marmix.displays.fits import missing_proba
-from marmix.displays.threshold import THRESHOLDS, at_or_above
 from marmix.flexible import flexible_missing_proba
+from marmix.joint import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
 from marmix.labels import most_voted

@@ -1,0 +1,105 @@
+"""The joint table of true and predicted classes: identities between its figures, and intervals that contain the truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix
+
+from marmix.joint import THRESHOLDS, JointTable
+from marmix.pseudo_labels import UncertainPosterior
+
+
+def random_rows(seed, n, K, rate, sharpness=2.0):
+    """Labels (-1 where missing, at least one given), the true ones, probabilities of a classifier, and its posterior."""
+    rng = np.random.default_rng(seed)
+    scores = sharpness * rng.normal(size=(n, K))
+    tau = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    truth = (tau.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    z = np.where(rng.random(n) < rate, -1, truth)
+    z[0] = truth[0]
+    shares = (z[:, None] == np.arange(K)).astype(float)
+    others = [np.full((n, K), 1.0 / K)]
+    return z, truth, tau, UncertainPosterior.of(tau, shares, np.full(n, rate), others), shares
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(2, 60),
+    K=st.integers(2, 5),
+    rate=st.sampled_from([0.0, 0.5, 0.97]),
+    level=st.sampled_from([0.5, 0.9, 0.95]),
+)
+def test_all_figures_follow_from_one_nonnegative_table(seed, n, K, rate, level):
+    z, _, tau, posterior, shares = random_rows(seed, n, K, rate)
+    joint = JointTable.of(shares, tau, posterior, n_draws=30, seed=seed)
+    predicted, lost = tau.argmax(axis=1), z < 0
+    imputed = np.bincount(predicted[lost], minlength=K)
+    assert (joint.tables >= 0.0).all()
+    np.testing.assert_array_equal(joint.tables[1:, 1].sum(axis=1), np.tile(imputed, (30, 1)))
+    np.testing.assert_allclose(joint.confusion().sum(axis=0), imputed, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(joint.tables.sum(axis=(1, 2, 3)), n, rtol=1e-12)
+    for table in joint.tables[:, 0]:
+        np.testing.assert_array_equal(table, confusion_matrix(z[~lost], predicted[~lost], labels=range(K)))
+
+    right = np.diagonal(joint.confusion())
+    precision, recall, wrong = joint.precision(level), joint.recall(level), joint.wrong(level)
+    for k in range(K):
+        if precision[k].value is not None:
+            assert precision[k].value * imputed[k] == pytest.approx(right[k])
+        if recall[k].value is not None:
+            assert recall[k].value * joint.confusion()[k].sum() == pytest.approx(right[k])
+    accuracy = joint.accuracy("unlabelled", level)
+    assert (accuracy.value is None) == (wrong.value is None)
+    if wrong.value is not None:
+        assert wrong.value == pytest.approx(lost.sum() - right.sum())
+        ends = 1.0 - np.array(wrong) / lost.sum()
+        np.testing.assert_allclose([accuracy.value, accuracy.high, accuracy.low], ends, atol=1e-12)
+        assert 0.0 <= wrong.low <= wrong.value <= wrong.high <= lost.sum()
+    parts = [joint.accuracy(rows, level) for rows in ("all", "labelled", "unlabelled")]
+    for figure in [*parts, *precision, *recall, *joint.shares(level)]:
+        assert (figure.value is None) == (figure.low is None) == (figure.high is None)
+        assert figure.value is None or 0.0 <= figure.low <= figure.value <= figure.high <= 1.0
+    values = [share.value for share in joint.shares(level)]
+    assert None in values or sum(values) == pytest.approx(1.0)
+
+
+@given(seed=st.integers(0, 10_000), K=st.integers(2, 4), rows=st.sampled_from(["all", "labelled", "unlabelled"]))
+def test_curves_by_threshold_are_those_of_the_table(seed, K, rows):
+    z, _, tau, posterior, shares = random_rows(seed, 40, K, 0.6)
+    joint = JointTable.of(shares, tau, posterior, n_draws=1)
+    part = {"all": z >= -1, "labelled": z >= 0, "unlabelled": z < 0}[rows]
+    r = np.where(z[:, None] >= 0, shares, posterior.central)
+    for k in range(K):
+        above = joint.thresholds(k, rows)
+        assert (np.diff(above.right) <= 0.0).all()
+        assert (np.diff(above.wrong) <= 0.0).all()
+        assert not (np.diff(above.recall) > 0.0).any()
+        called = part & (tau[:, k] >= THRESHOLDS[30])
+        assert above.right[30] == pytest.approx(r[called, k].sum())
+        assert above.right[30] + above.wrong[30] == pytest.approx(called.sum())
+        assert above.accuracy[0] == pytest.approx(r[part, k].sum() / part.sum(), nan_ok=True)
+
+
+def test_with_all_labels_the_table_is_the_confusion_matrix():
+    _, truth, tau, _, _ = random_rows(3, 50, 3, 0.0)
+    joint = JointTable.of(np.eye(3)[truth], tau, None)
+    share = np.mean(tau.argmax(axis=1) == truth)
+    np.testing.assert_array_equal(joint.tables[0, 0], confusion_matrix(truth, tau.argmax(axis=1)))
+    np.testing.assert_array_equal(joint.tables[:, 1], 0.0)
+    assert joint.accuracy() == joint.accuracy("labelled") == pytest.approx((share, share, share))
+    assert joint.accuracy("unlabelled") == joint.wrong() == (None, None, None)
+    np.testing.assert_allclose([share.value for share in joint.shares()], np.bincount(truth) / 50)
+
+
+def test_draws_depend_on_the_seed_alone():
+    _, _, tau, posterior, shares = random_rows(5, 80, 3, 0.7)
+    one, same, other = (JointTable.of(shares, tau, posterior, n_draws=20, seed=seed).tables for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    np.testing.assert_array_equal(one[0], other[0])
+    assert (one[1:] != other[1:]).any()
+
+
+def test_rows_without_a_label_need_a_posterior():
+    with pytest.raises(ValueError, match="posterior"):
+        JointTable.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.full((2, 2), 0.5), None)
