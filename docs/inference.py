@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, compare, theory
-from marmix.demo import comparison as demo
+from marmix.demo.comparison import tumours
 from marmix.displays import MissingnessDisplay, ProfileDisplay
 from marmix.displays.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
 
@@ -20,10 +20,9 @@ FEATURES = ["log radius", "log texture"]
 
 def rows():
     """Two features of the breast-cancer rows; a random forest's uncertainty has decided whose label is hidden."""
-    data = demo.load()
-    hidden = np.random.default_rng(0).random(len(data.y)) < data.hide
+    data = tumours()
     names = np.array(["benign", "malignant"])[data.y]
-    return pd.DataFrame(data.X[:, :2], columns=FEATURES), np.where(hidden, None, names), names
+    return pd.DataFrame(np.log(data.X[:, :2]), columns=FEATURES), np.where(data.hidden(0), None, names), names
 
 
 def printed(X, y, truth):

@@ -486,7 +486,7 @@ def test_a_fit_that_did_not_converge_has_exit_code_3(frame, tmp_path, monkeypatc
 
 def test_the_demo_fits_and_names_its_report(program, tmp_path, demonstration):
     (tmp_path / "marmix-demo").mkdir()
-    done = program("demo", cwd=tmp_path)
+    done = program("demo", "--splits", "0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = Path(done.stdout.splitlines()[-1].removeprefix("Report: "))
     assert (tmp_path / report).is_file()

@@ -42,7 +42,7 @@ def fitted():
 def test_the_shares_of_the_rows_are_the_known_ones(fitted):
     X, _, y = rows()
     np.testing.assert_allclose(shares(fitted, X, y), [0.6, 0.3, 0.1], atol=1e-10)
-    for proba in (fitted.held_out_proba_, fitted.reference_proba_):
+    for proba in (fitted.held_out_proba_, fitted.reference_proba_, fitted.posterior_.central):
         np.testing.assert_allclose(shares(fitted, X, y, proba), [0.6, 0.3, 0.1], atol=1e-10)
     np.testing.assert_array_equal(fitted.transduction_[y < 0], fitted.predict(X)[y < 0])
     assert "60 %, 30 %, 10 % for 0, 1, 2" in fitted.notes_[0]

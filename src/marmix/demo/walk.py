@@ -6,10 +6,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from sklearn.datasets import load_breast_cancer
-
-from marmix.demo.comparison import COLUMNS, load
+from marmix.demo.comparison import COLUMNS, tumours
 from marmix.journey import FILES, FitOptions, Progress, fit_file
 from marmix.outputs import Output
 from marmix.pages.contents import Findings
@@ -53,16 +50,13 @@ def walk(folder: Path, seed: int, progress: Progress, force: bool = False) -> Wa
 
 def write_data(path: Path, truth_path: Path, seed: int) -> dict[str, str]:
     """Write the breast-cancer data of scikit-learn with about 70 % of the labels hidden, and the truth, which is returned."""
-    bunch = load_breast_cancer()
-    names = bunch.feature_names.tolist()
-    X = bunch.data[:, [names.index(f"mean {column}") for column in COLUMNS]]
-    data = load()
-    hidden = np.random.default_rng(seed).random(len(data.y)) < data.hide
+    data = tumours()
+    hidden = data.hidden(seed)
     truth = {f"P{i + 1:03d}": CLASSES[y] for i, y in enumerate(data.y.tolist())}
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow([ID, *COLUMNS, LABEL])
-        for (patient, label), x, missing in zip(truth.items(), X.tolist(), hidden, strict=True):
+        for (patient, label), x, missing in zip(truth.items(), data.X.tolist(), hidden, strict=True):
             rows.writerow([patient, *x, "" if missing else label])
     with truth_path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([(ID, LABEL), *truth.items()])

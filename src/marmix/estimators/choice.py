@@ -534,11 +534,13 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         if mechanism is not None:
             missing[tested] = evidence.missing_proba(tau[tested], evidence.mechanism(tau[tested]))
         self.missing_proba_ = np.minimum(missing, Q_MAX)
+        known = None
         if expected is not None:
             rows = z < 0
             probas = np.array([tilted(p, class_offsets(p[rows], expected, counts[rows])) for p in probas])
             held = probas[candidates]
             tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
+            known = counts @ np.where(rows[:, None], tau, label_shares(labels, np.arange(tau.shape[1]))) / counts.sum()
         self._predicted(dict(zip(self.estimators_, held, strict=True)))
         share = np.sum(z[tested] >= 0) / np.sum(z >= 0)
         q, not_tested = (1.0 - (1.0 - rate) * share for rate in (self.missing_proba_, missing))
@@ -560,7 +562,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             without[~models] = evidence.average(held[~models][:, tested]).weights
         ours, theirs = (np.einsum("c,cnk->nk", pi, held) for pi in (with_it, without))
         others = [*([theirs] if compared else []), *([pool] if self.method == "pick" else []), *probas[~candidates]]
-        self.posterior_ = UncertainPosterior.of(tau, indicator, not_tested, others, counts)
+        self.posterior_ = UncertainPosterior.of(tau, indicator, not_tested, others, counts, known)
         n_effective = representation(not_tested, z >= 0, counts)[1] if (z < 0).any() else float(np.sum(z >= 0))
         no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())
         self.overlap_ = Overlap(no_chance, n_effective, int(np.sum(z >= 0)))
