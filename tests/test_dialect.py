@@ -315,6 +315,14 @@ def test_titles_and_blank_columns_of_a_sheet_are_left_out(tmp_path):
         open_table(path)
 
 
+def test_the_names_of_a_sheet_are_found_where_most_rows_end_early(tmp_path):
+    rows = [["id", "x", "y"], ["p", 1, "u"], ["q", 2, "v"], *([f"r{i}", i] for i in range(9))]
+    for above in ([], [["Study 7"], ["exported", "2024"]]):
+        table = open_table(workbook(tmp_path / "rows.xlsx", sheet=[*above, *rows]))
+        assert table.names == ["id", "x", "y"]
+        assert table.rows == 11
+
+
 def test_a_merged_cell_is_no_name(tmp_path):
     path = workbook(tmp_path / "rows.xlsx", sheet=[["size", None, "y"], ["mean", "mean", "y"], [1, 2, "u"]])
     with pytest.raises(ValueError, match="column 2 has no name"):

@@ -242,11 +242,12 @@ def _is_simple(cell: str) -> bool:
     return not any(mark in cell.replace(", ", " ") for mark in DELIMITERS) or _number(cell) is not None
 
 
-def header_place(rows: Sequence[Row], given: int | None, where: str, line: str = "line") -> int:
+def header_place(rows: Sequence[Row], given: int | None, where: str, line: str = "line", width: int = 0) -> int:
     """Index of the row of column names: that in the given line, or the first that is no title.
 
     Titles have another number of cells than the table, or at most half of their cells are filled. Rows are left out as titles
-    only if the next one has a different name for every column, and numbers below it.
+    only if the next one has a different name for every column, and numbers below it. The `width` of the table is by default that
+    of most rows.
     """
     if given is not None:
         place = next((place for place, row in enumerate(rows) if row.line == given), None)
@@ -254,7 +255,7 @@ def header_place(rows: Sequence[Row], given: int | None, where: str, line: str =
             raise ValueError(f"{where}: {line} {given} is empty, or far below the first: change --header-row.")
         return place
     filled = [place for place, row in enumerate(rows) if row.cells]
-    width = _width([rows[place].cells for place in filled])
+    width = width or _width([rows[place].cells for place in filled])
     for i, place in enumerate(filled):
         names = [cell.strip() for cell in rows[place].cells]
         if len(names) == width and 2 * sum(map(bool, names)) > width:

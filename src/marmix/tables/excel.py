@@ -48,7 +48,8 @@ def read_sheet(
                 raise ValueError(f"{path}: sheet {shown(title)} is empty. Choose another with --sheet.")
             blank = min(next(j for j, cell in enumerate(cells) if cell is not None) for _, cells in first)
             texts = [Row(number, _texts(cells[blank:])) for number, cells in first]
-            place = header_place(texts, header_row, f"{path}: sheet {shown(title)}", "row")
+            width = max(len(row.cells) for row in texts)  # rows end with their last filled cell
+            place = header_place(texts, header_row, f"{path}: sheet {shown(title)}", "row", width)
             if header_row is None:
                 assumed += titles_in_words(texts, place, "row")
             names = list(texts[place].cells)
