@@ -287,13 +287,13 @@ class Analysis:
         proba, (code, counts) = self.tally.proba[unlabelled], self._imputed
         error = 1.0 - self.tested.posterior.central[unlabelled, code]
         order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
-        left = 1.0 - np.cumsum((counts * error)[order]) / np.sum(counts * error)
-        today = np.sum(counts * error) / self.tally.imputed.sum()
+        today = np.sum(counts * error)
+        left = (today - np.cumsum((counts * error)[order])) / counts.sum()
         labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
         return [
-            LabelsNeeded(target, int(labels[np.argmax(today * left <= target)]))
+            LabelsNeeded(target, int(labels[np.argmax(left <= target)]))
             for target in _TARGETS
-            if target < today
+            if target < today / counts.sum()
         ]
 
     def _grounds(self, labels: LabelFacts, scores: list[ScoreFacts]) -> Grounds:
@@ -374,7 +374,6 @@ class Analysis:
         if joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
             return None
         posterior = self.tested.posterior
-
         classes, tau = self.model.classes, posterior.central[unlabelled]
         code, counts = self._imputed
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
