@@ -255,9 +255,11 @@ class Analysis:
         if self.tested is None or self.joint is None:
             return []
         contenders = [self._contender("marmix", self.joint, self.tested.proba)]
-        for name, (pipeline, proba) in (self.cv.rival_fits if self.cv else {}).items():
-            joint = self._joint(np.where(self._labelled[:, None], proba, hedged(pipeline.predict_proba(self.sample.X))))
-            contenders.append(self._contender(name, joint, proba))
+        for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
+            assert self.cv is not None
+            held_out = self.cv.held_out_probas[name]
+            proba = np.where(self._labelled[:, None], held_out, hedged(pipeline.predict_proba(self.sample.X)))
+            contenders.append(self._contender(name, self._joint(proba), held_out))
         return contenders
 
     def _contender(self, name: str, joint: JointTable, held_out: Array) -> Contender:
