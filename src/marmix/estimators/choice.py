@@ -381,7 +381,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}
         for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
             probas[name] = hedged(probas[name])
-        self._fitted_rivals({name: (fits[name][-1].estimator, probas[name]) for name in rivals if name in probas})
+        self._fitted_rivals({name: fits[name][-1].estimator for name in rivals if name in probas})
         for name in settings.keys() & self.estimators_.keys():
             self.estimators_[name][-1].set_params(cv=settings[name])
         self.prior_offset_ = None
@@ -411,10 +411,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """Called before each fit, and before the weighing, with the share of the work that is done; for subclasses."""
 
     def _predicted(self, proba: dict[str, Array]) -> None:
-        """Called with the held-out probabilities of each candidate; subclasses may keep them."""
+        """Called with the held-out probabilities of each candidate and rival; subclasses may keep them."""
 
-    def _fitted_rivals(self, rivals: dict[str, tuple[Pipeline, Array]]) -> None:
-        """Called with each rival as fitted to all rows, and its held-out probabilities; subclasses may keep them."""
+    def _fitted_rivals(self, rivals: dict[str, Pipeline]) -> None:
+        """Called with the rivals, fitted to all labelled rows; subclasses may keep them."""
 
     def _grid(self, X: NDArray[Any], z: NDArray[Any]) -> dict[str, Pipeline]:
         """The candidates as pipelines."""
@@ -541,7 +541,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             held = probas[candidates]
             tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
             known = counts @ np.where(rows[:, None], tau, label_shares(labels, np.arange(tau.shape[1]))) / counts.sum()
-        self._predicted(dict(zip(self.estimators_, held, strict=True)))
+        self._predicted(dict(zip(self.results_["candidate"].tolist(), probas, strict=True)))
         share = np.sum(z[tested] >= 0) / np.sum(z >= 0)
         q, not_tested = (1.0 - (1.0 - rate) * share for rate in (self.missing_proba_, missing))
         indicator = (z[:, None] == np.arange(tau.shape[1])).astype(float) if shares is None else shares.copy()

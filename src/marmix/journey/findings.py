@@ -267,9 +267,11 @@ class Analysis:
         if self.tested is None or self.joint is None:
             return []
         contenders = [self._contender("marmix", self.joint, self.tested.proba)]
-        for name, (pipeline, proba) in (self.cv.rival_fits if self.cv else {}).items():
-            joint = self._joint(np.where(self._labelled[:, None], proba, hedged(pipeline.predict_proba(self.sample.X))))
-            contenders.append(self._contender(name, joint, proba))
+        for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
+            assert self.cv is not None
+            held_out = self.cv.held_out_probas[name]
+            proba = np.where(self._labelled[:, None], held_out, hedged(pipeline.predict_proba(self.sample.X)))
+            contenders.append(self._contender(name, self._joint(proba), held_out))
         return contenders
 
     def _contender(self, name: str, joint: JointTable, held_out: Array) -> Contender:
@@ -299,13 +301,13 @@ class Analysis:
         proba, (code, counts) = self.tally.proba[unlabelled], self._imputed
         error = 1.0 - self.tested.posterior.central[unlabelled, code]
         order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
-        left = 1.0 - np.cumsum((counts * error)[order]) / np.sum(counts * error)
-        today = np.sum(counts * error) / self.tally.imputed.sum()
+        today = np.sum(counts * error)
+        left = (today - np.cumsum((counts * error)[order])) / counts.sum()
         labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
         return [
-            LabelsNeeded(target, int(labels[np.argmax(today * left <= target)]))
+            LabelsNeeded(target, int(labels[np.argmax(left <= target)]))
             for target in _TARGETS
-            if target < today
+            if target < today / counts.sum()
         ]
 
     def _grounds(self, labels: LabelFacts, scores: list[ScoreFacts]) -> Grounds:
@@ -386,7 +388,6 @@ class Analysis:
         if joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
             return None
         posterior = self.tested.posterior
-
         classes, tau = self.model.classes, posterior.central[unlabelled]
         code, counts = self._imputed
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)

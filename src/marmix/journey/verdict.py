@@ -9,8 +9,8 @@ from marmix.tables.cells import shown
 LEVELS = ("serious", "caution", "note")
 FEW, TOO_FEW = 20, 5  # labelled rows of a class
 MANY_WRONG = 0.2  # share of the imputed labels
-LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 WIDE = 0.5  # interval of that share
+LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
 ENRICHED = 4.0  # odds of a class among the given labels, against those among all rows if labels were drawn by class
 FINE = "Every class has enough labels, the checks of the mechanism pass, and no usual classifier is clearly better."
@@ -32,10 +32,7 @@ class Grounds(NamedTuple):
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
     enriched: str = ""  # a class that may be far rarer than among the given labels
-    enrichment: tuple[float, float] = (
-        0.0,
-        0.0,
-    )  # its share of the given labels, and of all rows if labels were drawn by class
+    enrichment: tuple[float, float] = (0.0, 0.0)  # its shares of the given labels, and of all rows if drawn by class
 
 
 def cautions(grounds: Grounds, others: Sequence[Caution] = ()) -> list[Caution]:
