@@ -19,7 +19,7 @@ from marmix.pages.contents import Caution, Interval
 pytestmark = [pytest.mark.usefixtures("quick_figures"), pytest.mark.filterwarnings("ignore")]
 
 ENOUGH = {"elm": 40, "oak": 60}
-GOOD = Grounds(ENOUGH, 100, wrong=Interval(8.0, 4.0, 14.0), gain=Interval(0.4, 0.3, 0.5), frequent="elm", log_loss=0.2)
+GOOD = Grounds(ENOUGH, 100, wrong=Interval(8.0, 4.0, 14.0), better=0.99, frequent="elm", log_loss=0.2)
 DOUBT = Caution("caution", "Labels are missing on one side.", "See what would follow.")
 
 
@@ -35,14 +35,15 @@ DOUBT = Caution("caution", "Labels are missing on one side.", "See what would fo
         ({"wrong": Interval()}, "no", "How many of the 100 imputed labels are wrong cannot be told"),
         ({"wrong": Interval(40.0, 10.0, 61.0)}, "no", "Between 10 and 61 of the 100"),
         ({"wrong": Interval(21.0, 10.0, 30.0)}, "care", "About 21 (10 to 30) of the 100"),
-        ({"gain": Interval(0.1, 0.0, 0.2)}, "no", "no better than calling every row 'elm'"),
+        ({"better": 0.7}, "no", "hardly better than calling every row 'elm'"),
+        ({"better": 0.8}, "care", "About 8"),
         ({"log_loss": 0.8, "guessing": 0.7}, "no", "0.800, is worse"),
         ({"doubts": [DOUBT]}, "care", "About 8"),
         ({"no_chance": 0.3}, "care", "About 8"),
         ({"no_chance": 0.3, "doubts": [DOUBT]}, "no", "30 % of the rows have hardly a chance"),
         ({"rival": "random forest"}, "care", "About 8"),
         ({"enriched": "oak", "enrichment": (0.25, 0.06)}, "care", "About 8"),
-        ({"labelled": ENOUGH | {"oak": 5}, "gain": Interval(0.0, -0.1, 0.1)}, "no", "Only 5 rows are labelled 'oak'"),
+        ({"labelled": ENOUGH | {"oak": 5}, "better": 0.5}, "no", "Only 5 rows are labelled 'oak'"),
     ],
 )
 def test_the_worst_caution_decides_the_verdict_and_few_labels_come_first(changes, use, first):

@@ -348,7 +348,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}
         for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
             probas[name] = hedged(probas[name])
-        self._fitted_rivals({name: (fits[name][-1].estimator, probas[name]) for name in rivals if name in probas})
+        self._fitted_rivals({name: fits[name][-1].estimator for name in rivals if name in probas})
         for name in settings.keys() & self.estimators_.keys():
             self.estimators_[name][-1].set_params(cv=settings[name])
         self._weigh(X, z, shares, weight, probas, folds)
@@ -375,10 +375,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """Called after each fit with the share of fits that are done; subclasses may show progress."""
 
     def _predicted(self, proba: dict[str, Array]) -> None:
-        """Called with the held-out probabilities of each candidate; subclasses may keep them."""
+        """Called with the held-out probabilities of each candidate and rival; subclasses may keep them."""
 
-    def _fitted_rivals(self, rivals: dict[str, tuple[Pipeline, Array]]) -> None:
-        """Called with each rival as fitted to all rows, and its held-out probabilities; subclasses may keep them."""
+    def _fitted_rivals(self, rivals: dict[str, Pipeline]) -> None:
+        """Called with the rivals, fitted to all labelled rows; subclasses may keep them."""
 
     def _grid(self, X: NDArray[Any], z: NDArray[Any]) -> dict[str, Pipeline]:
         """The candidates as pipelines."""
@@ -474,7 +474,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         candidates = ~self.results_["rival"]
         models = self.results_["mechanism"][candidates]
         held = probas[candidates]
-        self._predicted(dict(zip(self.estimators_, held, strict=True)))
+        self._predicted(dict(zip(self.results_["candidate"].tolist(), probas, strict=True)))
         v = None if (z[tested] >= 0).all() else linear_predictor(X, z, counts, folds)
         labels = z if shares is None else shares
         evidence = Evidence(labels[tested], counts[tested], None if v is None else v[tested])

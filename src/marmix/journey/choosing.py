@@ -62,11 +62,11 @@ def average_in_words(average: MARClassifierCV, any_missing: bool = True) -> str:
 
 
 class Compared(MARClassifierCV):
-    """Cross-validation of candidates that reports progress and keeps the held-out predictions of each."""
+    """Cross-validation of candidates that reports progress and keeps the rivals and all held-out predictions."""
 
     step: Step
     held_out_probas: Mapping[str, Array] = MappingProxyType({})
-    rival_fits: Mapping[str, tuple[Pipeline, Array]] = MappingProxyType({})  # and their held-out probabilities
+    rival_fits: Mapping[str, Pipeline] = MappingProxyType({})
 
     def _fitted_one(self, share: float) -> None:
         self.step(share)
@@ -74,7 +74,7 @@ class Compared(MARClassifierCV):
     def _predicted(self, proba: dict[str, Array]) -> None:
         self.held_out_probas = proba
 
-    def _fitted_rivals(self, rivals: dict[str, tuple[Pipeline, Array]]) -> None:
+    def _fitted_rivals(self, rivals: dict[str, Pipeline]) -> None:
         self.rival_fits = rivals
 
     def select(self, name: str) -> None:

@@ -96,7 +96,6 @@ _MOST_CLASSES = 20  # most classes with a threshold
 _DRAWS = 100  # behind the intervals of the sensitivity analysis
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
 _TARGETS = (0.1, 0.05, 0.02, 0.01)  # shares of wrong labels for which the number of labels needed is given
-_CLEAR = 2.5  # standard errors from which a class counts as labelled more often than expected
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
 # bin, and limit of fitted rates near 0 and 1.
@@ -256,9 +255,11 @@ class Analysis:
         if self.tested is None or self.joint is None:
             return []
         contenders = [self._contender("marmix", self.joint, self.tested.proba)]
-        for name, (pipeline, proba) in (self.cv.rival_fits if self.cv else {}).items():
-            joint = self._joint(np.where(self._labelled[:, None], proba, hedged(pipeline.predict_proba(self.sample.X))))
-            contenders.append(self._contender(name, joint, proba))
+        for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
+            assert self.cv is not None
+            held_out = self.cv.held_out_probas[name]
+            proba = np.where(self._labelled[:, None], held_out, hedged(pipeline.predict_proba(self.sample.X)))
+            contenders.append(self._contender(name, self._joint(proba), held_out))
         return contenders
 
     def _contender(self, name: str, joint: JointTable, held_out: Array) -> Contender:
@@ -288,13 +289,13 @@ class Analysis:
         proba, (code, counts) = self.tally.proba[unlabelled], self._imputed
         error = 1.0 - self.tested.posterior.central[unlabelled, code]
         order = np.argsort(-entr(proba).sum(axis=1), kind="stable")
-        left = 1.0 - np.cumsum((counts * error)[order]) / np.sum(counts * error)
-        today = np.sum(counts * error) / self.tally.imputed.sum()
+        today = np.sum(counts * error)
+        left = (today - np.cumsum((counts * error)[order])) / counts.sum()
         labels = np.ceil(np.cumsum(counts[order]) - 1e-9).astype(int)
         return [
-            LabelsNeeded(target, int(labels[np.argmax(today * left <= target)]))
+            LabelsNeeded(target, int(labels[np.argmax(left <= target)]))
             for target in _TARGETS
-            if target < today
+            if target < today / counts.sum()
         ]
 
     def _grounds(self, labels: LabelFacts, scores: list[ScoreFacts]) -> Grounds:
@@ -318,37 +319,27 @@ class Analysis:
         if self.joint is None or not labels.imputed:
             return grounds
         tables = self.joint.tables[:, 1]
-        truth = tables.sum(axis=2) / labels.imputed
-        frequent = int(truth[0].argmax())
-        better = np.trace(tables, axis1=1, axis2=2) / labels.imputed - truth[:, frequent]
-        low, high = np.quantile(better, [0.025, 0.975])
+        frequent = int(tables[0].sum(axis=1).argmax())
+        better = np.trace(tables, axis1=1, axis2=2) > tables.sum(axis=2)[:, frequent]
         return grounds._replace(
             wrong=labels.certainty.wrong,
-            gain=Interval(float(better[0]), float(low), float(high)),
+            better=float(better[1:].mean()),
             frequent=names[frequent],
             **self._enrichment(names),
         )
 
     def _enrichment(self, names: list[str]) -> dict[str, Any]:
-        """The class with more given labels than its estimated share and P(label missing) explain, and by how much."""
-        tested, labelled = self.tested, self._labelled
-        if tested is None or tested.posterior is None or self.prior_given or not np.isfinite(self.tally.missing).all():
+        """A class that is far rarer among all rows than among the given labels, if labels were drawn by class."""
+        by_class = (
+            None if self.tested is None or self.tested.posterior is None else self.tested.posterior.drawn_by_class
+        )
+        if by_class is None:
             return {}
-        truth = np.where(labelled[:, None], self._shares, tested.posterior.central)
-        chance = np.maximum(1.0 - self.tally.missing, 0.0)
-        expected = np.clip(chance @ truth / max(chance.sum(), TINY), 1e-6, 1.0 - 1e-6)
-        given, n = self._shares.sum(axis=0) / labelled.sum(), labelled.sum()
-        odds = given / np.maximum(1.0 - given, 1e-6) / (expected / (1.0 - expected))
-        clear = (given - expected) * np.sqrt(n) > _CLEAR * np.sqrt(expected * (1.0 - expected))
-        k = int(np.where(clear, odds, 0.0).argmax())
-        if not clear[k] or odds[k] < ENRICHED:
-            return {}
-        return {"enriched": names[k], "enrichment": (float(given[k]), float(expected[k]))}
-
-    @property
-    def prior_given(self) -> bool:
-        """Whether the shares of the classes are known."""
-        return getattr(self.cv, "prior", None) is not None
+        given = np.clip(self._shares.sum(axis=0) / self._labelled.sum(), 1e-6, 1.0 - 1e-6)
+        share = np.clip(np.where(self._labelled[:, None], self._shares, by_class).mean(axis=0), 1e-6, 1.0 - 1e-6)
+        odds = given / (1.0 - given) / (share / (1.0 - share))
+        k = int(odds.argmax())
+        return {"enriched": names[k], "enrichment": (float(given[k]), float(share[k]))} if odds[k] > ENRICHED else {}
 
     def _missingness_facts(self) -> MissingnessFacts:
         facts = missingness_facts(self.model, self.result, self._doubts)
@@ -385,12 +376,6 @@ class Analysis:
         if joint is None or self.tested is None or self.tested.posterior is None or not unlabelled.any():
             return None
         posterior = self.tested.posterior
-
-        def draw(rng: np.random.Generator) -> Array:
-            return posterior.at(posterior.coefficients + rng.standard_normal(len(posterior.steps)) @ posterior.steps)[
-                unlabelled
-            ]
-
         classes, tau = self.model.classes, posterior.central[unlabelled]
         code, counts = self._imputed
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
@@ -401,7 +386,7 @@ class Analysis:
             k,
             delta,
             classes,
-            draw=draw,
+            draw=lambda rng: posterior.draw(rng)[unlabelled],
             n_draws=_DRAWS,
             weight=counts,
             imputed=code,

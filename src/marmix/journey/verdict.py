@@ -10,8 +10,9 @@ LEVELS = ("serious", "caution", "note")
 FEW, TOO_FEW = 20, 5  # labelled rows of a class
 MANY_WRONG = 0.2  # share of the imputed labels
 WIDE = 0.5  # interval of that share
+LIKELY, UNLIKELY = 0.975, 0.75  # probabilities of being better than one class for every row
 NO_CHANCE = 0.2  # share of the rows with practically no chance of a label
-ENRICHED = 2.0  # odds of a class among the given labels, against those that the model expects
+ENRICHED = 4.0  # odds of a class among the given labels, against those among all rows if labels were drawn by class
 FINE = "Every class has enough labels, the checks of the mechanism pass, and no usual classifier is clearly better."
 
 
@@ -23,15 +24,15 @@ class Grounds(NamedTuple):
     scored: bool = True
     converged: bool = True
     wrong: Interval = Interval()  # number of imputed labels that are wrong
-    gain: Interval = Interval()  # accuracy of the imputed labels minus that of imputing `frequent` everywhere
+    better: float = 1.0  # probability that more of the imputed labels are right than with `frequent` in every row
     frequent: str = ""  # the most frequent class of the unlabelled rows
     log_loss: float = 0.0
     guessing: float = float("inf")  # the log-loss of equal probabilities
     doubts: Sequence[Caution] = ()  # checks of the mechanism that fail
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
-    enriched: str = ""  # a class with far more given labels than its estimated share and P(label missing) explain
-    enrichment: tuple[float, float] = (0.0, 0.0)  # its share of the given labels, and the share that the model expects
+    enriched: str = ""  # a class that may be far rarer than among the given labels
+    enrichment: tuple[float, float] = (0.0, 0.0)  # its shares of the given labels, and of all rows if drawn by class
 
 
 def cautions(grounds: Grounds, others: Sequence[Caution] = ()) -> list[Caution]:
@@ -60,9 +61,9 @@ def errors_in_words(wrong: Interval, imputed: int) -> str:
     )
 
 
-def percent(share: float) -> str:
+def percent(share: float, decimals: int = 0) -> str:
     """A share in percent."""
-    return f"{100.0 * share:.0f} %"
+    return f"{100.0 * share:.{decimals}f} %"
 
 
 def few_labels(labelled: Mapping[str, int]) -> list[Caution]:
@@ -84,7 +85,7 @@ def few_labels(labelled: Mapping[str, int]) -> list[Caution]:
 
 def _about_numbers(grounds: Grounds) -> list[Caution]:
     """Cautions about the estimated errors."""
-    facts, wrong, gain = [], grounds.wrong, grounds.gain
+    facts, wrong = [], grounds.wrong
     if not grounds.converged:
         facts.append(
             Caution(
@@ -106,10 +107,11 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
     elif wrong.high - wrong.low > WIDE * grounds.imputed:
         text = f"Between {wrong.low:,.0f} and {wrong.high:,.0f} of the {grounds.imputed:,} imputed labels may be wrong."
         facts.append(Caution("serious", text, "Label more rows, above all those most worth labelling."))
-    elif gain.low is not None and gain.low <= 0.0:
-        text = f"The imputed labels may be no better than calling every row {shown(grounds.frequent)}."
+    elif grounds.better < LIKELY:
+        level, sure = ("serious", "are hardly") if grounds.better < UNLIKELY else ("caution", "may not be")
+        text = f"The imputed labels {sure} better than calling every row {shown(grounds.frequent)}."
         facts.append(
-            Caution("serious", text, "Use the probabilities and a threshold, or label more rows of the other classes.")
+            Caution(level, text, "Use the probabilities and a threshold, or label more rows of the other classes.")
         )
     if grounds.log_loss > grounds.guessing:
         text = (
@@ -135,11 +137,11 @@ def _about_missingness(grounds: Grounds) -> list[Caution]:
         text = f"{percent(grounds.no_chance)} of the rows have hardly a chance of a label: nothing checks their imputed labels."
         facts.append(Caution(level, text, "Label a few such rows: they are among the rows most worth labelling."))
     if grounds.enriched:
-        given, expected = grounds.enrichment
+        given, share = grounds.enrichment
         text = (
-            f"{shown(grounds.enriched)} is {percent(given)} of the given labels where {percent(expected)} would be expected: its "
-            "rows may have been labelled on purpose, and their share is then overestimated."
+            f"{shown(grounds.enriched)} is {percent(given)} of the given labels, but may be only {percent(share, 1)} of all "
+            "rows: perhaps such rows were labelled on purpose."
         )
-        advice = f"If you know the share of {shown(grounds.enriched)} among all rows, give it: --prevalence."
+        advice = f"If you know the share of {shown(grounds.enriched)} among all rows, give it with --prevalence."
         facts.append(Caution("caution", text, advice))
     return facts
