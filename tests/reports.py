@@ -103,7 +103,7 @@ def thresholds(positive, seed, unlabelled=212, labelled=357):
     )
 
 
-def row_table(classes, n=180, seed=0):
+def row_table(classes, n=60, seed=0):
     """Rows by decreasing uncertainty: an id, a text, features, and predictions."""
     rng = np.random.default_rng(seed)
     top = np.sort(rng.random(n))
@@ -179,7 +179,8 @@ def many_classes(n, name="kind {}"):
         data=replace(old.data, features=features, columns=features),
         labels=replace(old.labels, classes=classes),
         model=replace(old.model, candidates=7 * old.model.candidates),
-        estimates=old.estimates + [Estimate(f"cov[{a}, {b}]", 0.1, 0.1, 0.0, 0.2) for a in features for b in features],
+        estimates=old.estimates
+        + [Estimate(f"cov[{a}, {b}]", 0.1, 0.1, 0.0, 0.2) for a in features for b in features[:5]],
         verdict=Verdict("no", [f"Only 4 rows are labelled {names[-1]!r}: every number here is uncertain.", FEW]),
         confusion=confusion,
         cautions=[*old.cautions, *(Caution("note", f"Note {i} on a column. {LONG}", LONG) for i in range(40))],

@@ -17,7 +17,7 @@ from browsing import (
     downloaded,
     open_page,
 )
-from reports import HOSTILE, four_classes, two_classes, with_texts
+from reports import HOSTILE, four_classes, many_classes, two_classes, with_texts
 
 from marmix.cli import main
 from marmix.pages import report_html
@@ -70,6 +70,15 @@ def test_the_table_sorts_filters_searches_and_downloads(browser, report):
 def test_a_report_is_readable_in_the_dark_on_a_phone_and_on_paper(browser, report):
     with open_page(browser, report[1]) as opened:
         check_dark(opened)
+        check_narrow(opened)
+        check_print(opened)
+        check_quiet(opened)
+
+
+@pytest.mark.parametrize("n", [30, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 12))])
+def test_a_report_on_many_classes_with_long_names_fits_on_a_phone_and_on_ten_sheets(n, browser, tmp_path):
+    contents = many_classes(n, "class {}" if n == 12 else "a rather long name of class number {}")
+    with open_page(browser, written(contents, tmp_path / "report.html")) as opened:
         check_narrow(opened)
         check_print(opened)
         check_quiet(opened)

@@ -32,6 +32,7 @@ from marmix.displays.drawing import BLUE, canvas, class_colours, class_label, pa
 from marmix.displays.predictions import UNCORRECTED, Predictions
 from marmix.displays.rates import even_bins, wilson
 from marmix.displays.roc import cumulative_counts
+from marmix.displays.uncertainty import UNCERTAINTY
 from marmix.mechanism.measures import MEASURES
 from marmix.sensitivity import pattern_mixture, sensitivity, swept
 
@@ -575,6 +576,50 @@ def test_names_are_drawn_as_they_are_and_no_legend_covers_the_data(dark, three_c
                 assert r"class costs \$5 or \$6" in words
                 assert "class _odd" in words
                 assert "class a class whose name is very long…" in words
+
+
+@pytest.mark.parametrize("display", [RocDisplay, CalibrationDisplay])
+def test_many_classes_have_a_panel_each_with_the_curve_of_that_class_alone(display):
+    y, proba, q, posterior = with_posterior(k=5)
+    figure, (left, right) = canvas(9, 4, 1, 2)
+    shown = display.from_predictions(y, proba, q, classes=range(5), posterior=posterior, ax=left)
+    small = [ax for ax in figure.axes if ax.lines]
+    assert right not in small
+    assert [ax.get_title() for ax in small] == [f"\u2018{k}\u2019" for k in range(5)]
+    FigureCanvasAgg(figure).draw()
+    apart = [ax.get_window_extent() for ax in small]
+    assert all(left.get_window_extent().x0 - 1 <= box.x0 < box.x1 < right.get_window_extent().x0 for box in apart)
+    assert not any(a.overlaps(b) for i, a in enumerate(apart) for b in apart[:i])
+    for k, ax in list(enumerate(small))[::3]:
+        alone = display.from_predictions(
+            y, proba, q, classes=range(5), posterior=posterior, positive=k, ax=canvas(2, 2)[1]
+        )
+        np.testing.assert_array_equal(ax.lines[1].get_xydata(), alone.ax_.lines[1].get_xydata())
+    assert len(shown.curves) == 5
+
+
+def test_a_class_without_a_curve_and_those_beyond_thirty_are_left_out_and_counted():
+    y, proba, q, posterior = with_posterior(k=4)
+    y[y == 2] = -1  # no label of that class is given
+    shown = RocDisplay.from_predictions(y, proba, q, classes=range(4), posterior=posterior, ax=canvas(8, 3)[1])
+    assert list(shown.curves) == [0, 1, 3]
+    assert shown.note_ == "3 of 4 classes are shown."
+    many = CalibrationDisplay.from_predictions(*predictions(k=40, n=900), classes=range(40), ax=canvas(8, 8)[1])
+    assert list(many.curves) == list(range(30))
+
+
+def test_rates_in_bins_of_another_measure_are_those_of_any_classifier_with_a_mechanism(three_classes):
+    fit, X, y = three_classes
+    shown = MissingnessDisplay.from_estimator(fit, X, y, measure=UNCERTAINTY, n_bins=6)
+    u = entropy(fit.predict_proba(X), axis=1) / np.log(3)
+    missing, q = np.array([label is None for label in y]), fit.missing_proba(X)
+    for b, members in enumerate(bins(u, 6)):
+        assert shown.at[b] == pytest.approx(u[members].mean())
+        assert shown.observed[b] == pytest.approx(missing[members].mean())
+        assert shown.q[b] == pytest.approx(q[members].mean())
+    assert shown.lower is None
+    histogram = UncertaintyDisplay.from_estimator(fit, X, y, measure=UNCERTAINTY)
+    assert (histogram.edges[0], histogram.edges[-1]) == (0.0, 1.0)
 
 
 def test_only_the_given_axes_are_drawn_in(two_classes):

@@ -227,3 +227,21 @@ def test_of_very_many_rows_a_sample_is_drawn_with_a_note(simulate):
     assert f"200 of {n:,} labelled rows and 200 of {3000 - n:,} rows without a label" in found.note_
     again = shown(fit, data.X, data.y, max_points=400)
     np.testing.assert_array_equal(again.points, found.points)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_more_than_six_classes_have_a_panel_each_with_their_rows(d, simulate):
+    X, y, _ = simulate(280, classes=7, d=d, distance=4.0, seed=2)
+    fit = MARGaussianMixture(covariance_type="tied", link=None).fit(X, y)
+    figure, ax = canvas(8, 4)
+    shown = MixtureDisplay.from_estimator(fit, X, y, ax=ax)
+    small = [one for one in figure.axes if one.get_title()]
+    assert [one.get_title() for one in small] == [f"\u2018{k}\u2019" for k in range(7)]
+    for k, one in enumerate(small):
+        if d == 1:
+            np.testing.assert_allclose(one.lines[-1].get_ydata(), np.exp(shown.scores[k]))
+        else:
+            imputed, given = (dots.get_offsets() for dots in one.collections)
+            np.testing.assert_allclose(given, shown.points[shown.given & (shown.codes == k)])
+            np.testing.assert_allclose(imputed, shown.points[~shown.given & (shown.codes == k)])
+            np.testing.assert_allclose(one.lines[-1].get_xydata(), shown.ellipses[k].points)

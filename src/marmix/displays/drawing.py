@@ -161,6 +161,12 @@ def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[l
     return small, below
 
 
+def panel_legend(ax: "Axes", below: "Axes", **options: Any) -> None:
+    """Draw the legend of the panels in the place of `ax`, in as many columns as fit."""
+    width = ax.get_window_extent().width / ax.figure.dpi
+    below.legend(loc="center", ncols=max(1, min(4, int(width / 1.9))), **options)
+
+
 def _panel_name(name: object) -> str:
     """The name of a class above a small panel: its beginning and its end if it is long."""
     words = str(name)

@@ -20,6 +20,7 @@ from marmix.displays.drawing import (
     class_label,
     ink,
     legend_below,
+    panel_legend,
     panel_size,
     panels,
     paper_colour,
@@ -203,9 +204,7 @@ class MixtureDisplay(Display):
             panel.set(xlim=(self.grid[0][0], self.grid[0][-1]))
         entries = self._legend([colour], many=True)
         words = "\n".join(" ".join(name.split("\n")) for name in self.names)
-        below.legend(
-            loc="center", ncols=4, title=words if "\n" in self.names[0] else None, title_fontsize="small", **entries
-        )
+        panel_legend(ax, below, title=words if "\n" in self.names[0] else None, title_fontsize="small", **entries)
 
     def _heights(self) -> Array:
         """Densities or probabilities of the classes along the coordinate."""

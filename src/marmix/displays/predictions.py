@@ -25,6 +25,7 @@ from marmix.displays.drawing import (
     class_colours,
     class_label,
     figure_text,
+    panel_legend,
     panel_size,
     panels,
     paper_colour,
@@ -263,7 +264,7 @@ class ClassCurvesDisplay(PredictionDisplay):
                 panel, curve, paper_colour(BLUE), "corrected for missing labels" if self.corrected else PLAIN
             )
         handles, labels = small[0].get_legend_handles_labels()
-        below.legend(handles, labels, loc="center", ncols=3)
+        panel_legend(ax, below, handles=handles, labels=labels)
 
     def _draw_curve(self, ax: "Axes", curve: Any, colour: str, label: str) -> None:
         raise NotImplementedError

@@ -218,9 +218,14 @@ def why_uncertain(classes: Sequence[str], proba: Array, missing: float) -> str:
     """Why a row is worth labelling: the classes it may belong to, and whether rows like it rarely have a label."""
     order = np.argsort(-proba, kind="stable")[:3]
     near = [k for k in order if proba[k] >= 0.5 * proba[order[0]]]
-    names = [f"{classes[k][:_NAME]!r} ({100.0 * proba[k]:.0f} %)" for k in (near if len(near) > 1 else order[:2])]
+    names = [f"{_short(classes[k])!r} ({100.0 * proba[k]:.0f} %)" for k in (near if len(near) > 1 else order[:2])]
     words = f"{', '.join(names[:-1])} or {names[-1]}" if len(near) > 1 else f"{names[0]}, maybe {names[1]}"
     return f"{words}; rarely labelled" if missing >= _RARELY else words
+
+
+def _short(name: str) -> str:
+    """The beginning and the end of a long name."""
+    return name if len(name) <= _NAME else f"{name[: _NAME // 2]}\u2026{name[-_NAME // 2 :]}"
 
 
 def _all_numbers(cells: list[Any]) -> bool:
