@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,8 @@ def fit(tmp_path, capsys):
     def run(frame, *options):
         frame.to_csv(tmp_path / "trees.csv", index=False)
         out = tmp_path / "out"
-        code = main(["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(out), "--quiet", *options])
+        command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(out), "--quiet", "--folds", "2"]
+        code = main([*command, *options])
         summary = json.loads((out / "summary.json").read_text()) if code in (0, 3) else {}
         return code, summary, capsys.readouterr().err
 
@@ -152,7 +154,7 @@ def test_a_candidate_that_chose_its_settings_on_the_sample_keeps_them_for_all_ro
 
 def test_a_fit_with_the_whole_grid_averages_many_kinds_of_models(fit, monkeypatch):
     monkeypatch.setattr("marmix.journey.fit.default_candidates", default_candidates)
-    frame, _ = rows(200)
+    frame, _ = rows(100)
     _, summary, _ = fit(frame)
     names = " ".join(candidate["candidate"] for candidate in summary["model"]["candidates"])
     assert sum(kind in names for kind in ("logistic", "mixture", "kernel", "trees")) >= 3
@@ -268,12 +270,18 @@ def test_no_score_leaves_its_range():
     assert 0 <= shown["AUC"] <= 1
 
 
-@pytest.fixture
-def compared():
-    """A comparison of two candidates and two rivals with made-up results, and the average."""
+@pytest.fixture(scope="module")
+def comparison_of_two():
+    """A comparison of two candidates and two rivals, and its rows."""
     drawn = make_mar_mixture(100, rate=0.5, at_least=5, random_state=0)
     grid = {"a": MARGaussianMixture(link="logit"), "b": MARLogisticRegression()}
-    cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
+    return choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None), drawn.data
+
+
+@pytest.fixture
+def compared(comparison_of_two):
+    """That comparison with made-up results, and the average."""
+    cv, X = copy(comparison_of_two[0]), comparison_of_two[1]
     cv.weights_ = {"a": 0.3, "b": 0.7}
     cv.comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
     cv.rival_comparison_ = Gain(-0.02, 0.4, 0.42, 0.02)
@@ -284,7 +292,7 @@ def compared():
         "log_loss": np.array([-0.02, 0.5, 0.6, 0.4]),
         "weight": np.array([0.3, 0.7, 0.0, 0.0]),
     }
-    return cv, choosing.Model(cv, cv.estimators_["a"], np.arange(2), drawn.data, None)
+    return cv, choosing.Model(cv, cv.estimators_["a"], np.arange(2), X, None)
 
 
 def test_estimated_losses_below_zero_are_shown_as_zero(compared):
@@ -390,9 +398,10 @@ def test_a_note_says_how_to_add_boosting():
     assert "pip install 'marmix[boost]'" in note.text
 
 
-@pytest.fixture
-def from_python(tmp_path):
-    """A folder with rows, and a model of them that was saved from Python."""
+@pytest.fixture(scope="module")
+def from_python(tmp_path_factory):
+    """A folder with rows, and models of them that were saved from Python."""
+    tmp_path = tmp_path_factory.mktemp("python")
     frame, _ = rows()
     frame.to_csv(tmp_path / "trees.csv", index=False)
     data = frame[["x0", "x1"]], frame["kind"].replace("", None)
@@ -416,7 +425,9 @@ def from_python(tmp_path):
 def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, capsys):
     folder, frame = from_python
     out = folder / "predicted.csv"
-    assert main(["predict", str(folder / name), str(folder / "trees.csv"), "--out", str(out), "--quiet"]) == 0
+    assert (
+        main(["predict", str(folder / name), str(folder / "trees.csv"), "--out", str(out), "--force", "--quiet"]) == 0
+    )
     assert capsys.readouterr().err == ""
     expected = marmix.load(folder / name).predict_proba(frame[["x0", "x1"]])
     np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
@@ -428,7 +439,7 @@ def test_a_single_model_is_reported_with_its_own_scores_and_compared_with_ignori
 ):
     folder, frame = from_python
     command = ["report", str(folder / name), str(folder / "trees.csv"), "--label", "kind", "--json", "--quiet"]
-    assert main([*command, "--out", str(folder / "page.html")]) == 0
+    assert main([*command, "--force", "--out", str(folder / "page.html")]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["model"]["kind"] == result["statistical"]["kind"] == "MARGaussianMixture"
     assert result["model"]["name"] == result["statistical"]["name"]
@@ -446,7 +457,7 @@ def test_an_average_saved_from_python_has_a_report_of_its_candidates(from_python
     average = MARClassifierCV(estimators=grid).fit(frame[["x0", "x1"]], frame["kind"].replace("", None))
     marmix.save(average, folder / "a")
     command = ["report", str(folder / "a"), str(folder / "trees.csv"), "--label", "kind", "--json", "--quiet"]
-    assert main([*command, "--out", str(folder / "page.html")]) == 0
+    assert main([*command, "--force", "--out", str(folder / "page.html")]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["model"]["kind"] == "MARClassifierCV"
     weights = sorted((row["weight"] for row in result["model"]["candidates"]), reverse=True)

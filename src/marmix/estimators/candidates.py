@@ -36,7 +36,7 @@ _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on r
 # Most iterations of a Student mixture, and of a crowded logistic regression with a mechanism: with many classes and few rows they
 # climb slowly, and predict no better for it.
 _MOST_ITERATIONS = 100
-# Number of features above which slow candidates are fewer still.
+# Number of features above which slow candidates are fewer still: each fit keeps several matrices of its square.
 _MANY_FEATURES = 1000
 # Most trees of crowded boosting over all its rounds, and fewest rounds.
 _MOST_TREES, _FEWEST_ROUNDS = 1500, 100
@@ -95,7 +95,7 @@ def default_candidates(
     light = crowded(n_classes, n_features, n_labelled) and not thorough
     very_wide = light and n_features > _MANY_FEATURES
     if kind in ("auto", "logistic"):
-        for C in (0.1, 1.0) if very_wide else (0.1, 1.0, 10.0):
+        for C in (0.1,) if very_wide else (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
         modelling: dict[str, Any] = {**mechanism, "n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {**mechanism}
         for C in (1.0,) if light else (1.0, 10.0):
@@ -121,7 +121,7 @@ def default_candidates(
         grid["mixture of 2, tied, mechanism"] = MARGaussianMixture(**pair, **mechanism)
     if kind in ("auto", "kernel"):
         grid["kernel, ignored"] = MARKernelClassifier(C=_PENALTY, **ignoring)
-        for weight in _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
+        for weight in () if very_wide else _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
             grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
         trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
