@@ -44,20 +44,24 @@ def demo(options: argparse.Namespace) -> int:
     splits = (MANY if options.compare else SPLITS) if options.splits is None else options.splits
     if splits == 1 or (options.compare and not splits):
         raise ValueError("--splits must be at least 2: standard errors need two.")
-    progress, values, code = Progress(options.quiet), {}, 0
-    show = not (options.json or options.quiet)
+    progress, show = Progress(options.quiet), not (options.json or options.quiet)
+    values: dict[str, Any] = {}
+    ending, code = "", 0
     if not options.compare:
         folder = fresh_folder() if options.out is None else Path(options.out)
         done = walk(folder, options.seed, progress, options.force)
         code, values = 0 if done.findings.model.converged else 3, done.findings.as_dict() | {"right": done.right}
+        imputed = done.findings.labels.imputed
+        ending = (
+            f"To run the fit yourself: marmix fit {folder / DATA} --label diagnosis --id patient --out results\n"
+            f"Report: {folder / 'report.html'}"
+        )
         if show:
-            imputed = done.findings.labels.imputed
             print("Breast-cancer data of scikit-learn, about 70 % of the labels hidden, mostly those of hard cases.\n")
             print("\n".join(summary_lines(done.findings)))
+            share = done.right / imputed
             print(
-                f"\nHere the true labels are known: {done.right:,} of {imputed:,} imputed labels are right "
-                f"({done.right / imputed:.1%}).\nTo run the fit yourself: marmix fit {folder / DATA} --label diagnosis --id "
-                f"patient --out results\nReport: {folder / 'report.html'}",
+                f"\nHere the true labels are known: {done.right:,} of {imputed:,} imputed labels are right ({share:.1%}).\n",
                 flush=True,
             )
     if splits:
@@ -65,8 +69,10 @@ def demo(options: argparse.Namespace) -> int:
         with progress.phase("comparing classifiers") as step:
             results = boards(range(options.seed, options.seed + splits), step)
         values["scoreboard"] = [board.as_dict() for board in results]
-        if show or (options.compare and not options.json):
-            print("" if options.compare else "\n", "\n".join(report(results, time.monotonic() - start)), sep="")
+        if show:
+            print("\n".join(report(results, time.monotonic() - start)), end="\n\n" if ending else "\n")
     if options.json:
         print_json(values)
+    elif show and ending:
+        print(ending)
     return code

@@ -31,9 +31,9 @@ JOBS = -1  # processes, as in joblib
 
 OURS, IGNORED = "marmix", "marmix, missingness ignored"
 MEASURES = {
-    "right": ",.1f",
+    "right": ".1%",
     "log-loss": ".3f",
-}  # hidden labels that are right, and the log-loss there; how they are printed
+}  # share of hidden labels that are right, and log-loss; how they are printed
 _DOUBT = 1e-3  # share of equal probabilities mixed into all, as forests may be certain and wrong
 
 
@@ -79,7 +79,7 @@ DATA = (digits, tumours)  # where it helps, and where it does not
 
 
 def scores(data: Data, seed: int) -> dict[str, tuple[float, float]]:
-    """The number of hidden labels that each classifier gets right, and its log-loss there."""
+    """The share of the hidden labels that each classifier gets right, and its log-loss there."""
     hidden = data.hidden(seed)
     X, y, partial = data.X, data.y, np.where(hidden, -1, data.y)
     grid = default_candidates(2, *X.shape, n_labelled=int(np.sum(~hidden)), kind="auto")
@@ -96,7 +96,7 @@ def scores(data: Data, seed: int) -> dict[str, tuple[float, float]]:
     for name, model in models.items():
         proba = (1.0 - _DOUBT) * model.predict_proba(X[hidden]) + _DOUBT / 2
         of_truth = proba[np.arange(len(proba)), y[hidden]]
-        table[name] = float(np.sum(of_truth > 0.5)), float(-np.log(of_truth).mean())
+        table[name] = float(np.mean(of_truth > 0.5)), float(-np.log(of_truth).mean())
     return table
 
 
