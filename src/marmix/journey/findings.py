@@ -66,6 +66,7 @@ from marmix.pages.contents import (
 )
 from marmix.pages.figures import Subject, figures
 from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
+from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
 from marmix.tables.preparation import Preparation
@@ -270,7 +271,11 @@ class Analysis:
         for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
             assert self.cv is not None
             held_out = self.cv.held_out_probas[name]
-            proba = np.where(self._labelled[:, None], held_out, hedged(pipeline.predict_proba(self.sample.X)))
+            everywhere = hedged(pipeline.predict_proba(self.sample.X))
+            if (prior := prior_of(self.cv.prior, np.arange(everywhere.shape[1]))) is not None:
+                unlabelled = unlabelled_counts(prior, self.sample.labels, self.model.classes)
+                everywhere = tilted(everywhere, class_offsets(everywhere[~self._labelled], unlabelled))
+            proba = np.where(self._labelled[:, None], held_out, everywhere)
             contenders.append(self._contender(name, self._joint(proba), held_out))
         return contenders
 
