@@ -71,12 +71,19 @@ def unlabelled_counts(prior: Array, labels: NDArray[Any], classes: NDArray[Any],
     return np.asarray(expected)
 
 
-def class_offsets(proba: Array, expected: Array, counts: Array | None = None) -> Array:
+def class_offsets(
+    proba: Array,
+    expected: Array,
+    counts: Array | None = None,
+    start: Array | None = None,
+    tolerance: float = 1e-12,
+) -> Array:
     """The offsets b (K,), of mean zero, with which the probabilities (n, K) sum to the expected numbers of rows.
 
-    Newton's method for the minimum of the convex ``sum_j w_j logsumexp(log p_j + b) - b . expected``.
+    Newton's method for the minimum of the convex ``sum_j w_j logsumexp(log p_j + b) - b . expected``, until the shares of the
+    classes are right to within the tolerance.
     """
-    counts = np.ones(len(proba)) if counts is None else counts
+    proba, counts = np.asarray(proba, dtype=float), np.ones(len(proba)) if counts is None else counts
     log_p, known = np.log(np.maximum(proba, TINY)), ~np.isnan(expected)
     target, n = np.where(known, expected, 0.0), counts.sum()
     free = np.flatnonzero(known)[int(known.all()) :]  # if all are known, the first follows from the others
@@ -86,11 +93,11 @@ def class_offsets(proba: Array, expected: Array, counts: Array | None = None) ->
         most = scores.max(axis=1)
         return float(counts @ (most + np.log(np.exp(scores - most[:, None]).sum(axis=1))) - b @ target)
 
-    b = np.zeros(proba.shape[1])
+    b = np.zeros(proba.shape[1]) if start is None else start
     for _ in range(100):
         tau = tilted(proba, b)
         gradient = (counts @ tau - target)[free]
-        if np.abs(gradient).max() < 1e-12 * n:
+        if np.abs(gradient).max() < tolerance * n:
             break
         hessian = (np.diag(counts @ tau) - (tau.T * counts) @ tau)[np.ix_(free, free)]
         step, before = np.zeros(len(b)), value(b)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
 from marmix.arrays import Array
+from marmix.prior import class_offsets, tilted
 
 # How far the posteriors of unlabelled rows may be off before labels are seen: standard deviation of a coefficient of
 # `UncertainPosterior`. Posteriors that are off by one standard deviation in one direction cost DOUBT^2 / 2 in log-loss per row.
@@ -208,7 +209,8 @@ class UncertainPosterior:
         scores[np.arange(len(top)), top] += coefficients[dense + K :][top]
         tau = np.exp(scores - scores.max(axis=1, keepdims=True))
         if self.totals is not None:
-            tau *= _factors(tau, self.weights, self.totals)
+            rows = self.weights > 0.0
+            tau = tilted(tau, class_offsets(tau[rows], self.totals, self.weights[rows]))
         return np.asarray(tau / tau.sum(axis=1, keepdims=True))
 
     @property
@@ -241,7 +243,7 @@ class UncertainPosterior:
         log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do
         directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
         (dense, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
-        top, column, factors = self.proba[rows].argmax(axis=1), np.arange(n), None
+        top, column, shift = self.proba[rows].argmax(axis=1), np.arange(n), None
         weights = self.weights[rows]
         totals = None if self.totals is None else self.totals * (weights.sum() / self.weights.sum())
         for _ in range(n_draws):
@@ -255,8 +257,8 @@ class UncertainPosterior:
             scores -= scores.max(axis=0)
             tau = np.exp(scores, out=scores)
             if totals is not None:
-                factors = _factors(tau.T, weights, totals, factors, tolerance=1e-4)
-                tau *= factors.astype(np.float32)[:, None]
+                shift = class_offsets(tau.T, totals, weights, shift, tolerance=1e-4)
+                tau *= np.exp(shift).astype(np.float32)[:, None]
             below = np.cumsum(tau, axis=0, out=tau)
             level = rng.random(n, dtype=np.float32) * below[-1]
             yield np.asarray((below[:-1] <= level).sum(axis=0), dtype=np.intp)
@@ -305,39 +307,6 @@ def _totals(prior: Array, given: Array, unlabelled: float) -> Array:
             f"{given[k] / total:.3g} of them: raise its share, or leave prior out."
         )
     return np.maximum(rest, 0.0)
-
-
-def _factors(tau: Array, weights: Array, totals: Array, start: Array | None = None, tolerance: float = 1e-12) -> Array:
-    """Factors of the classes with which posteriors (n, K) have these totals over rows with weights, by Newton's method."""
-    factors = np.ones(len(totals)) if start is None else start
-    factors = np.where(totals > 0.0, np.maximum(factors, TINY), 0.0)
-    possible = totals > 0.0
-    if not possible.any():
-        return np.ones(len(totals))
-    goal, scores, tau = totals[possible], np.log(factors[possible]), np.asarray(tau, dtype=float)[weights > 0.0]
-    tau, weights = np.maximum(tau[:, possible], TINY), weights[weights > 0.0]
-
-    def value(b: Array) -> float:
-        return float(goal @ b - weights @ np.log(tau @ np.exp(b)))
-
-    for _ in range(100):
-        shares = tau * np.exp(scores)
-        shares /= shares.sum(axis=1, keepdims=True)
-        weighted = weights[:, None] * shares
-        sums = weighted.sum(axis=0)
-        gradient = goal - sums
-        if np.abs(gradient).max() <= tolerance * goal.sum():
-            break
-        hessian = np.diag(sums) - shares.T @ weighted
-        step = np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
-        step *= min(1.0, 5.0 / np.abs(step).max())
-        before, scale = value(scores), 1.0
-        while value(scores + scale * step) < before - 1e-12 * abs(before) and scale > 1e-6:
-            scale *= 0.5
-        scores = scores + scale * step
-        scores -= scores.max()
-    factors[possible] = np.exp(scores)
-    return factors
 
 
 def _tilted(log_p: Array, directions: Array, classes: Array, coefficients: Array) -> Array:

@@ -676,18 +676,18 @@ def missingness_facts(
 ) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
-        return MissingnessFacts(None, None, "", f"Not tested. {NO_PARAMETERS}", None, None)
+        return MissingnessFacts(None, None, "", NO_PARAMETERS, None, None)
     mechanism = model.statistical[-1].mechanism_
     if not model.statistical[-1].model_.has_mechanism:
         return MissingnessFacts(None, None, "", "No label is missing.", None, None)
     if result == TOO_FEW_LABELS:
-        return MissingnessFacts(None, None, "", f"Not tested. {result}", None, None)
+        return MissingnessFacts(None, None, "", result, None, None)
     scores = np.zeros((len(model.classes), 2))  # all classes equally probable, and one class certain
     scores[1:, 1] = -700.0
     u = mechanism.measured(posterior(scores)).value
     toss_up, certain = (float(q) for q in mechanism.missing_proba_of(u[None, :]))
     if isinstance(result, str):
-        return MissingnessFacts(None, None, "", f"Not tested. {result}", toss_up, certain)
+        return MissingnessFacts(None, None, "", result, toss_up, certain)
     p_value, test, at_floor = _informative(result, thorough, report)
     if p_value is None:
         sentence = "It could not be tested: the data do not determine the effect."
@@ -872,10 +872,17 @@ def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
 
 
 def thresholds(classes: NDArray[Any], joint: JointTable, tally: Tally) -> list[Thresholds]:
-    """Effects of a threshold, for the second class if there are two, otherwise for each of the most frequent classes."""
+    """Effects of a threshold, for the second class if there are two, otherwise for each of the most frequent classes.
+
+    Classes whose precision or recall is too uncertain for a number are left out.
+    """
     frequent = np.argsort(-tally.all_above[:, 50], kind="stable")[:_MOST_CLASSES]
+    shown = [1] if len(classes) == 2 else sorted(frequent.tolist())
+    if tally.imputed.any():
+        precision, recall = joint.precision(), joint.recall()
+        shown = [k for k in shown if precision[k].value is not None and recall[k].value is not None]
     results = []
-    for k in [1] if len(classes) == 2 else sorted(frequent.tolist()):
+    for k in shown:
         above = joint.thresholds(k, "unlabelled" if tally.imputed.any() else "all")
         results.append(
             Thresholds(
