@@ -160,19 +160,20 @@ def test_the_readme_shows_what_the_comparison_prints():
         np.testing.assert_allclose(readme[half:], ours[half:], atol=0.03)
 
 
-def test_the_readme_says_what_the_demo_finds(demonstration):
+def test_the_readme_says_what_the_demo_finds(demonstration, long):
     summary = demonstration.printed
     sentence = (
         r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) \(95 % interval "
         r"(\S+) to (\S+)\) "
     )
     shown = re.search(sentence + r"for all rows where the labelled rows alone would show (\S+)\.", README)
-    expected, imputed, wrong, *accuracy = (float(text) for text in shown.groups())
+    expected, imputed, wrong, value, low, high, plain = (float(text) for text in shown.groups())
     labels = summary["labels"]
     # another version of scikit-learn may grow another forest
     assert labels["certainty"]["expected_errors"] == pytest.approx(expected, abs=6)
     assert labels["imputed"] == pytest.approx(imputed, abs=15)
     assert labels["imputed"] - summary["right"] == pytest.approx(wrong, abs=6)
     score = next(score for score in summary["scores"] if score["name"] == "accuracy")
-    found = [score[name] for name in ("value", "low", "high", "plain")]
-    np.testing.assert_allclose(found, accuracy, atol=0.015)
+    np.testing.assert_allclose([score["value"], score["plain"]], [value, plain], atol=0.015)
+    if long:  # with all candidates, whose differences widen the interval
+        np.testing.assert_allclose([score["low"], score["high"]], [low, high], atol=0.015)

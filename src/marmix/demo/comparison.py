@@ -75,7 +75,9 @@ def digits() -> Data:
     return Data.of(f"Handwritten digits: {len(X):,} images of 8 x 8 pixels, even or odd", X, y % 2, X)
 
 
-DATA = (digits, tumours)  # where it helps, and where it does not
+# One where it helps and one where it does not, chosen with seeds from 1000 on. There it also helped on iris and mostly on wine;
+# on three of the digits (3, 8, 9) and on 10 or 30 columns of the tumours logistic regression was as good or better.
+DATA = (digits, tumours)
 
 
 def scores(data: Data, seed: int) -> dict[str, tuple[float, float]]:
