@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,7 @@ def test_nothing_is_said_about_imputed_labels_where_there_are_none():
     assert cautions(Grounds(ENOUGH, 0, scored=False)) == []
 
 
+@cache
 def random_file(seed):
     """A random file: rows, labels (None where missing), and a small average fitted to them."""
     rng = np.random.default_rng(seed)

@@ -41,8 +41,8 @@ def test_all_figures_follow_from_one_nonnegative_table(seed, n, K, rate, level):
     np.testing.assert_array_equal(joint.tables[1:, 1].sum(axis=1), np.tile(imputed, (30, 1)))
     np.testing.assert_allclose(joint.confusion().sum(axis=0), imputed, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(joint.tables.sum(axis=(1, 2, 3)), n, rtol=1e-12)
-    for table in joint.tables[:, 0]:
-        np.testing.assert_array_equal(table, confusion_matrix(z[~lost], predicted[~lost], labels=range(K)))
+    labelled = confusion_matrix(z[~lost], predicted[~lost], labels=range(K))
+    np.testing.assert_array_equal(joint.tables[:, 0], np.broadcast_to(labelled, (31, K, K)))
 
     right = np.diagonal(joint.confusion())
     precision, recall, wrong = joint.precision(level), joint.recall(level), joint.wrong(level)
@@ -100,6 +100,19 @@ def test_draws_depend_on_the_seed_alone():
     np.testing.assert_array_equal(one, same)
     np.testing.assert_array_equal(one[0], other[0])
     assert (one[1:] != other[1:]).any()
+
+
+@pytest.mark.parametrize("tested", [slice(None), slice(0, None, 2)], ids=["every label", "labels of every other row"])
+def test_draws_have_the_shares_that_are_known(tested):
+    z, _, tau, _, shares = random_rows(5, 300, 3, 0.7)
+    indicator = np.zeros_like(shares)
+    indicator[tested] = shares[tested]
+    prior = indicator.mean(axis=0) + np.mean(~indicator.any(axis=1)) * np.array([0.1, 0.2, 0.7])
+    posterior = UncertainPosterior.of(tau, indicator, np.full(300, 0.7), prior=prior)
+    draws = JointTable.of(shares, tau, posterior, n_draws=100).tables[1:, 1].sum(axis=2) / np.sum(z < 0)
+    # ten times the standard error of a mean of 100 draws, if these differ by chance alone
+    np.testing.assert_allclose(draws.mean(axis=0), [0.1, 0.2, 0.7], atol=0.5 / np.sqrt(np.sum(z < 0)))
+    assert draws.std(axis=0).max() < 1.3 * np.sqrt(0.25 / np.sum(z < 0))
 
 
 def test_rows_without_a_label_need_a_posterior():

@@ -206,9 +206,6 @@ class UncertainPosterior:
         scores += coefficients[dense : dense + K] * self.classes
         top = self.proba.argmax(axis=1)
         scores[np.arange(len(top)), top] += coefficients[dense + K :][top]
-        return self._normalised(scores)
-
-    def _normalised(self, scores: Array) -> Array:
         tau = np.exp(scores - scores.max(axis=1, keepdims=True))
         if self.totals is not None:
             tau *= _factors(tau, self.weights, self.totals)
@@ -245,6 +242,8 @@ class UncertainPosterior:
         directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
         (dense, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
         top, column, factors = self.proba[rows].argmax(axis=1), np.arange(n), None
+        weights = self.weights[rows]
+        totals = None if self.totals is None else self.totals * (weights.sum() / self.weights.sum())
         for _ in range(n_draws):
             c = self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps
             offsets = c[dense : dense + K] * self.classes
@@ -255,8 +254,8 @@ class UncertainPosterior:
             scores[top, column] += c[dense + K :].astype(np.float32)[top]
             scores -= scores.max(axis=0)
             tau = np.exp(scores, out=scores)
-            if self.totals is not None:
-                factors = _factors(tau.T, self.weights[rows], self.totals, factors, tolerance=1e-4)
+            if totals is not None:
+                factors = _factors(tau.T, weights, totals, factors, tolerance=1e-4)
                 tau *= factors.astype(np.float32)[:, None]
             below = np.cumsum(tau, axis=0, out=tau)
             level = rng.random(n, dtype=np.float32) * below[-1]
