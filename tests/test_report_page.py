@@ -10,11 +10,13 @@ from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reports import FEW, HOSTILE, four_classes, many_classes, picture, two_classes, with_texts
 
+from marmix.journey.scoring import why_uncertain
 from marmix.pages import report_html, wording
 from marmix.pages.contents import Certainty, Comparison, Estimate, LabelFacts, MissingnessFacts, RowTable
 from marmix.pages.sections import cell_text
@@ -295,14 +297,17 @@ def test_the_confusion_matrix_has_the_expected_numbers_coloured_by_their_share(n
     page = section(report_html(contents), "classes")
     matrix = re.search(r'<table class="matrix">.*?</table>', page, re.S)[0]
     assert (matrix in page.split("<details")[0]) == (n <= 12)
-    counts = contents.findings.confusion
-    cells = re.findall(r'<td(?: class="(right|wrong)-([1-5])")?>(\d*)</td>', matrix.split("<tbody>")[1])
+    counts, facts = contents.findings.confusion, contents.findings.labels.classes
+    cells = re.findall(r'<td(?: class="(right|wrong)-([1-5])")?>(\d*|\u2013)</td>', matrix.split("<tbody>")[1])
     assert len(cells) == n * n
     for (side, shade, text), (i, j) in zip(cells, [(i, j) for i in range(n) for j in range(n)], strict=True):
+        if n - 1 in (i, j):  # the class without numbers
+            assert text == "\u2013"
+            continue
         assert text == (str(round(counts[i][j])) if counts[i][j] >= 0.5 else "")
         if text:
             assert side == ("right" if i == j else "wrong")
-            assert abs(int(shade) - 0.5 - 5.0 * counts[i][j] / sum(row[j] for row in counts)) <= 0.5 + 1e-9
+            assert abs(int(shade) - 0.5 - 5.0 * counts[i][j] / facts[j].imputed) <= 0.5 + 1e-9
 
 
 def test_of_many_classes_the_largest_confusions_are_listed_and_the_least_frequent_classes_folded():
@@ -311,7 +316,7 @@ def test_of_many_classes_the_largest_confusions_are_listed_and_the_least_frequen
     listed = re.search(r"Largest confusions</h3>.*?</table>", page, re.S)[0]
     rows = [int(words(row).split()[-3]) for row in re.findall(r"<tr>(.*?)</tr>", listed)[1:]]
     counts = contents.findings.confusion
-    apart = sorted((counts[i][j] for i in range(30) for j in range(30) if i != j), reverse=True)
+    apart = sorted((counts[i][j] for i in range(29) for j in range(29) if i != j), reverse=True)
     assert rows == [round(value) for value in apart[:12]]
     more = section(report_html(many_classes(35)), "classes")
     assert "The other 5 classes" in words(more)
@@ -436,3 +441,16 @@ def test_doubts_about_the_mechanism_take_the_place_of_verdicts():
     assert wording.help_verdict(doubtful.comparison) == "Cannot be told"
     assert "checks fail" in section(report_html(replace(contents, findings=doubtful)), "missingness")
     assert "checks fail" not in report_html(contents)
+
+
+@pytest.mark.parametrize(
+    ("proba", "missing", "why"),
+    [
+        ([0.48, 0.45, 0.07], 0.2, "'a' (48 %) or 'b' (45 %)"),
+        ([0.3, 0.3, 0.4], 0.95, "'c…c' (40 %), 'a' (30 %) or 'b' (30 %); rarely labelled"),
+        ([0.2, 0.7, 0.1], 0.2, "'b' (70 %), maybe 'a' (20 %)"),
+    ],
+)
+def test_a_row_is_worth_labelling_for_the_classes_it_may_belong_to(proba, missing, why):
+    reason = why_uncertain(["a", "b", 60 * "c"], np.array(proba), missing)
+    assert re.sub("c+", "c", reason) == why

@@ -186,35 +186,46 @@ def classes(findings: Findings) -> Section:
 
 def _confusion(findings: Findings) -> list[str]:
     """The confusion matrix or, of many classes, the most frequent confusions."""
-    if findings.confusion is None or not findings.labels.imputed:
+    counts = _stated(findings)
+    if not counts or not findings.labels.imputed:
         return []
-    if len(findings.confusion) <= MATRIX:
+    if len(counts) <= MATRIX:
         return [f"<h3>True classes (rows) of the imputed labels (columns)</h3>{_matrix(findings)}"]
-    names, counts = [one.name for one in findings.labels.classes], findings.confusion
-    totals = [sum(row[j] for row in counts) for j in range(len(counts))]
-    pairs = [(counts[i][j], i, j) for i in range(len(counts)) for j in range(len(counts)) if i != j]
+    names, imputed = ([getattr(one, key) for one in findings.labels.classes] for key in ("name", "imputed"))
+    pairs = [(value or 0.0, i, j) for i, row in enumerate(counts) for j, value in enumerate(row) if i != j]
     largest = [pair for pair in sorted(pairs, key=lambda pair: -pair[0])[:CONFUSIONS] if pair[0] >= 0.5]
     if not largest:
         return ["<h3>Largest confusions</h3><p>None: fewer than one row is expected for every pair of classes.</p>"]
     rows = [
-        [name(names[i]), name(names[j]), _expected(value), percent(value / totals[j] if totals[j] else None)]
+        [name(names[i]), name(names[j]), _expected(value), percent(min(value / max(imputed[j], 1), 1.0))]
         for value, i, j in largest
     ]
     head = ["True class", "Imputed as", "Rows", "Share of those imputed so"]
     return [f"<h3>Largest confusions</h3>{table(head, rows, caption='The largest expected confusions', words=2)}"]
 
 
+def _stated(findings: Findings) -> list[list[float | None]]:
+    """The confusion matrix, with None where precision or recall cannot be stated."""
+    facts = findings.labels.classes
+    return [
+        [
+            None if true.recall.value is None or called.precision.value is None else value
+            for called, value in zip(facts, row, strict=True)
+        ]
+        for true, row in zip(facts, findings.confusion or [], strict=False)
+    ]
+
+
 def _matrix(findings: Findings) -> str:
     """Expected numbers of imputed labels by true and imputed class, coloured by their share of the imputed class."""
-    names, counts = [one.name for one in findings.labels.classes], findings.confusion or []
-    totals = [sum(row[j] for row in counts) for j in range(len(counts))]
-    tall = ' class="tall"' if len(names) > 4 else ""
-    head = "".join(f'<th scope="col"{tall}><span>{name(one)}</span></th>' for one in names)
+    facts = findings.labels.classes
+    tall = ' class="tall"' if len(facts) > 4 else ""
+    head = "".join(f'<th scope="col"{tall}><span>{name(one.name)}</span></th>' for one in facts)
     body = "".join(
-        f'<tr><th scope="row" class="text">{name(one)}</th>'
-        + "".join(_heat(value, totals[j], i == j) for j, value in enumerate(row))
+        f'<tr><th scope="row" class="text">{name(facts[i].name)}</th>'
+        + "".join(_heat(value, facts[j].imputed, i == j) for j, value in enumerate(row))
         + "</tr>"
-        for i, (one, row) in enumerate(zip(names, counts, strict=True))
+        for i, row in enumerate(_stated(findings))
     )
     caption = "Expected numbers of imputed labels: true classes in rows, imputed classes in columns"
     return (
@@ -222,13 +233,14 @@ def _matrix(findings: Findings) -> str:
         f'<caption class="unseen">{caption}</caption><thead><tr><td></td>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>"
         "<p class='quiet'>Expected numbers of rows. Blue is right, orange wrong; the deeper, the larger the share of the labels "
-        "imputed so.</p>"
+        "imputed so. A dash: too few labels.</p>"
     )
 
 
-def _heat(value: float, total: float, right: bool) -> str:
-    share = value / total if total > 0.0 else 0.0
-    shade = min(SHADES, int(share * SHADES) + 1) if value >= 0.5 else 0
+def _heat(value: float | None, imputed: int, right: bool) -> str:
+    if value is None:
+        return f"<td>{wording.DASH}</td>"
+    shade = min(SHADES, int(value / max(imputed, 1) * SHADES) + 1) if value >= 0.5 else 0
     kind = f' class="{"right" if right else "wrong"}-{shade}"' if shade else ""
     return f"<td{kind}>{_expected(value)}</td>"
 
