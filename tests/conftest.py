@@ -95,7 +95,7 @@ def seeds(long):
 
 @pytest.fixture(scope="session", autouse=True)
 def few_candidates(long):
-    """`marmix fit` compares one candidate of each model, with rivals and judges of a few trees, and few draws; with --long, all."""
+    """`marmix fit` compares one candidate of each model, with rivals of a few trees and few draws; with --long, all."""
     if long:
         yield
         return
@@ -114,7 +114,7 @@ def few_candidates(long):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("marmix.journey.fit.default_candidates", few)
         patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
-        patch.setattr("marmix.flexible._TREES", 15)
+        patch.setattr("marmix.flexible._TREES", 30)
         patch.setattr("marmix.journey.findings._DRAWS", 20)
         yield
 
