@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
 def complaints(stderr):
     """Lines of standard error except progress, which depends on the speed of the machine."""
-    return [line for line in stderr.splitlines() if not re.fullmatch(r"[a-z ]+: \d+%", line)]
+    return [line for line in stderr.splitlines() if not re.fullmatch(r"[a-z ]+: \d+%.*, \d+ s", line)]
 
 
 @pytest.fixture
