@@ -435,6 +435,19 @@ def test_the_drawn_doubly_robust_roc_curve_has_nearly_the_stated_area():
     assert np.trapezoid(curve.true_positives, curve.false_positives) == pytest.approx(curve.area, abs=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_recall_never_rises_with_the_threshold_if_unlabelled_rows_count_by_their_posteriors(seed):
+    rng = np.random.default_rng(seed)
+    proba, posterior = rng.dirichlet(np.ones(3), size=(2, 60))
+    y = np.where(rng.random(60) < 0.7, -1, rng.integers(3, size=60))
+    y[:3] = range(3)
+    display = ThresholdDisplay.of(Predictions.of(y, proba, np.zeros(60), range(3), posterior), 1)
+    assert (np.diff(display.recall) <= 0.0).all()
+    assert display.recall[0] == 1.0
+    counted = np.where(y < 0, posterior[:, 1], y == 1)
+    np.testing.assert_allclose(display.recall[50], counted[proba[:, 1] >= 0.5].sum() / counted.sum())
+
+
 def test_pseudo_labels_that_leave_no_row_to_a_class_have_no_roc_curve():
     y = np.array([0, 0, 0, 1])
     proba = np.column_stack([[0.8, 0.7, 0.6, 0.2], [0.2, 0.3, 0.4, 0.8]])

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
+from marmix import MARClassifierCV
+from marmix.datasets import make_mar_mixture
 from marmix.joint import THRESHOLDS, JointTable
 from marmix.pseudo_labels import UncertainPosterior
 
@@ -39,8 +41,8 @@ def test_all_figures_follow_from_one_nonnegative_table(seed, n, K, rate, level):
     np.testing.assert_array_equal(joint.tables[1:, 1].sum(axis=1), np.tile(imputed, (30, 1)))
     np.testing.assert_allclose(joint.confusion().sum(axis=0), imputed, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(joint.tables.sum(axis=(1, 2, 3)), n, rtol=1e-12)
-    for table in joint.tables[:, 0]:
-        np.testing.assert_array_equal(table, confusion_matrix(z[~lost], predicted[~lost], labels=range(K)))
+    labelled = confusion_matrix(z[~lost], predicted[~lost], labels=range(K))
+    np.testing.assert_array_equal(joint.tables[:, 0], np.broadcast_to(labelled, (31, K, K)))
 
     right = np.diagonal(joint.confusion())
     precision, recall, wrong = joint.precision(level), joint.recall(level), joint.wrong(level)
@@ -100,6 +102,108 @@ def test_draws_depend_on_the_seed_alone():
     assert (one[1:] != other[1:]).any()
 
 
+@pytest.mark.parametrize("tested", [slice(None), slice(0, None, 2)], ids=["every label", "labels of every other row"])
+def test_draws_have_the_shares_that_are_known(tested):
+    z, _, tau, _, shares = random_rows(5, 300, 3, 0.7)
+    indicator = np.zeros_like(shares)
+    indicator[tested] = shares[tested]
+    prior = indicator.mean(axis=0) + np.mean(~indicator.any(axis=1)) * np.array([0.1, 0.2, 0.7])
+    posterior = UncertainPosterior.of(tau, indicator, np.full(300, 0.7), prior=prior)
+    draws = JointTable.of(shares, tau, posterior, n_draws=100).tables[1:, 1].sum(axis=2) / np.sum(z < 0)
+    # ten times the standard error of a mean of 100 draws, if these differ by chance alone
+    np.testing.assert_allclose(draws.mean(axis=0), [0.1, 0.2, 0.7], atol=0.5 / np.sqrt(np.sum(z < 0)))
+    assert draws.std(axis=0).max() < 1.3 * np.sqrt(0.25 / np.sum(z < 0))
+
+
 def test_rows_without_a_label_need_a_posterior():
     with pytest.raises(ValueError, match="posterior"):
         JointTable.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.full((2, 2), 0.5), None)
+
+
+def true_table(z, truth, proba):
+    """The table once every label is known, with nothing to estimate."""
+    K = proba.shape[1]
+    tables = np.zeros((1, 2, K, K))
+    np.add.at(tables[0], ((z < 0).astype(int), truth, proba.argmax(axis=1)), 1.0)
+    return JointTable(tables, [])
+
+
+def covered(joint, true, level=0.9):
+    """Whether the intervals of the unlabelled rows contain the truth; those that are not reported are left out."""
+    ranges = [joint.accuracy("unlabelled", level), joint.wrong(level)]
+    truths = [true.accuracy("unlabelled"), true.wrong()]
+    for name in ("precision", "recall", "shares"):
+        ranges += getattr(joint, name)(level)
+        truths += getattr(true, name)()
+    return [
+        interval.low - 1e-9 <= actual.value <= interval.high + 1e-9
+        for interval, actual in zip(ranges, truths, strict=True)
+        if interval.value is not None and actual.value is not None
+    ]
+
+
+def drawn(y, sizes, rng):
+    """Labels drawn by class, as many of each as `sizes`; a single number draws from all rows. -1 where not drawn."""
+    z = np.full(len(y), -1)
+    groups = [np.arange(len(y))] if np.isscalar(sizes) else [np.flatnonzero(y == k) for k in range(len(sizes))]
+    for rows, size in zip(groups, np.atleast_1d(sizes), strict=True):
+        chosen = rng.choice(rows, size, replace=False)
+        z[chosen] = y[chosen]
+    return z
+
+
+def nearest_centres(X, z, rows):
+    """Posteriors of Gaussian classes with unit variances, centres and shares estimated from some of the rows."""
+    count = np.bincount(z[rows])
+    centres = np.array([X[rows][z[rows] == k].mean(axis=0) for k in range(len(count))])
+    scores = X @ centres.T - 0.5 * (centres**2).sum(axis=1) + np.log(count)
+    tau = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return tau / tau.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("shares", "labels"), [([0.6, 0.4], 20), ([0.9, 0.1], [10, 10]), ([0.5, 0.3, 0.2], 40)])
+def test_nine_of_ten_intervals_contain_the_truth_with_few_labels_or_labels_drawn_by_class(shares, labels):
+    K, results = len(shares), []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(K, size=400, p=shares)
+        X = rng.normal(size=(400, 3)) + 2.0 * np.eye(3)[y]
+        z = drawn(y, labels, rng)
+        if min(np.bincount(z[z >= 0], minlength=K)) < 4:
+            continue
+        given = np.flatnonzero(z >= 0)
+        proba = nearest_centres(X, z, given)
+        order = given[np.argsort(z[given], kind="stable")]
+        for i in range(4):  # folds with every class
+            proba[order[i::4]] = nearest_centres(X, z, np.setdiff1d(order, order[i::4]))[order[i::4]]
+        indicator = (z[:, None] == np.arange(K)).astype(float)
+        posterior = UncertainPosterior.of(proba, indicator, np.full(400, np.mean(z < 0)))
+        results += covered(JointTable.of(indicator, proba, posterior, n_draws=100), true_table(z, y, proba))
+    assert np.mean(results) >= 0.85
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("setting", "labels"),
+    [
+        ({"n_samples": 1500, "weights": [0.97, 0.03]}, [15, 5]),
+        ({"n_samples": 1000, "weights": [0.6, 0.3, 0.1], "n_classes": 3}, [15, 15, 15]),
+        ({"n_samples": 800, "rate": 0.95, "at_least": 5}, None),
+    ],
+    ids=[
+        "5 of 20 labels positive, 3 % in all rows",
+        "15 labels of each of three classes",
+        "hard rows lose their label",
+    ],
+)
+def test_nine_of_ten_intervals_of_fits_contain_the_truth(setting, labels):
+    results = []
+    for seed in range(2000, 2020):
+        rows = make_mar_mixture(separation=2.5, n_features=3, random_state=seed, **setting)
+        z = rows.target if labels is None else drawn(rows.target_true, labels, np.random.default_rng(seed))
+        clf = MARClassifierCV(rivals=True).fit(rows.data, z)
+        proba = np.where(z[:, None] < 0, clf.predict_proba(rows.data), clf.held_out_proba_)
+        indicator = (z[:, None] == np.arange(proba.shape[1])).astype(float)
+        joint = JointTable.of(indicator, proba, clf.posterior_)
+        results += covered(joint, true_table(z, rows.target_true, proba))
+    assert np.mean(results) >= 0.85

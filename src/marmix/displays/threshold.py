@@ -24,7 +24,9 @@ class ThresholdDisplay(PredictionDisplay):
 
         precision = sum a r_k / sum a r,    recall = sum a r_k / sum r_k,    accuracy = sum (a r_k + (1 - a) (r - r_k)) / sum r.
 
-    Doubly robust r_k may be negative: the results are clipped to [0, 1], and recall may rise here and there.
+    Doubly robust r_k may be negative: the results are clipped to [0, 1], and recall may rise here and there. With
+    ``missing_proba=0`` they are the label of a labelled row and the posterior of an unlabelled one, as in a report: recall never
+    rises then.
 
     Parameters
     ----------
