@@ -247,7 +247,7 @@ def _heat(value: float | None, imputed: int, right: bool) -> str:
 
 def _expected(value: float) -> str:
     """An expected number of rows, empty if it rounds to none."""
-    return count(round(value)) if value >= 0.5 else ""
+    return count(int(value + 0.5)) if value >= 0.5 else ""
 
 
 def _data(findings: Findings) -> str:
