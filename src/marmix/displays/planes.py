@@ -20,6 +20,7 @@ from marmix.model import FittedModel
 Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
 
 SLOPES_OF = 200  # rows at which the slopes of the scores are computed
+_MOST_VALUES = 100_000  # of the features of these rows
 NOTHING = 1e-9  # relative to the largest eigenvalue: below it, a direction does not separate the classes
 
 
@@ -145,7 +146,8 @@ def _of_mixture(model: FittedModel, names: list[str]) -> Plane:
 def _of_scores(model: FittedModel, names: list[str], rows: Array) -> Plane:
     covariance = _covariance(rows)
     root, inverse = _roots(covariance)
-    few = rows[np.unique(np.linspace(0, len(rows) - 1, SLOPES_OF).astype(int))]
+    size = min(SLOPES_OF, max(10, _MOST_VALUES // len(names)))
+    few = rows[np.unique(np.linspace(0, len(rows) - 1, size).astype(int))]
     steps = 1e-3 * np.sqrt(np.diag(covariance))
     slopes = np.zeros((len(model.classes), len(few), len(names)))
     for i in np.flatnonzero(steps):
@@ -154,8 +156,8 @@ def _of_scores(model: FittedModel, names: list[str], rows: Array) -> Plane:
         down[:, i] -= steps[i]
         slopes[:, :, i] = (model.scores(up) - model.scores(down)) / (2.0 * steps[i])
     slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row has no effect
-    turned = slopes @ root
-    outer = np.einsum("kni,knj->ij", turned, turned) / len(few)
+    turned = (slopes @ root).reshape(-1, root.shape[1])
+    outer = turned.T @ turned / len(few)
     return _plane(outer, None, (root, inverse), rows.mean(axis=0), covariance, names)
 
 

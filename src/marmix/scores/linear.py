@@ -5,7 +5,6 @@ missingness. Two classes have one coefficient vector (``s_j1 = 0``), more have o
 the coefficients of the user's features, without intercepts; both as in scikit-learn.
 """
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,10 @@ class LinearScores:
         self.vectors = 1 if n_classes == 2 else n_classes
         self.owner: NDArray[Any] = np.arange(n_classes)[-self.vectors :]
         self._rows, self._cols = np.triu_indices(d if degree == 2 else 0)
+        if degree == 2:  # otherwise the maps are simple, and as matrices too large if there are many features
+            self._from_user = self._features_of_user(centre, scale)
+            self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # the inverse
+            self._penalty_matrix = self._to_user[:, 1:] @ self._to_user[:, 1:].T / C
 
     @property
     def words(self) -> str:
@@ -78,16 +81,6 @@ class LinearScores:
     def features(self, x: Array) -> Array:
         """phi (p, n) of columns x (d, n) in the axes of the fit."""
         return expanded(x, self.n_features(), self.fill)
-
-    @cached_property
-    def _from_user(self) -> Array:
-        """R with ``phi(user's x) = R phi(x of the fit)``, for degree 2."""
-        return self._features_of_user(self.centre, self.scale)
-
-    @cached_property
-    def _to_user(self) -> Array:
-        """The inverse of `_from_user`."""
-        return self._features_of_user(-self.centre / self.scale, 1.0 / self.scale)
 
     def _features_of_user(self, centre: Array, scale: Array) -> Array:
         """R with ``phi(centre + scale x) = R phi(x)``, for degree 2."""
@@ -174,13 +167,7 @@ class LinearScores:
     @property
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the coefficient vectors w (p,) in the axes of the fit."""
-        return self._products_matrix if self.degree == 2 else np.diag([0.0, *(1.0 / (self.C * self.scale**2))])
-
-    @cached_property
-    def _products_matrix(self) -> Array:
-        """The penalty matrix for degree 2."""
-        penalised = self._to_user[:, 1:]
-        return penalised @ penalised.T / self.C
+        return self._penalty_matrix if self.degree == 2 else np.diag([0.0, *(1.0 / (self.C * self.scale**2))])
 
     def calibrate(self, products: Array, total: float) -> None:
         """Scale the coordinates by the information of rows with total weight `total` and mean `products` of ``phi phi'``."""
