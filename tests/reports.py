@@ -234,7 +234,7 @@ def two_classes():
             imputed=212,
             unfilled=0,
             classes=class_facts(["benign", "malignant"], [245, 112], CONFUSION),
-            certainty=Certainty(0.9312, 161, 98, 14.6, Interval(14.6, 8.0, 24.0)),
+            certainty=Certainty(161, Interval(14.6, 8.0, 24.0)),
         ),
         model=ModelFacts(
             name="average of 3 models: Gaussian classes 0.62, logistic regression 0.38",
@@ -364,7 +364,7 @@ def four_classes():
             imputed=200,
             unfilled=12,
             classes=[ClassFacts(name, 90 - 10 * i, 50) for i, name in enumerate(names)],
-            certainty=Certainty(0.9996, 200, 199, 0.08),
+            certainty=Certainty(200),
         ),
         verdict=Verdict("no", ["The fit did not converge: do not rely on it."]),
         scoreboard=[],

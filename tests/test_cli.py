@@ -170,7 +170,7 @@ def test_the_readme_says_what_the_demo_finds(demonstration, long):
     expected, imputed, wrong, value, low, high, plain = (float(text) for text in shown.groups())
     labels = summary["labels"]
     # another version of scikit-learn may grow another forest
-    assert labels["certainty"]["expected_errors"] == pytest.approx(expected, abs=6)
+    assert labels["certainty"]["wrong"]["value"] == pytest.approx(expected, abs=6)
     assert labels["imputed"] == pytest.approx(imputed, abs=15)
     assert labels["imputed"] - summary["right"] == pytest.approx(wrong, abs=6)
     score = next(score for score in summary["scores"] if score["name"] == "accuracy")

@@ -158,7 +158,7 @@ def test_the_summary_counts_what_the_rows_say(fitted):
         assert facts["given"] == (rows["kind"] == facts["name"]).sum()
         assert facts["imputed"] == (missing & (rows["marmix_label"] == facts["name"])).sum()
     probability = rows[["marmix_p_elm", "marmix_p_oak"]].max(axis=1)[missing]
-    assert summary["labels"]["certainty"]["mean_probability"] == pytest.approx(probability.mean(), abs=1e-5)
+    assert summary["labels"]["certainty"]["at_least_90"] == (probability >= 0.9).sum()
     assert summary["missingness"]["informative"] is True
     assert summary["missingness"]["toss_up"] > summary["missingness"]["certain"]
     assert summary["model"]["converged"] is True

@@ -237,7 +237,7 @@ def test_a_report_without_missing_labels_scores_and_figures():
     contents = two_classes()
     findings = replace(
         contents.findings,
-        labels=LabelFacts(569, 0, 0, 0, contents.findings.labels.classes, Certainty(None, 0, 0, None)),
+        labels=LabelFacts(569, 0, 0, 0, contents.findings.labels.classes, Certainty(0)),
         verdict=None,
         scoreboard=[],
         confusion=None,

@@ -29,7 +29,9 @@ _MOST_COEFFICIENTS = 2000
 
 
 def too_many_parameters(model: FittedModel) -> str | None:
-    """Why the information matrices of a fit are not worth their cost, as text; None if they are."""
+    """Why the information matrices of a fit are not worth their cost, as text; None if they are, or do not exist."""
+    if not hasattr(model.score_model, "derivatives"):
+        return None
     determined = isinstance(model.score_model, KernelScores)  # by the penalty, however few rows there are
     if not determined and (n := model.n_parameters) > model.total_weight:
         return f"the model has {n:,} parameters, more than there are rows ({model.total_weight:,.0f})"

@@ -492,10 +492,7 @@ class Analysis:
             classes=self._class_facts(given),
             votes=self._vote_facts(),
             certainty=Certainty(
-                mean_probability=tally.sum_probability / imputed if imputed else None,
-                at_least_90=tally.at_least_90,
-                at_least_99=tally.at_least_99,
-                expected_errors=wrong.value,
+                at_least_90=tally.at_least_90 if given.sum() >= FEW * len(given) else None,
                 wrong=wrong,
                 sets=self._set_facts(),
             ),

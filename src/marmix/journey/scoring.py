@@ -144,8 +144,8 @@ class Tally:
     ----------
     imputed : array of shape (K,)
         Imputed labels of each class.
-    sum_probability, at_least_90, at_least_99
-        The sum of the probabilities of imputed labels, and how many reach 0.90 and 0.99.
+    at_least_90 : int
+        How many imputed labels have a probability of at least 0.90.
     unlabelled_above, all_above : integer arrays of shape (K, 101)
         Rows without a label, and all rows, whose probability of a class is at or above each threshold.
     proba, missing : arrays
@@ -156,7 +156,7 @@ class Tally:
         K = len(classes)
         self._classes, self._sample, self._n_complete = classes.astype(str).tolist(), sample, 0
         self.imputed = np.zeros(K, np.int64)
-        self.sum_probability, self.at_least_90, self.at_least_99 = 0.0, 0, 0
+        self.at_least_90 = 0
         self.unlabelled_above, self.all_above = (np.zeros((K, len(THRESHOLDS)), np.int64) for _ in range(2))
         self.proba, self.missing = np.full((len(sample), K), np.nan), np.full(len(sample), np.nan)
         columns = ([] if id is None else [id]) + [name for name in features if name != id]
@@ -168,9 +168,7 @@ class Tally:
         unlabelled = rows.complete & (codes < 0)
         p = rows.probability[unlabelled]
         self.imputed += np.bincount(rows.code[unlabelled], minlength=len(self.imputed))
-        self.sum_probability += float(p.sum())
         self.at_least_90 += int(np.sum(p >= 0.90))
-        self.at_least_99 += int(np.sum(p >= 0.99))
         for counts, members in ((self.unlabelled_above, unlabelled), (self.all_above, rows.complete)):
             for k in range(len(counts)):
                 column = rows.proba[members, k]

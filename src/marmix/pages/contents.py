@@ -91,10 +91,7 @@ class SetFacts:
 class Certainty:
     """Certainty of the imputed labels."""
 
-    mean_probability: float | None  # of the imputed labels; None if there are none
-    at_least_90: int  # imputed labels with a probability of at least 0.90
-    at_least_99: int
-    expected_errors: float | None  # the value of `wrong`
+    at_least_90: int | None  # imputed labels with a probability of at least 0.90; None if labels are too few to say so
     wrong: Interval = Interval()  # number of imputed labels that are wrong
     sets: SetFacts | None = None
 

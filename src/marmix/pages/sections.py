@@ -89,13 +89,11 @@ def _numbers(findings: Findings) -> str:
     if labels.unfilled:
         facts.append(("Not imputed, features missing", count(labels.unfilled)))
     if labels.imputed:
-        sure = share_of(labels.certainty.at_least_90, labels.imputed)
-        facts.append(
-            (
-                f"At least 90{wording.SPACE}% sure",
-                f"{count(labels.certainty.at_least_90)} <small>{sure} of them</small>",
-            )
-        )
+        sure = labels.certainty.at_least_90
+        words = f"{wording.DASH} <small>too few labels to say</small>"
+        if sure is not None:
+            words = f"{count(sure)} <small>{share_of(sure, labels.imputed)} of them</small>"
+        facts.append((f"At least 90{wording.SPACE}% sure", words))
     return '<dl class="numbers">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts) + "</dl>"
 
 

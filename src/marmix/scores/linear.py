@@ -46,7 +46,8 @@ class LinearScores:
         if degree == 2:  # otherwise the maps are simple, and as matrices too large if there are many features
             self._from_user = self._features_of_user(centre, scale)
             self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # the inverse
-            self._penalty_matrix = self._to_user[:, 1:] @ self._to_user[:, 1:].T / C
+            penalised = self._to_user[:, 1:]
+            self._penalty_matrix = penalised @ penalised.T / C
 
     @property
     def words(self) -> str:
