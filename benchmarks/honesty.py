@@ -18,6 +18,9 @@ classifier of the labelled rows. **The truth** is the same figure with all label
 contain it has a standard error over files (intervals of one file are not independent). Where no number is given, none can be
 wrong: "no number" is the share of such cases, "±" the mean half width of the interval of the share of wrong imputed labels.
 
+**Sure labels** are imputed labels with a probability of at least 0.9. The report counts them only if there are 20 labels a class
+on average; those of other files, which it does not call sure, are a column of their own.
+
 **Bad files** are those whose imputed labels have in truth more errors than the most frequent class in every row would have, or
 are right less often, by at least 0.1, than the estimate says. Their verdict should not be "use".
 
@@ -51,13 +54,9 @@ from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.estimators.doubts import CODES
 from marmix.joint import JointTable
 from marmix.journey import FitOptions, Progress, fit_file
+from marmix.journey.verdict import FEW, Grounds, cautions, verdict
 from marmix.pages.contents import Caution, Interval
 from marmix.tables.writing import write_table
-
-try:
-    from marmix.journey.verdict import Grounds, cautions, verdict
-except ImportError:
-    verdict = None
 
 
 class Family(NamedTuple):
@@ -234,7 +233,7 @@ def in_memory(X, z, y):
         estimate = score(z, np.maximum(held_out, 1e-300), **kwargs)
         said[name] = [(estimate.value, *estimate.interval)]
         true[name] = [score(y, np.maximum(held_out, 1e-300), **every).value]
-    return said, true, proba, verdict and verdict_of(clf, z, table)
+    return said, true, proba, verdict_of(clf, z, table)
 
 
 def verdict_of(clf, z, table):
@@ -270,7 +269,7 @@ def through_file(X, z, y):
         labels = ["" if k < 0 else f"class {k:02d}" for k in z.tolist()]
         write_table(folder / "rows.csv", columns | {"label": labels})
         options = FitOptions(data=folder / "rows.csv", label="label", out=folder / "out")
-        fit_file(options, Progress(quiet=True))
+        fit_file(options, Progress(quiet=True), agree=lambda survey: True)
         summary = json.loads((folder / "out" / "summary.json").read_text())
         with open(folder / "out" / "imputed.csv", newline="") as file:
             written = list(csv.DictReader(file))
@@ -299,6 +298,7 @@ def judged(say, X, z, y):
         "width": np.nan if low is None else (high - low) / 2.0 / n,
         "labels": int(np.sum(z >= 0)),
         "sure": (int(right[sure].sum()), int(sure.sum()), float(proba.max(axis=1)[unlabelled][sure].sum())),
+        "called": bool(np.sum(~unlabelled) >= FEW * proba.shape[1]),
         "right": float(right.mean()),
         "bad": bool(right.sum() < plain or (wrong is not None and right.mean() <= 0.9 - wrong / n)),
         "verdict": advice,
@@ -340,17 +340,18 @@ def print_tables(results):
         cells += [ratio(total[:, 2] - total[:, 1], total[:, 2]), f"{np.mean(widths):.2f}" if widths else ""]
         line(name, [len(family), *cells])
     print()
-    heads = [f"imputed labels called {100 * SURE:.0f} % sure", "right", "said", "right, all imputed", "bad files"]
+    heads = [f"labels called {100 * SURE:.0f} % sure", "right", "said", "as sure, not called so", "right"]
+    heads += ["right, all imputed", "bad files"]
     line("labels and verdicts", ["labels", *heads, "bad: no / care / use", "others: no / care / use"])
     print("|" + "---|" * (len(heads) + 4))
     for name, family in (results | files).items():
         right, sure, said = np.array([file["sure"] for file in family]).T
+        called = np.array([file["called"] for file in family])
         numbers = [file["labels"] for file in family]
-        cells = [f"{min(numbers)} to {max(numbers)}", int(sure.sum()), ratio(right, sure)]
-        cells += [
-            f"{said.sum() / sure.sum():.2f}" if sure.sum() else "",
-            f"{np.mean([f['right'] for f in family]):.2f}",
-        ]
+        cells = [f"{min(numbers)} to {max(numbers)}", int(sure[called].sum()), ratio(right[called], sure[called])]
+        cells.append(f"{said[called].sum() / sure[called].sum():.2f}" if sure[called].any() else "")
+        cells += [int(sure[~called].sum()), ratio(right[~called], sure[~called])]
+        cells.append(f"{np.mean([file['right'] for file in family]):.2f}")
         cells.append(sum(file["bad"] for file in family))
         for bad in (True, False):
             verdicts = [file["verdict"] for file in family if file["bad"] == bad]
