@@ -34,7 +34,7 @@ DOUBT = Caution("caution", "Labels are missing on one side.", "See what would fo
         ({"scored": False}, "no", "could not be checked"),
         ({"converged": False}, "no", "did not converge"),
         ({"wrong": Interval()}, "no", "How many of the 100 imputed labels are wrong cannot be told"),
-        ({"wrong": Interval(40.0, 10.0, 61.0)}, "no", "Between 10 and 61 of the 100"),
+        ({"wrong": Interval(40.0, 10.0, 61.0)}, "care", "About 40 (10 to 61) of the 100"),
         ({"wrong": Interval(21.0, 10.0, 30.0)}, "care", "About 21 (10 to 30) of the 100"),
         ({"better": 0.7}, "no", "hardly better than calling every row 'elm'"),
         ({"better": 0.8}, "care", "About 8"),

@@ -105,9 +105,9 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
         text = f"{errors_in_words(wrong, grounds.imputed)} There are too few labels."
         facts.append(Caution("serious", text, "Label more rows, above all those most worth labelling."))
     elif wrong.high - wrong.low > WIDE * grounds.imputed:
-        text = f"Between {wrong.low:,.0f} and {wrong.high:,.0f} of the {grounds.imputed:,} imputed labels may be wrong."
-        facts.append(Caution("serious", text, "Label more rows, above all those most worth labelling."))
-    elif grounds.better < LIKELY:
+        text = "The given labels say little about how many of the imputed ones are wrong."
+        facts.append(Caution("caution", text, "Label more rows, above all those most worth labelling."))
+    if grounds.better < LIKELY:
         level, sure = ("serious", "are hardly") if grounds.better < UNLIKELY else ("caution", "may not be")
         text = f"The imputed labels {sure} better than calling every row {shown(grounds.frequent)}."
         facts.append(
