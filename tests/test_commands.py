@@ -632,19 +632,30 @@ def test_characters_that_the_terminal_lacks_are_no_error(frame, tmp_path, monkey
     assert json.loads(plain(*evaluate))["classes"] == ["elm", "żołądź"]
 
 
-def test_a_closed_standard_output_is_reported(fitted):
-    done = shell(fitted[0], "marmix predict out/model.marmix trees.csv --quiet >&-")
+def check_lost_output(done):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "--out" in done.stderr
+
+
+def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        check_lost_output(program("predict", "out/model.marmix", "trees.csv", "--quiet", cwd=fitted[0]))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize(
-    "command", ["predict out/model.marmix trees.csv --quiet", pytest.param("info out/model.marmix", marks=LONG)]
-)
-def test_a_full_disk_is_reported_in_one_line(command, fitted):
-    done = shell(fitted[0], f"marmix {command} > /dev/full")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "--out" in done.stderr
+@pytest.mark.parametrize("command", ["predict out/model.marmix trees.csv --quiet", "info out/model.marmix"])
+def test_a_full_disk_is_reported_in_one_line(command, program, fitted):
+    full = open("/dev/full", "w")  # noqa: SIM115 - what is left in its buffer cannot be written when it is closed
+    with redirect_stdout(full):
+        check_lost_output(program(*command.split(), cwd=fitted[0]))
+    with contextlib.suppress(OSError):
+        full.close()
+
+
+@LONG
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("output", [">&-", "> /dev/full"])
+def test_lost_output_is_reported_by_the_process_too(output, fitted):
+    check_lost_output(shell(fitted[0], f"marmix predict out/model.marmix trees.csv --quiet {output}"))
