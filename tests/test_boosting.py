@@ -307,7 +307,7 @@ def test_folds_may_be_listed_or_come_from_a_splitter_and_may_leave_rows_out():
 
 
 def test_same_bits_for_any_number_of_threads():
-    X, y, _ = curved(2000, seed=5)
+    X, y, _ = curved(800, seed=5)
     settings = {"n_estimators": 12, "mechanism_weight": 0.1, "subsample": 0.8}
     fits = [MARBoostingClassifier(**settings, n_jobs=jobs).fit(X, y) for jobs in (1, 2)]
     np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))

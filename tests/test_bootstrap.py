@@ -314,7 +314,7 @@ def resamples(long):
     return 200 if long else 100
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.long), True])
 def test_standard_errors_of_a_mixture_are_near_the_sandwich(simulate, weighted, resamples):
     data = simulate(n=1000, seed=3)
     weight = np.random.default_rng(0).integers(1, 4, size=1000).astype(float) if weighted else None

@@ -24,6 +24,7 @@ from marmix.pages import report_html
 from marmix.pages.contents import RowTable
 
 REPORTS = {"two classes": two_classes, "hostile texts": lambda: with_texts(HOSTILE)}
+ROUTINE = ["two classes", pytest.param("hostile texts", marks=pytest.mark.long)]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def browser():
         yield started
 
 
-@pytest.fixture(scope="module", params=list(REPORTS))
+@pytest.fixture(scope="module", params=ROUTINE)
 def report(request, tmp_path_factory):
     contents = REPORTS[request.param]()
     return contents, written(contents, tmp_path_factory.mktemp("report") / "report.html")

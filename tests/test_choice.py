@@ -45,9 +45,15 @@ def partly_labelled(n=300, seed=0, gap=1.0):
     return X, y, np.where(lost, -1, y)
 
 
-def test_the_average_is_the_weighted_mean_of_its_parts():
+@pytest.fixture(scope="module")
+def average():
     X, _, y = partly_labelled()
-    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    return MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+
+
+def test_the_average_is_the_weighted_mean_of_its_parts(average):
+    X, _, y = partly_labelled()
+    clf = average
     assert sum(clf.weights_.values()) == pytest.approx(1.0)
     by_hand = sum(clf.weights_[name] * clf.estimators_[name].predict_proba(X) for name in SMALL)
     np.testing.assert_allclose(clf.predict_proba(X), by_hand, rtol=1e-12)
@@ -64,9 +70,8 @@ def test_pick_keeps_the_candidate_with_the_most_evidence_for_it():
     np.testing.assert_allclose(clf.predict_proba(X), clf.estimators_[best].predict_proba(X))
 
 
-def test_the_table_has_a_row_for_every_candidate():
-    X, _, y = partly_labelled()
-    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+def test_the_table_has_a_row_for_every_candidate(average):
+    clf = average
     scores = {"log_loss", "log_loss_stderr", "plain_log_loss", "missing_log_loss", "brier", "accuracy", "roc_auc"}
     assert set(clf.results_) == scores | {"candidate", "rival", "mechanism", "weight", "seconds"}
     assert all(len(column) == 3 for column in clf.results_.values())
@@ -111,10 +116,10 @@ def test_the_verdict_says_that_it_helps_where_it_does_and_not_where_it_does_not(
         only.missing_proba(X)
 
 
-def test_jobs_do_not_change_the_answer():
+def test_jobs_do_not_change_the_answer(average):
     X, _, y = partly_labelled()
-    one, two = (MARClassifierCV(estimators=SMALL, cv=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
-    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    two = MARClassifierCV(estimators=SMALL, cv=3, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(average.predict_proba(X), two.predict_proba(X))
 
 
 def test_a_candidate_that_fails_is_left_out_and_named():
@@ -263,9 +268,9 @@ def test_fold_fits_see_the_population_as_it_is():
     assert fold.missing_proba(X).mean() == pytest.approx(everyone.missing_proba(X).mean(), abs=0.02)
 
 
-def test_held_out_probabilities_give_the_score_of_the_choice():
+def test_held_out_probabilities_give_the_score_of_the_choice(average):
     X, _, y = partly_labelled()
-    clf = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
+    clf = average
     for rows in (y == -1, y >= 0):  # labelled or not, a row is held out whole
         assert np.abs(clf.held_out_proba_ - clf.predict_proba(X))[rows].max() > 1e-3
     np.testing.assert_allclose(clf.reference_proba_, clf.held_out_proba_)  # of the average, which was not picked from
@@ -307,7 +312,7 @@ def test_a_classifier_of_scikit_learn_as_a_candidate_sees_the_labelled_rows_alon
 
 def test_candidates_that_hold_rows_out_themselves_are_held_out_by_the_same_folds():
     X, _, y = partly_labelled(n=200)
-    kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=30)
+    kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=30, cv=2)
     clf = MARClassifierCV(estimators={"kernel": kernel}, cv=3).fit(X, y)
     folds = whole_row_folds(y, 3, 0)
     assert clf.estimators_["kernel"][-1].cv == kernel.cv
@@ -346,7 +351,7 @@ def test_missingness_that_a_feature_explains_is_noted():
 
 
 def test_without_lightgbm_the_rest_of_the_grid_works_and_a_note_says_what_is_missing(monkeypatch):
-    X, _, y = partly_labelled(n=150)
+    X, _, y = partly_labelled(n=80)
     monkeypatch.setattr("marmix.estimators.candidates.boosting_installed", lambda: False)
     monkeypatch.setattr("marmix.estimators.choice.boosting_installed", lambda: False)
     with pytest.warns(UserWarning, match=r"marmix\[boost\]"):
@@ -418,8 +423,7 @@ def test_imputed_sets_hold_the_label_of_a_labelled_row_and_the_true_class_of_mos
         clf.imputed_sets(X[:-1], y[:-1])
 
 
-def test_the_independent_score_leans_on_forests_and_rivals_alone(monkeypatch):
-    monkeypatch.setattr("marmix.estimators.choice.default_rivals", default_rivals)
+def test_the_independent_score_leans_on_forests_and_rivals_alone():
     X, truth, y = partly_labelled(n=300)
     clf = MARClassifierCV(estimators={"on": SMALL["on"], "off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)
     only = MARClassifierCV(estimators={"off": SMALL["off"]}, cv=3, rivals=True).fit(X, y)

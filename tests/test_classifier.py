@@ -317,7 +317,7 @@ def test_a_fixed_shape_is_the_link_of_that_name(shape, link, solver, two):
 
 
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 def test_a_free_share_is_never_worse(link, seed, simulate):
     data = simulate(n=200, seed=seed)
     without = MARGaussianMixture(link=link).fit(data.X, data.y)
@@ -327,7 +327,7 @@ def test_a_free_share_is_never_worse(link, seed, simulate):
     assert without.share_ == 0.0
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))])
 def test_a_free_shape_is_never_worse(seed, simulate):
     data = simulate(n=200, seed=seed)
     free = MARGaussianMixture(link="aranda-ordaz").fit(data.X, data.y)

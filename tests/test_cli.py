@@ -3,8 +3,6 @@
 import io
 import json
 import re
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -125,7 +123,7 @@ def test_help_shows_the_commands_with_examples():
 
 
 def test_version_is_that_of_the_package():
-    done = subprocess.run([sys.executable, "-m", "marmix", "--version"], capture_output=True, text=True, check=False)
+    done = run("--version")
     assert (done.returncode, done.stdout.strip()) == (0, f"marmix {marmix.__version__}")
 
 

@@ -27,6 +27,7 @@ from marmix.journey.fit import candidates_of
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 LONG = pytest.mark.long  # a further case of the same property, in another process
+QUICK = ("--model", "logistic", "--folds", "2")  # of a fit whose model does not matter
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
 
 
@@ -197,7 +198,7 @@ def test_force_replaces(program, frame, tmp_path):
     (tmp_path / "out" / "summary.json").write_text("old")
     (tmp_path / "out" / "mine.txt").write_text("mine")
     command = "fit trees.csv --label kind --exclude name --out out --force --quiet"
-    done = program(*command.split(), cwd=tmp_path)
+    done = program(*command.split(), *QUICK, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["file"] == "trees.csv"
     assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
@@ -363,7 +364,7 @@ def test_simulated_rows_can_be_fitted(program, tmp_path):
     labelled = rows["label"].notna()
     assert (rows.loc[labelled, "label"] == rows.loc[labelled, "truth"]).all()
     assert 0.5 < 1 - labelled.mean() < 0.9
-    done = program("fit", "rows.csv", "--label", "label", "--exclude", "truth", "--out", "out", cwd=tmp_path)
+    done = program("fit", "rows.csv", "--label", "label", "--exclude", "truth", "--out", "out", *QUICK, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     imputed = pd.read_csv(tmp_path / "out" / "imputed.csv")
     assert (imputed["marmix_label"] == imputed["truth"]).mean() > 0.5
@@ -392,7 +393,7 @@ def test_every_kind_of_file_and_every_marker_of_a_missing_label_give_the_same_la
     else:
         getattr(rows, f"to_{kind}")(path)
     labels = ["--label", "kind", "--id", "name", *(["--missing", "unknown"] if marker == "unknown" else [])]
-    assert main(["fit", str(path), *labels, "--model", "logistic", "--folds", "2", "--out", str(out), "--quiet"]) == 0
+    assert main(["fit", str(path), *labels, *QUICK, "--out", str(out), "--quiet"]) == 0
     written = pd.read_csv(out / "imputed.csv", keep_default_na=False, **how)
     pd.testing.assert_frame_equal(written[["height", "width"]], frame[["height", "width"]])
     assert all(written[name].between(0, 1).all() for name in ("marmix_p_elm", "marmix_p_oak"))
@@ -410,7 +411,7 @@ def test_categories_become_columns_and_missing_features_are_filled_or_dropped(fr
     rows = frame.assign(soil=soil, height=frame["height"].astype(object))
     rows.loc[5:14, "height"] = ""
     rows.to_csv(tmp_path / "trees.csv", index=False)
-    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--quiet"]
+    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--quiet", *QUICK]
     assert main([*base, "--out", str(tmp_path / "median")]) == 0
     assert main([*base, "--impute-features", "drop", "--out", str(tmp_path / "drop")]) == 0
     filled = json.loads((tmp_path / "median" / "summary.json").read_text())
@@ -432,7 +433,7 @@ def test_formulas_are_reported_or_escaped(frame, tmp_path, capsys):
         note=["=cmd()" if i % 2 else "fine" for i in range(300)], kind=frame["kind"].replace("oak", "@oak")
     )
     rows.to_csv(tmp_path / "trees.csv", index=False)
-    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--exclude", "note"]
+    base = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--id", "name", "--exclude", "note", *QUICK]
     assert main([*base, "--out", str(tmp_path / "plain")]) == 0
     assert "--escape-formulas" in capsys.readouterr().out
     kept = pd.read_csv(tmp_path / "plain" / "imputed.csv")
@@ -477,7 +478,7 @@ def test_a_fit_that_did_not_converge_has_exit_code_3(frame, tmp_path, monkeypatc
         return {name: model.set_params(max_iter=1) for name, model in candidates_of(*arguments).items()}
 
     monkeypatch.setattr("marmix.journey.fit.candidates_of", short)
-    arguments = ["--label", "kind", "--id", "name", "--model", "logistic", "--out", "out"]
+    arguments = ["--label", "kind", "--id", "name", *QUICK, "--out", "out"]
     done = program("fit", "trees.csv", *arguments, cwd=tmp_path)
     assert done.returncode == 3
     assert "did not converge" in done.stderr
@@ -581,7 +582,10 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), pytest.param("SIGHUP", 129, marks=LONG)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [pytest.param("SIGINT", 130, marks=LONG), ("SIGTERM", 143), pytest.param("SIGHUP", 129, marks=LONG)],
+)
 def test_a_terminated_fit_leaves_nothing(name, code, frame, tmp_path):
     frame.to_csv(tmp_path / "trees.csv", index=False)
     command = [sys.executable, "-c", ENDLESS, "fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out"]
@@ -593,6 +597,19 @@ def test_a_terminated_fit_leaves_nothing(name, code, frame, tmp_path):
         _, stderr = running.communicate()
     assert running.returncode == code
     assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
+
+
+def test_an_interrupted_fit_leaves_nothing(frame, tmp_path, program, monkeypatch):
+    def interrupted(*arguments):
+        assert len(list(tmp_path.iterdir())) == 2
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("marmix.journey.fit.candidates_of", interrupted)
+    frame.to_csv(tmp_path / "trees.csv", index=False)
+    done = program("fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 130
+    assert complaints(done.stderr) == ["marmix fit: interrupted"]
     assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
 
 
@@ -609,25 +626,36 @@ def test_characters_that_the_terminal_lacks_are_no_error(frame, tmp_path, monkey
         assert complaints(sys.stderr.buffer.getvalue().decode("ascii")) == []
         return sys.stdout.buffer.getvalue().decode("ascii")
 
-    fit = ("fit", "trees.csv", "--label", "kind", "--exclude", "name", "--out", "out", "--model", "logistic")
+    fit = ("fit", "trees.csv", "--label", "kind", "--exclude", "name", "--out", "out", *QUICK)
     assert "\\u017co\\u0142\\u0105d\\u017a" in plain(*fit)
     evaluate = ("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", "--json")
     assert json.loads(plain(*evaluate))["classes"] == ["elm", "żołądź"]
 
 
-def test_a_closed_standard_output_is_reported(fitted):
-    done = shell(fitted[0], "marmix predict out/model.marmix trees.csv --quiet >&-")
+def check_lost_output(done):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "--out" in done.stderr
+
+
+def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        check_lost_output(program("predict", "out/model.marmix", "trees.csv", "--quiet", cwd=fitted[0]))
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize(
-    "command", ["predict out/model.marmix trees.csv --quiet", pytest.param("info out/model.marmix", marks=LONG)]
-)
-def test_a_full_disk_is_reported_in_one_line(command, fitted):
-    done = shell(fitted[0], f"marmix {command} > /dev/full")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "--out" in done.stderr
+@pytest.mark.parametrize("command", ["predict out/model.marmix trees.csv --quiet", "info out/model.marmix"])
+def test_a_full_disk_is_reported_in_one_line(command, program, fitted):
+    full = open("/dev/full", "w")  # noqa: SIM115 - what is left in its buffer cannot be written when it is closed
+    with redirect_stdout(full):
+        check_lost_output(program(*command.split(), cwd=fitted[0]))
+    with contextlib.suppress(OSError):
+        full.close()
+
+
+@LONG
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("output", [">&-", "> /dev/full"])
+def test_lost_output_is_reported_by_the_process_too(output, fitted):
+    check_lost_output(shell(fitted[0], f"marmix predict out/model.marmix trees.csv --quiet {output}"))

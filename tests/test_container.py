@@ -49,7 +49,7 @@ MODELS = {
     "student, tied, several": MARStudentMixture(dof=4, n_components=2, random_state=0, link=None),
     "logistic": MARLogisticRegression(C=np.inf, link="cloglog", classes=["yes", "no"], uncertainty="signed-margin"),
     "quadratic, covariate": MARLogisticRegression(degree=2, link="logit", mechanism_features=[1], n_init=1),
-    "kernel": MARKernelClassifier(n_landmarks=20, cv=2, mechanism_features=[0]),
+    "kernel": MARKernelClassifier(C=1.0, gamma=0.5, n_landmarks=20, cv=2, mechanism_features=[0]),
     "boosting": MARBoostingClassifier(n_estimators=10, mechanism_weight=0.1, mechanism_features=[0]),
 }
 

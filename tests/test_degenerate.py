@@ -204,7 +204,13 @@ def test_a_single_labelled_row_in_a_class_is_enough(covariance_type, link, simul
 
 
 @pytest.mark.parametrize(
-    ("seed", "covariance_type"), [(1, "tied"), (2, "tied"), (2, "spherical"), (3, "full"), (3, "diag"), (4, "full")]
+    ("seed", "covariance_type"),
+    [
+        (1, "tied"),
+        (2, "spherical"),
+        (4, "full"),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((2, "tied"), (3, "full"), (3, "diag"))),
+    ],
 )
 def test_one_labelled_row_a_class_and_three_more_have_a_finite_answer(seed, covariance_type):
     X = np.random.default_rng(seed).normal(size=(5, 2))
@@ -431,8 +437,14 @@ def test_a_shape_that_runs_to_its_upper_limit_is_told(solver, simulate):
     assert fitted.loglik_ > MARGaussianMixture(**{**PAPER, "link": "logit"}, solver=solver).fit(data.X, data.y).loglik_
 
 
-@pytest.mark.parametrize("link", ["logit", "aranda-ordaz"])
-@pytest.mark.parametrize("uncertainty", NAMES)
+@pytest.mark.parametrize(
+    ("uncertainty", "link"),
+    [
+        *((name, "logit") for name in NAMES),
+        ("margin", "aranda-ordaz"),
+        *(pytest.param(name, "aranda-ordaz", marks=pytest.mark.long) for name in NAMES if name != "margin"),
+    ],
+)
 def test_missingness_without_error_has_a_finite_answer_and_a_note(uncertainty, link, simulate):
     data = simulate(seed=5)
     u = MARGaussianMixture(link=None, uncertainty=uncertainty).fit(data.X, data.truth).uncertainty(data.X)

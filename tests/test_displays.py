@@ -499,7 +499,7 @@ def test_intervals_of_doubly_robust_calibration_hold_the_truth_where_hardly_a_ro
     assert np.mean(widths, axis=0)[4] > 0.5  # there it says that little is known
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.integers(0, 10_000))
 def test_with_every_row_labelled_doubly_robust_curves_are_the_plain_ones_whatever_the_posterior(seed):
     _, proba, _, posterior = with_posterior(seed, 80)
@@ -556,7 +556,7 @@ def every(fit, X, y, positive, ax):
     yield RocDisplay.from_estimator(fit, X, y, ax=ax())
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_names_are_drawn_as_they_are_and_no_legend_covers_the_data(dark, three_classes):
     fit, X, y = three_classes
     with styled(dark):

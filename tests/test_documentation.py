@@ -143,12 +143,13 @@ def test_what_the_pages_and_examples_import_from_marmix_is_there():
 def test_the_python_of_the_how_to_pages_runs(page, tmp_path, monkeypatch):
     if page == "networks":
         pytest.importorskip("torch")
-    rows = make_mar_mixture(300, random_state=0)
+    rows = make_mar_mixture(100, at_least=5, random_state=0)
     names = np.array(["benign", "malignant"])
     y = rows.target if page != "threshold" else np.where(rows.missing, None, names[rows.target_true])
     candidates = {str(link): MARGaussianMixture(covariance_type="tied", link=link) for link in ("logit", None)}
     clf = MARClassifierCV(estimators=candidates, cv=3) if page == "threshold" else candidates["logit"]
     clf.fit(rows.data, y)
+    monkeypatch.setattr("marmix.estimators.choice.default_candidates", lambda *size, **options: candidates)
     monkeypatch.chdir(tmp_path)
     table = pd.DataFrame(rows.data, columns=["area", "perimeter"])
     table.to_csv("new.csv", index=False)

@@ -22,6 +22,7 @@ from marmix import fused  # noqa: E402
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TILE = 256
 FUSED = [name for name, measure in MEASURES.items() if measure.fused]
+LONG = pytest.mark.long
 KINDS = ["full", "wide full", "tied", "diag", "linear", "quadratic"]
 
 
@@ -119,14 +120,26 @@ def test_many_features_take_the_form_of_matrix_products():
     assert_same(default, rows.plain(mechanism_of()))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2])
-@pytest.mark.parametrize("shape", [0.0, 1e-3, 0.7, 1.0, 50.0])
+@pytest.mark.parametrize(
+    ("shape", "share"),
+    [
+        *((0.0, 0.2), (1e-3, 0.0), (0.7, 0.2), (1.0, 0.0), (50.0, 0.2)),
+        *(pytest.param(*pair, marks=LONG) for pair in ((0.0, 0.0), (1e-3, 0.2), (0.7, 0.0), (1.0, 0.2), (50.0, 0.0))),
+    ],
+)
 def test_every_shape_and_share(shape, share):
     check(Rows(), mechanism_of(alpha=(6.0, -9.0), shape=shape, share=share))
 
 
-@pytest.mark.parametrize("kind", ["full", "linear"])
-@pytest.mark.parametrize("ignorable", [True, False])
+@pytest.mark.parametrize(
+    ("ignorable", "kind"),
+    [
+        (True, "full"),
+        (False, "linear"),
+        pytest.param(False, "full", marks=LONG),
+        pytest.param(True, "linear", marks=LONG),
+    ],
+)
 def test_joint_and_conditional_likelihoods_with_and_without_their_ignorable_part(kind, ignorable):
     check(Rows(kind, 3, weighted=True), mechanism_of("entropy"), ignorable)
 
@@ -154,7 +167,7 @@ def test_all_or_no_labels_may_be_missing(labelled):
     check(Rows(labelled=labelled, n=60), mechanism_of())
 
 
-@pytest.mark.parametrize("empty", [0, 1, 2])
+@pytest.mark.parametrize("empty", [0, pytest.param(1, marks=LONG), 2])
 def test_a_class_may_have_no_labelled_row(empty):
     rows = Rows(classes=3, n=60)
     counts = np.diff(rows.cuts)
@@ -219,7 +232,12 @@ def test_the_measures_are_accurate_for_certain_rows_and_near_ties(measure, class
 
 @pytest.mark.parametrize(
     ("measure", "tied"),
-    [*(("margin", tied) for tied in ([0, 1], [1, 2], [0, 2], [0, 1, 2])), ("entropy", [0, 1, 2]), ("gini", [0, 1])],
+    [
+        ("margin", [0, 2]),
+        ("margin", [0, 1, 2]),
+        ("entropy", [0, 1, 2]),
+        *(pytest.param(*case, marks=LONG) for case in (("margin", [0, 1]), ("margin", [1, 2]), ("gini", [0, 1]))),
+    ],
 )
 def test_classes_may_tie(measure, tied):
     rows = Rows("linear", 3, n=20)

@@ -163,8 +163,8 @@ def test_without_a_mechanism_logistic_regression_uses_the_labelled_rows_only(cov
     ("estimator", "measure"),
     [
         (gaussian(), "margin"),
-        (gaussian(covariance_type="diag", mechanism_weight=0.3), "entropy"),
-        (gaussian(mechanism_weight=0.0, link="cloglog"), "margin"),
+        pytest.param(gaussian(covariance_type="diag", mechanism_weight=0.3), "entropy", marks=pytest.mark.long),
+        pytest.param(gaussian(mechanism_weight=0.0, link="cloglog"), "margin", marks=pytest.mark.long),
         (logistic(C=1.0, mechanism_features=[1]), "margin"),
         (logistic(C=1.0, mechanism_weight=0.3, link="cloglog"), "signed-margin"),
     ],
@@ -212,7 +212,11 @@ def test_a_tempered_fit_has_only_the_sandwich(cov_type):
 
 @pytest.mark.parametrize(
     ("classes", "measure", "alpha", "tolerance"),
-    [(2, "margin", (1.0, -3.0), 0.02), (3, "entropy", (-1.0, 2.0), 0.02), (3, "margin", (1.0, -3.0), 0.03)],
+    [
+        (2, "margin", (1.0, -3.0), 0.02),
+        (3, "entropy", (-1.0, 2.0), 0.02),
+        pytest.param(3, "margin", (1.0, -3.0), 0.03, marks=pytest.mark.long),
+    ],
 )
 def test_all_covariance_types_agree_in_a_large_sample(classes, measure, alpha, tolerance):
     X, y, _ = drawn(50_000, classes, measure, alpha)

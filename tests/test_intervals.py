@@ -82,6 +82,7 @@ def numerical_errors(inference, X, function):
 # Probabilities.
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("cov_type", ["sandwich", "observed", "expected"])
 @pytest.mark.parametrize("classes", [2, 3])
 @EVERY
@@ -370,7 +371,9 @@ def mean_loss(fit, X, weight):
     ("estimator", "classes"),
     [
         (gaussian(), 2),
-        (gaussian(covariance_type="spherical", link="cloglog", uncertainty="entropy"), 3),
+        pytest.param(
+            gaussian(covariance_type="spherical", link="cloglog", uncertainty="entropy"), 3, marks=pytest.mark.long
+        ),
         pytest.param(gaussian(covariance_type="diag", mechanism_weight=0.3), 2, marks=pytest.mark.long),
         pytest.param(gaussian(link=None), 2, marks=pytest.mark.long),
         (logistic(mechanism_features=[1]), 2),

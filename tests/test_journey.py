@@ -433,7 +433,9 @@ def test_a_model_saved_from_python_predicts_without_warnings(from_python, name, 
     np.testing.assert_allclose(pd.read_csv(out)[["marmix_p_elm", "marmix_p_oak"]], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["m", "p", "e"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("m", marks=pytest.mark.long), "p", pytest.param("e", marks=pytest.mark.long)]
+)
 def test_a_single_model_is_reported_with_its_own_scores_and_compared_with_ignoring_the_missingness(
     from_python, name, capsys
 ):

@@ -1,5 +1,7 @@
 """`MARKernelClassifier`: its model, its choices, and the places its rows may be in."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from scipy.special import entr, expit
@@ -47,6 +49,15 @@ def rings():
 @pytest.fixture(scope="module")
 def fit(rings):
     return MARKernelClassifier(**FIXED, n_landmarks=50).fit(*rings[:2])
+
+
+CHOOSING = {"n_landmarks": 30, "cv": 2}
+
+
+@pytest.fixture(scope="module")
+def chosen(rings):
+    """A fit that chose its settings."""
+    return MARKernelClassifier(**CHOOSING).fit(*rings[:2])
 
 
 # The model
@@ -112,15 +123,13 @@ def test_it_is_at_a_maximum(rings):
 # What must not matter
 
 
-def test_units_do_not_matter_even_to_the_choices(rings):
+def test_units_do_not_matter_even_to_the_choices(rings, chosen):
     X, y, _ = rings
-    settings = {"n_landmarks": 30, "cv": 2}
-    one = MARKernelClassifier(**settings).fit(X, y)
-    other = MARKernelClassifier(**settings).fit(X * [1e4, 1e-3] + [7.0, -2.0], y)
-    assert (other.C_, other.mechanism_weight_) == (one.C_, one.mechanism_weight_)
-    assert other.gamma_ == pytest.approx(one.gamma_, rel=1e-8)
+    other = MARKernelClassifier(**CHOOSING).fit(X * [1e4, 1e-3] + [7.0, -2.0], y)
+    assert (other.C_, other.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
+    assert other.gamma_ == pytest.approx(chosen.gamma_, rel=1e-8)
     moved = other.predict_proba(X * [1e4, 1e-3] + [7.0, -2.0])
-    np.testing.assert_allclose(moved, one.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(moved, chosen.predict_proba(X), atol=1e-4)
 
 
 def test_neither_the_order_of_the_rows_nor_the_names_of_the_classes_matter():
@@ -146,7 +155,7 @@ def test_a_row_of_weight_two_is_two_rows(rings):
 # What it is for
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_it_finds_a_boundary_of_which_hard_labels_are_missing(classes):
     X, y, _ = circles(500, classes, seed=1)
     fresh, _, truth = circles(4000, classes, seed=2)
@@ -172,14 +181,13 @@ def test_a_mechanism_that_explains_nothing_changes_little():
 # Choices
 
 
-def test_chosen_values_are_those_of_a_fit_with_them(rings):
+def test_chosen_values_are_those_of_a_fit_with_them(rings, chosen):
     X, y, _ = rings
-    auto = MARKernelClassifier(n_landmarks=30, cv=3).fit(X, y)
-    assert auto.mechanism_weight_ in WEIGHTS
+    assert chosen.mechanism_weight_ in WEIGHTS
     fixed = MARKernelClassifier(
-        C=auto.C_, gamma=auto.gamma_, mechanism_weight=auto.mechanism_weight_, n_landmarks=30, cv=None
+        C=chosen.C_, gamma=chosen.gamma_, mechanism_weight=chosen.mechanism_weight_, n_landmarks=30, cv=None
     )
-    np.testing.assert_allclose(fixed.fit(X, y).predict_proba(X), auto.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(fixed.fit(X, y).predict_proba(X), chosen.predict_proba(X), atol=1e-6)
 
 
 def test_held_out_probabilities_do_not_know_the_labels_of_their_fold(rings):
@@ -198,7 +206,7 @@ def test_held_out_probabilities_do_not_know_the_labels_of_their_fold(rings):
 def test_rows_outside_the_sample_have_held_out_probabilities_too(monkeypatch):
     X, y, truth = circles(1000, seed=5)
     monkeypatch.setattr(held_out, "MOST_ROWS", 250)
-    clf = MARKernelClassifier(n_landmarks=40, cv=3).fit(X, y)
+    clf = MARKernelClassifier(**CHOOSING).fit(X, y)
     np.testing.assert_allclose(clf.held_out_proba_.sum(axis=1), 1.0)
     assert np.mean(clf.held_out_proba_.argmax(axis=1) == truth) > 0.85
     assert np.mean(clf.predict(X) == truth) > 0.85
@@ -214,7 +222,7 @@ def test_a_fold_may_be_a_list_of_rows_and_other_rows_are_predicted_by_the_fit(ri
 
 
 @pytest.mark.parametrize(
-    "estimator", [MARLogisticRegression(), MARGaussianMixture(covariance_type="full", n_components={"a": 2})]
+    "estimator", [MARLogisticRegression(), MARGaussianMixture(covariance_type="full", n_components={"a": 2}, n_init=1)]
 )
 def test_other_estimators_choose_the_weight_too(rings, estimator):
     X, y, _ = rings
@@ -230,7 +238,7 @@ def test_other_estimators_choose_the_weight_too(rings, estimator):
 # Difficult data
 
 
-@pytest.mark.parametrize("n", [12, 40])
+@pytest.mark.parametrize("n", [12, pytest.param(40, marks=pytest.mark.long)])
 def test_few_rows_are_enough(n):
     X, y, _ = circles(n, seed=6)
     clf = MARKernelClassifier(cv=2).fit(X, y)
@@ -296,9 +304,9 @@ def test_missing_features_are_refused_by_name(rings):
 # What a fitted one can do
 
 
-def test_a_warm_start_keeps_landmarks_and_choices(rings):
+def test_a_warm_start_keeps_landmarks_and_choices(rings, chosen):
     X, y, _ = rings
-    clf = MARKernelClassifier(n_landmarks=40, cv=2).fit(X, y)
+    clf = copy(chosen)
     proba, landmarks, choices = clf.predict_proba(X), clf.landmarks_, (clf.C_, clf.gamma_, clf.mechanism_weight_)
     clf.set_params(warm_start=True, random_state=9).fit(X, y)
     assert np.array_equal(clf.landmarks_, landmarks)
@@ -354,46 +362,42 @@ def test_progress_is_reported(rings, capsys):
 # Where rows are
 
 
-def test_rows_in_a_file_give_the_same_fit_and_choices(tmp_path, monkeypatch, rings):
+def test_rows_in_a_file_give_the_same_fit_and_choices(tmp_path, monkeypatch, rings, chosen):
     monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
     X, y, _ = rings
     np.save(tmp_path / "X.npy", X)
-    clf = MARKernelClassifier(n_landmarks=30, cv=2)
-    here, there = clone(clf).fit(X, y), clone(clf).fit(tmp_path / "X.npy", y)
-    assert (there.C_, there.mechanism_weight_) == (here.C_, here.mechanism_weight_)
-    assert there.gamma_ == pytest.approx(here.gamma_, rel=1e-12)
-    np.testing.assert_allclose(there.predict_proba(tmp_path / "X.npy"), here.predict_proba(X), atol=1e-6)
+    there = MARKernelClassifier(**CHOOSING).fit(tmp_path / "X.npy", y)
+    assert (there.C_, there.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
+    assert there.gamma_ == pytest.approx(chosen.gamma_, rel=1e-12)
+    np.testing.assert_allclose(there.predict_proba(tmp_path / "X.npy"), chosen.predict_proba(X), atol=1e-6)
     with pytest.raises(AttributeError, match="not in memory"):
         there.held_out_proba_  # noqa: B018
 
 
-def test_rows_on_a_device_give_the_same_fit_and_choices(rings):
+def test_rows_on_a_device_give_the_same_fit_and_choices(rings, chosen):
     torch = pytest.importorskip("torch")
     pytest.importorskip("array_api_compat")
     X, y, _ = rings
-    clf = MARKernelClassifier(n_landmarks=30, cv=2)
-    here, there = clone(clf).fit(X, y), clone(clf).fit(torch.asarray(X), torch.asarray(y))
-    assert (there.C_, there.mechanism_weight_) == (here.C_, here.mechanism_weight_)
-    assert there.gamma_ == pytest.approx(here.gamma_, rel=1e-12)
+    there = MARKernelClassifier(**CHOOSING).fit(torch.asarray(X), torch.asarray(y))
+    assert (there.C_, there.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
+    assert there.gamma_ == pytest.approx(chosen.gamma_, rel=1e-12)
     proba = there.predict_proba(torch.asarray(X))
     assert isinstance(proba, torch.Tensor)
-    np.testing.assert_allclose(proba.numpy(), here.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(proba.numpy(), chosen.predict_proba(X), atol=1e-6)
 
 
-def test_rows_on_a_cluster_give_the_same_fit_and_choices(rings):
+def test_rows_on_a_cluster_give_the_same_fit_and_choices(rings, chosen):
     da = pytest.importorskip("dask.array")
     pytest.importorskip("distributed")
     import dask
 
     X, y, _ = rings
-    clf = MARKernelClassifier(n_landmarks=30, cv=2)
-    here = clone(clf).fit(X, y)
     with dask.config.set(scheduler="synchronous"):
-        there = clone(clf).fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100))
+        there = MARKernelClassifier(**CHOOSING).fit(da.from_array(X, chunks=(100, 2)), da.from_array(y, chunks=100))
         proba = there.predict_proba(da.from_array(X, chunks=(100, 2))).compute()
-    assert (there.C_, there.mechanism_weight_) == (here.C_, here.mechanism_weight_)
-    assert there.gamma_ == pytest.approx(here.gamma_, rel=1e-12)
-    np.testing.assert_allclose(proba, here.predict_proba(X), atol=1e-6)
+    assert (there.C_, there.mechanism_weight_) == (chosen.C_, chosen.mechanism_weight_)
+    assert there.gamma_ == pytest.approx(chosen.gamma_, rel=1e-12)
+    np.testing.assert_allclose(proba, chosen.predict_proba(X), atol=1e-6)
 
 
 # Saved models

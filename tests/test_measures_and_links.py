@@ -183,7 +183,7 @@ def test_a_saved_model_needs_the_measure_it_was_fitted_with(cubic, classifier, t
         marmix.load(tmp_path / "model.marmix")
 
 
-def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys):
+def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys, quick_figures):
     drawn = make_mar_mixture(200, uncertainty=cubic.name, rate=0.5, at_least=5, random_state=0)
     table = pd.DataFrame(drawn.data, columns=["a", "b"])
     fit = MARGaussianMixture(covariance_type="tied", link="logit", uncertainty=cubic.name)
@@ -198,7 +198,7 @@ def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys):
     assert f"{100 * q[0]:.0f}\u00a0%" in page.read_text(encoding="utf-8")
 
 
-def test_the_study_compares_a_new_measure_with_the_others(cubic, tmp_path, monkeypatch):
+def test_the_study_compares_a_new_measure_with_the_others(cubic, tmp_path, monkeypatch, quick_figures):
     monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
     monkeypatch.setattr(study_measures, "ROUNDS", 2)
     monkeypatch.setattr(study_measures, "TIMED_ROWS", 200)
@@ -258,13 +258,13 @@ def test_a_new_link_is_a_hypothesis_and_named_in_an_interval_that_holds_it(half,
         result.test_link("probit")
 
 
-def test_the_program_fits_with_a_new_link(half, tmp_path):
+def test_the_program_fits_with_a_new_link(half, tmp_path, quick_figures):
     drawn = make_mar_mixture(150, rate=0.5, at_least=5, random_state=0)
     pd.DataFrame(drawn.data, columns=["a", "b"]).assign(kind=named(drawn.target)).to_csv(
         tmp_path / "t.csv", index=False
     )
     fit = ["fit", str(tmp_path / "t.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--model", "mixture"]
-    assert main([*fit, "--link", half.name, "--quiet"]) == 0
+    assert main([*fit, "--folds", "2", "--link", half.name, "--quiet"]) == 0
     average = marmix.load(tmp_path / "out" / "model.marmix")[-1]
     assert {candidate[-1].shape_ for candidate in average.estimators_.values()} == {half.shape}
 

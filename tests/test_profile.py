@@ -246,7 +246,7 @@ def test_a_share_that_may_be_zero_has_an_interval_from_zero(simulate):
 # Limits and invariances.
 
 
-@BOTH
+@pytest.mark.parametrize("make", [gaussian, pytest.param(logistic, marks=pytest.mark.long)])
 def test_the_interval_is_wald_s_in_a_large_sample(simulate, make):
     X, y, _ = simulate(40_000, spreads=[1.0, 1.0])
     fit = make(link="aranda-ordaz", mechanism_features=[1]).fit(X, y)
@@ -286,8 +286,15 @@ def test_weights_are_repeated_rows(two):
 # The curve.
 
 
-@pytest.mark.parametrize("name", ["alpha_1", "shape"])
-@BOTH
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (gaussian, "shape"),
+        (logistic, "alpha_1"),
+        pytest.param(gaussian, "alpha_1", marks=pytest.mark.long),
+        pytest.param(logistic, "shape", marks=pytest.mark.long),
+    ],
+)
 def test_the_curve_peaks_at_the_estimate_and_crosses_the_level_at_the_limits(simulate, make, name):
     rows = simulate(600, alpha=(1.0, -4.0), shape=2.0, seed=8)[:2]
     fit = make(link="aranda-ordaz").fit(*rows)
@@ -336,7 +343,7 @@ def test_parameters_without_a_profile_raise(two):
         profile(gaussian(), alpha=95)
 
 
-@pytest.mark.parametrize("link", ["logit", "cloglog", "aranda-ordaz"])
+@pytest.mark.parametrize("link", [pytest.param("logit", marks=pytest.mark.long), "cloglog", "aranda-ordaz"])
 def test_the_slope_has_no_lower_limit_if_the_uncertainty_separates_missing_labels(two, link):
     u = gaussian(link=None).fit(two.X, two.truth).uncertainty(two.X)
     y = np.where(u < np.median(u), -1, two.truth)
