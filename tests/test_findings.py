@@ -10,9 +10,11 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import marmix
-from marmix import MARClassifierCV, MARLogisticRegression
+from marmix import MARClassifierCV, MARKernelClassifier, MARLogisticRegression
 from marmix.datasets import make_mar_mixture
 from marmix.journey.verdict import Grounds, cautions, verdict
 from marmix.pages.contents import Caution, Interval
@@ -43,7 +45,7 @@ DOUBT = Caution("caution", "Labels are missing on one side.", "See what would fo
         ({"no_chance": 0.3}, "care", "About 8"),
         ({"no_chance": 0.3, "doubts": [DOUBT]}, "no", "30 % of the rows have hardly a chance"),
         ({"rival": "random forest"}, "care", "About 8"),
-        ({"enriched": "oak", "enrichment": (0.25, 0.06)}, "care", "About 8"),
+        ({"enriched": "oak", "enrichment": 0.25}, "care", "About 8"),
         ({"labelled": ENOUGH | {"oak": 5}, "better": 0.5}, "no", "Only 5 rows are labelled 'oak'"),
     ],
 )
@@ -60,6 +62,14 @@ def test_the_worst_caution_decides_the_verdict_and_few_labels_come_first(changes
     assert few == [0] * len(few)
     levels = [("serious", "caution", "note").index(caution.level) for caution in facts[len(few) :]]
     assert levels == sorted(levels)
+
+
+def test_a_class_that_no_row_is_imputed_as_is_named_and_an_enriched_one_has_no_second_share():
+    (fact,) = cautions(GOOD._replace(better=0.5, absent="oak"))
+    assert "No row is imputed as 'oak'." in fact.text
+    (fact,) = cautions(GOOD._replace(enriched="oak", enrichment=0.25))
+    assert re.findall(r"[\d.]+ %", fact.text) == ["25 %"]
+    assert "--prevalence" in fact.advice
 
 
 def test_nothing_is_said_about_imputed_labels_where_there_are_none():
@@ -155,7 +165,10 @@ def check_page(summary, page, text):
     wrong = "{value:,.0f} ({low:,.0f} to {high:,.0f})".format(**summary["labels"]["certainty"]["wrong"])
     assert f"about {wrong} of the {summary['labels']['imputed']:,} imputed labels" in flat
     assert f"marmix {wrong}" in flat
-    assert all(" ".join(reason.split()) in flat for reason in summary["verdict"]["reasons"])
+    advice = {caution["text"]: f" -> {caution['advice']}" for caution in summary["cautions"] if caution["advice"]}
+    for reason in summary["verdict"]["reasons"]:
+        assert flat.count(" ".join(f"{reason}{advice.get(reason, '')}".split())) == 1
+    assert ("P(label missing) is" in flat) is (summary["missingness"]["informative"] is True)
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
     for entry in data["thresholds"]:
         recall = entry["recall"]
@@ -223,6 +236,29 @@ def test_a_report_in_memory_is_a_frame_in_a_notebook_and_a_summary_in_a_terminal
     assert (first.findings.data.label, first.findings.data.features) == ("kind", ["a", "b"])
     title = {"use": "Use these labels.", "care": "Use with care.", "no": "Do not use these labels."}
     assert str(first).splitlines()[0] == title[first.findings.verdict.use]
+
+
+def test_where_no_label_is_missing_the_accuracy_has_the_interval_of_its_score(reports):
+    X, y, model = random_file(0)
+    labelled = y.notna()
+    result = marmix.report(model, X[labelled], y[labelled])
+    right = next(score for score in result.findings.scores if score.name == "accuracy")
+    assert right.value == pytest.approx(right.plain)
+    assert right.low < right.value < right.high
+    (ours,) = result.findings.scoreboard
+    assert ours.accuracy == Interval(right.value, right.low, right.high)
+    assert ours.wrong == Interval()
+    assert "none imputed" in str(result)
+    assert "none imputed" in result.html
+
+
+def test_a_model_that_cannot_be_reported_is_refused_by_its_name():
+    X, y, model = random_file(0)
+    kernel = MARKernelClassifier(C=1.0, gamma=1.0, mechanism_weight=1.0, n_landmarks=10).fit(X, y)
+    with pytest.raises(ValueError, match="not MARKernelClassifier"):
+        marmix.report(kernel, X, y)
+    with pytest.raises(ValueError, match="no other step comes before MARClassifierCV"):
+        marmix.report(make_pipeline(StandardScaler().fit(X), model), X, y)
 
 
 def test_rows_and_labels_of_a_report_must_match():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
-from marmix.estimators.doubts import doubts, label_term, one_sided
+from marmix.estimators.doubts import doubtful, doubts, label_term, one_sided
 from marmix.inference.imputation import deltas_of, tilted
 from marmix.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
 
@@ -331,3 +331,5 @@ def test_sentences_depend_on_the_checks():
         average = MARClassifierCV(estimators=grid, cv=2).fit(X, z)
     assert "label-term" in [note.code for note in average.note_records_]
     assert ("checks of the mechanism fail" in average.verdict_) == average.comparison_.clear
+    known = MARClassifierCV(estimators=grid, cv=2, prior={1: 0.5}).fit(X, z)  # which corrects for that
+    assert not doubtful(known.note_records_)

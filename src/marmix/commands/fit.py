@@ -95,7 +95,7 @@ def add(commands: Any) -> None:
         "--thorough",
         action="store_true",
         help="take several times as long: all candidates, however many parameters they have, simulated instead of asymptotic "
-        "p-values, more draws behind intervals",
+        "p-values where the model is fitted by likelihood, more draws behind intervals",
     )
     parser.add_argument("--folds", type=at_least(2), default=5, help="folds of the cross-validation (default 5)")
     add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")

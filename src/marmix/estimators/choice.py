@@ -173,7 +173,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         with their label, or with their probabilities if it is missing. It is a correction after the fits, not part of their
         likelihoods: the log-odds of each candidate are shifted by one constant per class, the same for classes of unknown share,
         until its shares agree. Candidates are weighted by what they predict without it; everything else is computed with it, for
-        rivals too.
+        rivals too. The shares are right among the rows of the fit, those with a label included: unlabelled rows have what the
+        labels leave over. Where many rows of a class were labelled on purpose, it is rarer among the unlabelled rows than among
+        all, and `predict_proba` is too low for it in new rows of the same population; with few labels the difference is
+        negligible. Signs that labels are missing because of the label are not looked for, as this corrects for them.
     n_jobs : int or None, default=None
         Number of processes for the fits, as in joblib.
     random_state : int, RandomState instance or None, default=0
@@ -527,7 +530,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         tau = self.reference_proba_ = np.einsum("c,cnk->nk", average, held)
         if mechanism is not None and models.any() and evidence.gain(tau[tested]) < _LEAST_GAIN:
             self.note_records_.append(Note("no-support"))
-        if mechanism is not None:
+        if mechanism is not None and expected is None:  # known shares correct for what these checks look for
             self.note_records_ += doubts(X[tested], z[tested], tau[tested], counts[tested])
         everywhere = mechanism is not None and not untested.any()
         missing = np.empty(len(z)) if everywhere else self._missing_rate(X, z, counts)

@@ -96,6 +96,7 @@ _FIGURE_ROWS = 100_000  # most rows behind a figure; more would not change it vi
 _MOST_CLASSES = 20  # most classes with a threshold
 _DRAWS, _MANY_DRAWS = 100, 400  # behind the intervals of the sensitivity analysis; if thorough
 _HEAVY = 0.1  # weight from which the notes of a candidate are shown
+_UNCONVERGED = 0.05  # weight from which candidates that did not converge are mentioned
 _TARGETS = (0.1, 0.05, 0.02, 0.01)  # shares of wrong labels for which the number of labels needed is given
 
 # Checks of the missingness model: overall significance level, smallest difference of rates worth a warning, fewest rows in a
@@ -244,10 +245,12 @@ class Analysis:
         return np.asarray(self._shares.any(axis=1))
 
     def _score_facts(self) -> list[ScoreFacts]:
-        """Scores of held-out predictions; the accuracy is that of the joint table."""
+        """Scores of held-out predictions; the accuracy is that of the joint table, if labels were imputed."""
         if self.tested is None:
             return []
         facts = score_facts(self.tested.scores())
+        if not self.tally.imputed.any():
+            return facts
         joint = self.joint
         if joint is None:
             return [score for score in facts if score.name != "accuracy"]
@@ -284,14 +287,15 @@ class Analysis:
         scores = {
             key: score_facts({key: value})[0] for key, value in self.tested._replace(proba=held_out).scores().items()
         }
-        loss = scores["log-loss"]
+        loss, accuracy = scores["log-loss"], scores["accuracy"]
+        right = Interval(accuracy.value, accuracy.low, accuracy.high)
         return Contender(
             name=name,
             ours=joint is self.joint,
-            accuracy=interval(joint.accuracy()),
+            accuracy=interval(joint.accuracy()) if self.tally.imputed.any() else right,
             log_loss=Interval(loss.value, loss.low, loss.high),
             wrong=interval(joint.wrong()),
-            claimed_accuracy=scores["accuracy"].plain,
+            claimed_accuracy=accuracy.plain,
             claimed_log_loss=loss.plain,
         )
 
@@ -338,10 +342,14 @@ class Analysis:
         tables = self.joint.tables[:, 1]
         frequent = int(tables[0].sum(axis=1).argmax())
         better = np.trace(tables, axis1=1, axis2=2) > tables.sum(axis=2)[:, frequent]
+        absent = np.where(
+            self.tally.imputed == 0, tables[0].sum(axis=1), 0.0
+        )  # rows of classes that none is imputed as
         return grounds._replace(
             wrong=labels.certainty.wrong,
             better=float(better[1:].mean()),
             frequent=names[frequent],
+            absent=names[int(absent.argmax())] if absent.max() >= 1.0 else "",
             **self._enrichment(names),
         )
 
@@ -356,7 +364,7 @@ class Analysis:
         share = np.clip(np.where(self._labelled[:, None], self._shares, by_class).mean(axis=0), 1e-6, 1.0 - 1e-6)
         odds = given / (1.0 - given) / (share / (1.0 - share))
         k = int(odds.argmax())
-        return {"enriched": names[k], "enrichment": (float(given[k]), float(share[k]))} if odds[k] > ENRICHED else {}
+        return {"enriched": names[k], "enrichment": float(given[k])} if odds[k] > ENRICHED else {}
 
     def _missingness_facts(self, report: Callable[[float], object] | None) -> MissingnessFacts:
         facts = missingness_facts(self.model, self.result, self._doubts, self.thorough, report)
@@ -425,7 +433,9 @@ class Analysis:
 
     @cached_property
     def _doubts(self) -> list[Caution]:
-        """Checks of the mechanism that fail."""
+        """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
+        if self.cv is not None and self.cv.prior is not None:
+            return []
         notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
         doubts = note_cautions(notes, self.sample.features, self.model.classes)
         return doubts or misfit(self.tally, self.sample, self.model.classes)
@@ -603,7 +613,7 @@ class Analysis:
     def _notes(self) -> list[Caution]:
         """Other cautions about the fit and the rows."""
         texts, rows, weight = [], self.rows, self._not_converged()
-        if 0.0 < weight <= 0.5:
+        if _UNCONVERGED <= weight <= 0.5:
             texts.append(f"Candidates with a total weight of {weight:.2f} in the average did not converge.")
         if not (rows.codes < 0).any():
             texts.append("No label is missing, so nothing was imputed.")

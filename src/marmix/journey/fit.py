@@ -204,7 +204,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
         result=result,
         tested=held_out(cv, sample.labels, len(rows.X)),
         sample=sample,
-        tally=Tally(rows.classes, sample.places, options.id, preparation.feature_names_in_),
+        tally=Tally(rows.classes, sample.places, options.id, preparation.feature_names_in_, float(np.mean(rows.z < 0))),
         sets=None if options.sets is None else Sets.of(options.sets, sample.X, sample.labels, cv.held_out_proba_),
         thorough=options.thorough,
     )

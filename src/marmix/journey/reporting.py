@@ -153,11 +153,14 @@ def report_rows(model: Any, X: Any, y: Any) -> Report:
 def _check_model(saved: Saved, path: Path | str) -> None:
     single = isinstance(saved.classifier, (MARGaussianMixture, MARLogisticRegression))
     scaled_only = len(saved.between) <= single and all(isinstance(step, StandardScaler) for step in saved.between)
-    if not scaled_only or not (single or isinstance(saved.classifier, MARClassifierCV)):
+    name, any_model = type(saved.classifier).__name__, "'marmix evaluate' scores any model."
+    if not (single or isinstance(saved.classifier, MARClassifierCV)):
         raise ValueError(
-            f"{path}: a report needs a MARClassifierCV, or a mixture or MARLogisticRegression after at most a "
-            f"StandardScaler, not {type(saved.classifier).__name__} in another pipeline. 'marmix evaluate' scores any model."
+            f"{path}: a report needs a MARClassifierCV, a mixture or a MARLogisticRegression, not {name}. {any_model}"
         )
+    if not scaled_only:
+        steps = "only a StandardScaler" if single else "no other step"
+        raise ValueError(f"{path}: a report needs a pipeline in which {steps} comes before {name}. {any_model}")
     members = [saved.classifier] if single else _members(saved.classifier)
     if not any(getattr(member, "mechanism_", None) is not None for member in members):
         raise ValueError(
@@ -199,7 +202,8 @@ def _analysis(
     z = rows.z
     sample = sample_rows(rows, saved.preparation, seed)
     same = _is_of_fit(model, rows.labels)
-    tally = Tally(rows.classes, sample.places, id, [str(name) for name in saved.preparation.feature_names_in_])
+    features = [str(name) for name in saved.preparation.feature_names_in_]
+    tally = Tally(rows.classes, sample.places, id, features, float(np.mean(rows.z < 0)))
     with progress.phase("predicting") as step:
         result = (
             inference_of(model, rows.labels)

@@ -21,7 +21,10 @@ from marmix.tables.cells import pointed_text
 
 GIVEN, IMPUTED = "given", "imputed"
 NEXT_ROWS = 500  # listed rows most worth labelling
-_NAME, _RARELY = 24, 0.9  # characters of a class in a reason; P(label missing) from which labels are called rare
+_NAME, _RARELY = (
+    24,
+    0.5,
+)  # characters of a class in a reason; chance of a label, in averages, below which it is called rare
 _MOST_COLUMNS = 6  # columns of the file shown with them
 
 
@@ -139,6 +142,8 @@ class Tally:
         Column that identifies the rows.
     features : list of str
         Columns of the file; the first few are shown with the rows most worth labelling.
+    rate : float
+        Share of the rows whose label is missing.
 
     Attributes
     ----------
@@ -152,8 +157,10 @@ class Tally:
         Probabilities of the sample, and its P(label missing).
     """
 
-    def __init__(self, classes: NDArray[Any], sample: NDArray[np.intp], id: str | None, features: list[str]):
-        K = len(classes)
+    def __init__(
+        self, classes: NDArray[Any], sample: NDArray[np.intp], id: str | None, features: list[str], rate: float
+    ):
+        K, self._rate = len(classes), rate
         self._classes, self._sample, self._n_complete = classes.astype(str).tolist(), sample, 0
         self.imputed = np.zeros(K, np.int64)
         self.at_least_90 = 0
@@ -195,7 +202,7 @@ class Tally:
                 rows.start + place + 1,
                 *cells[: self._named],
                 self._classes[rows.code[place]],
-                why_uncertain(self._classes, rows.proba[place], rows.missing[place]),
+                why_uncertain(self._classes, rows.proba[place], rows.missing[place], self._rate),
                 *(f"{number:.3f}" for number in numbers),
                 *cells[self._named :],
             ]
@@ -212,13 +219,16 @@ class Tally:
         return RowTable(columns, numeric, rows, total, label=self._named + 1, uncertainty=self._named + 3)
 
 
-def why_uncertain(classes: Sequence[str], proba: Array, missing: float) -> str:
-    """Why a row is worth labelling: the classes it may belong to, and whether rows like it rarely have a label."""
+def why_uncertain(classes: Sequence[str], proba: Array, missing: float, rate: float) -> str:
+    """Why a row is worth labelling: the classes it may belong to, and whether its label is missing far more often than others.
+
+    `missing` is P(label missing) of the row, `rate` that of all rows.
+    """
     order = np.argsort(-proba, kind="stable")[:3]
     near = [k for k in order if proba[k] >= 0.5 * proba[order[0]]]
     names = [f"{_short(classes[k])!r} ({100.0 * proba[k]:.0f} %)" for k in (near if len(near) > 1 else order[:2])]
     words = f"{', '.join(names[:-1])} or {names[-1]}" if len(near) > 1 else f"{names[0]}, maybe {names[1]}"
-    return f"{words}; rarely labelled" if missing >= _RARELY else words
+    return f"{words}; rarely labelled" if 1.0 - missing < _RARELY * (1.0 - rate) else words
 
 
 def _short(name: str) -> str:

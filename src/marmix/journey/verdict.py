@@ -31,8 +31,9 @@ class Grounds(NamedTuple):
     doubts: Sequence[Caution] = ()  # checks of the mechanism that fail
     no_chance: float = 0.0  # share of the rows with practically no chance of a label
     rival: str = ""  # a usual classifier that is clearly better
+    absent: str = ""  # a class that no row is imputed as, though some rows should be
     enriched: str = ""  # a class that may be far rarer than among the given labels
-    enrichment: tuple[float, float] = (0.0, 0.0)  # its shares of the given labels, and of all rows if drawn by class
+    enrichment: float = 0.0  # its share of the given labels
 
 
 def cautions(grounds: Grounds, others: Sequence[Caution] = ()) -> list[Caution]:
@@ -61,9 +62,9 @@ def errors_in_words(wrong: Interval, imputed: int) -> str:
     )
 
 
-def percent(share: float, decimals: int = 0) -> str:
+def percent(share: float) -> str:
     """A share in percent."""
-    return f"{100.0 * share:.{decimals}f} %"
+    return f"{100.0 * share:.0f} %"
 
 
 def few_labels(labelled: Mapping[str, int]) -> list[Caution]:
@@ -77,9 +78,7 @@ def few_labels(labelled: Mapping[str, int]) -> list[Caution]:
     if len(few) > 1:
         text += f" ({len(few)} classes have fewer than {FEW} labels)"
     text += ": every number here is uncertain."
-    advice = (
-        f"Label more rows of {shown(name)}, at least {FEW}, chosen at random or from the rows most worth labelling."
-    )
+    advice = f"Label more rows, at random or from the rows most worth labelling, until every class has at least {FEW}."
     return [Caution("serious" if n < TOO_FEW else "caution", text, advice)]
 
 
@@ -110,9 +109,10 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
     if grounds.better < LIKELY:
         level, sure = ("serious", "are hardly") if grounds.better < UNLIKELY else ("caution", "may not be")
         text = f"The imputed labels {sure} better than calling every row {shown(grounds.frequent)}."
-        facts.append(
-            Caution(level, text, "Use the probabilities and a threshold, or label more rows of the other classes.")
-        )
+        if grounds.absent:
+            text += f" No row is imputed as {shown(grounds.absent)}."
+        advice = "Rank the rows by their probability instead of using the labels, or label more rows at random."
+        facts.append(Caution(level, text, advice))
     if grounds.log_loss > grounds.guessing:
         text = (
             f"The log-loss, {grounds.log_loss:.3f}, is worse than that of giving all classes the same probability, "
@@ -137,10 +137,9 @@ def _about_missingness(grounds: Grounds) -> list[Caution]:
         text = f"{percent(grounds.no_chance)} of the rows have hardly a chance of a label: nothing checks their imputed labels."
         facts.append(Caution(level, text, "Label a few such rows: they are among the rows most worth labelling."))
     if grounds.enriched:
-        given, share = grounds.enrichment
         text = (
-            f"{shown(grounds.enriched)} is {percent(given)} of the given labels, but may be only {percent(share, 1)} of all "
-            "rows: perhaps such rows were labelled on purpose."
+            f"{shown(grounds.enriched)} is {percent(grounds.enrichment)} of the given labels, but far rarer among all rows if "
+            "such rows were labelled on purpose."
         )
         advice = f"If you know the share of {shown(grounds.enriched)} among all rows, give it with --prevalence."
         facts.append(Caution("caution", text, advice))

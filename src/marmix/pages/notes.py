@@ -58,7 +58,7 @@ WORDS: dict[str, tuple[str, str, str] | None] = {
         "caution",
         "There are signs that labels are missing because of the label itself: rows of {classes} may be {odds:.2g} times as "
         "likely to lose their label as others that look alike. The imputed labels and the scores may then be far off.",
-        SENSITIVITY,
+        f"{SENSITIVITY} If you know the share of a class among all rows, give it with --prevalence CLASS=SHARE.",
     ),
     "maxima": (
         "note",

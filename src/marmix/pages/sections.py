@@ -108,7 +108,7 @@ def _scoreboard(findings: Findings) -> str:
         [
             f"{plain(line.name, NAME)}{' <small>this report</small>' if line.ours else ''}",
             wording.share_interval(line.accuracy, decimals),
-            wording.count_interval(line.wrong),
+            wording.count_interval(line.wrong, "too few labels" if findings.labels.imputed else "none imputed"),
             wording.loss_interval(line.log_loss),
             percent(line.claimed_accuracy, decimals),
             wording.loss(line.claimed_log_loss),

@@ -17,7 +17,9 @@ def summary_lines(findings: Findings) -> list[str]:
     ]
     reasons = [] if verdict is None else verdict.reasons
     if verdict is not None:
-        lines = [f"{VERDICTS[verdict.use]}.", *(_fact("-", reason, 1) for reason in reasons), "", *lines]
+        advice = {caution.text: caution.advice for caution in findings.cautions}
+        advised = [_reason(reason, advice.get(reason, "")) for reason in reasons]
+        lines = [f"{VERDICTS[verdict.use]}.", *advised, "", *lines]
     facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
     facts.append(("imputed", _imputed(findings)))
     if labels.certainty.wrong.value is not None:
@@ -28,11 +30,11 @@ def summary_lines(findings: Findings) -> list[str]:
             facts.append((score.name, f"{right} for all rows; {100.0 * score.plain:.1f} % for the labelled rows alone"))
     if findings.scoreboard:
         facts.append(("scoreboard", _line("", "wrong", "accuracy", "claimed by the labelled rows")))
-        facts += [("", _contender(row)) for row in findings.scoreboard]
+        otherwise = "unknown" if labels.imputed else "none imputed"
+        facts += [("", _contender(row, otherwise)) for row in findings.scoreboard]
     facts.append(("model", findings.model.name))
     facts.append(("informative?", _informative(findings)))
     facts.append(("did it help?", findings.comparison.sentence))
-    facts += [("what to do", one.advice) for one in findings.cautions if one.text in reasons and one.advice]
     others = [caution for caution in findings.cautions if caution.text not in reasons]
     facts += [(caution.level, f"{caution.text} {caution.advice}".strip()) for caution in others[:_CAUTIONS]]
     if len(others) > _CAUTIONS:
@@ -47,16 +49,16 @@ def _share(entry: Interval) -> str:
     return f"{100.0 * entry.value:.1f} % ({100.0 * entry.low:.1f} to {100.0 * entry.high:.1f})"
 
 
-def _number(entry: Interval) -> str:
+def _number(entry: Interval, otherwise: str = "unknown") -> str:
     """A number of rows with its interval: '65 (50 to 84)'."""
     if entry.value is None or entry.low is None or entry.high is None:
-        return "unknown"
+        return otherwise
     return f"{entry.value:,.0f} ({entry.low:,.0f} to {entry.high:,.0f})"
 
 
-def _contender(row: Contender) -> str:
+def _contender(row: Contender, otherwise: str) -> str:
     claim = "" if row.claimed_accuracy is None else f"{100.0 * row.claimed_accuracy:.1f} %"
-    return _line(row.name, _number(row.wrong), _share(row.accuracy), claim)
+    return _line(row.name, _number(row.wrong, otherwise), _share(row.accuracy), claim)
 
 
 def _line(name: str, wrong: str, accuracy: str, claim: str) -> str:
@@ -74,13 +76,18 @@ def _informative(findings: Findings) -> str:
     facts = findings.missingness
     p = "" if facts.p_value is None else f" ({facts.test}, p {p_sign(facts.p_value, facts.at_floor)})"
     ends = ""
-    if facts.toss_up is not None and facts.certain is not None:
+    if facts.informative and facts.toss_up is not None and facts.certain is not None:
         ends = (
             f" P(label missing) is {facts.toss_up:.2f} if all classes are equally probable, {facts.certain:.2f} if the class is "
             "certain."
         )
     word = {True: "doubtful. " if facts.doubts else "yes. ", False: "no. ", None: ""}[facts.informative]
     return word + facts.sentence.removesuffix(".") + p + "." + ends
+
+
+def _reason(text: str, advice: str) -> str:
+    """A reason of the verdict, and below it what to do."""
+    return _fact("-", text, 1) + (f"\n  {_fact('->', advice, 2)}" if advice else "")
 
 
 def _fact(name: str, text: str, width: int = 13) -> str:

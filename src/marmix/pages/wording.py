@@ -91,9 +91,9 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def count_interval(facts: Interval) -> str:
+def count_interval(facts: Interval, otherwise: str = "too few labels") -> str:
     """A number of rows with its interval."""
-    return _interval(facts, whole, whole)
+    return _interval(facts, whole, whole, otherwise)
 
 
 def loss_interval(facts: Interval) -> str:
@@ -157,14 +157,12 @@ def missingness_lead(missingness: MissingnessFacts) -> str:
     elif not missingness.informative:
         lead = "There is no clear sign that hard rows lose their labels more often than easy ones"
     elif missingness.toss_up is not None and missingness.certain is not None:
-        harder = missingness.toss_up > missingness.certain
-        lead = (
-            f"{'Hard' if harder else 'Easy'} rows lose their labels more often than {'easy' if harder else 'hard'} ones"
-        )
+        rows, others = ("Hard", "easy") if missingness.toss_up > missingness.certain else ("Easy", "hard")
+        lead = f"{rows} rows {'seem to ' * bool(missingness.doubts)}lose their labels more often than {others} ones"
     else:
         lead = "Whether a label is missing depends on how hard the row is to classify"
     if missingness.doubts:
-        lead += ", if the model of the missingness is right: but its checks fail"
+        lead += ", but the model of the missingness fails its checks"
     return f"{lead}."
 
 
