@@ -50,9 +50,9 @@ def parsed(words):
 def look(tmp_path):
     """Survey a frame as `marmix fit` would with these options."""
 
-    def run(frame, *words):
+    def run(frame, *words, sep=","):
         path = tmp_path / "trees.csv"
-        frame.to_csv(path, index=False)
+        frame.to_csv(path, index=False, sep=sep)
         options = parsed(["fit", str(path), "--label", "kind", "--out", "out", *words])
         return survey(open_table(path), options, lambda share: None)
 
@@ -90,6 +90,7 @@ COLUMNS = {
     "dates": (pd.date_range("2020-01-01", periods=N).strftime("%d.%m.%Y"), "dates", "--exclude"),
     "dates with a month": (pd.date_range("2020-01-01", periods=N).strftime("%d %b %Y"), "dates", "--exclude"),
     "dates as numbers": (pd.date_range("2020-01-01", periods=N).strftime("%Y%m%d"), "dates", "--exclude"),
+    "another decimal mark": (replaced(X, at_1="1,5", at_2="2,5"), "comma", "--exclude"),
     "times": (np.where(np.arange(N) % 2, "08:15", "13:30"), "dates", "--exclude"),
     "free text": ([f"seen on ward {i} with a cough" for i in range(N)], "free text", "--exclude"),
     "many words": ([f"w{i // 2}" for i in range(N)], "many values", "--exclude"),
@@ -118,6 +119,12 @@ def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(ca
         assert kept == []
     elif what not in ("identifier", "row numbers"):
         assert [doubt.what for doubt in kept] == [what]
+
+
+def test_dates_with_points_are_dates_beside_numbers_with_decimal_commas(look):
+    frame = table(when=COLUMNS["dates"][0])
+    found = look(frame.assign(x=frame["x"].str.replace(".", ",")), sep=";")
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("dates", ("--exclude", "when"))]
 
 
 @pytest.mark.parametrize("cells", [replaced(np.zeros(N), at_3="1"), replaced(["no"] * N, at_3="yes")])
@@ -246,10 +253,10 @@ def test_all_is_found_in_one_reading_with_what_no_option_settles(look, monkeypat
     found = look(frame, "--keep", "nrr")
     assert len(readings) == 1
     assert [(doubt.what, doubt.fatal) for doubt in found.doubts] == [
-        ("label", True), ("row numbers", False), ("dates", False), ("comma", True), ("header", True), ("keep", True),
+        ("label", True), ("row numbers", False), ("dates", False), ("comma", False), ("header", True), ("keep", True),
     ]  # fmt: skip
     assert "'mg', 'cm'" in found.text()
-    assert found.text().endswith(" --keep nrr --id nr --exclude when")
+    assert found.text().endswith(" --keep nrr --id nr --exclude when euro")
     sound = look(table(nr=range(N)))
     sound.prepared(lambda columns: readings.append(columns))
     assert len(readings) == 2

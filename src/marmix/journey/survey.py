@@ -390,8 +390,6 @@ def _with_id(doubts: list[Doubt], options: "FitOptions") -> list[Doubt]:
 
 def _problem(name: str, column: ColumnSurvey, problem: Problem) -> Doubt:
     """A column that cannot be a feature."""
-    if problem.kind == "comma":
-        return Doubt("comma", name, f"{problem.text}: {problem.advice}", fatal=True)
     what = {"odd": "odd cells"}.get(problem.kind, problem.kind)
     advice = problem.advice.split(", or leave the column out")[0]
     text = f"{problem.text}: {advice}"
