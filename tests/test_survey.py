@@ -149,6 +149,14 @@ def test_whole_numbers_that_are_all_different_are_identifiers_if_the_name_says_s
         assert look(table(**{name: few})).doubts == []
 
 
+def test_identifiers_that_repeat_are_known_by_their_name_and_their_number(look):
+    twice = np.repeat(RNG.permutation(5000)[: N // 2], 2)
+    (doubt,) = look(table(patient_id=twice)).doubts
+    assert (doubt.what, doubt.remedy, doubt.keep) == ("identifier", ("--id", "patient_id"), "patient_id")
+    assert look(table(patient_id=twice), "--keep", "patient_id").doubts == []
+    assert look(table(patient_id=twice // 500)).doubts == look(table(width=twice)).doubts == []
+
+
 def test_odd_cells_are_named_with_their_rows(look):
     (doubt,) = look(table(column=replaced(X, at_3="<5", at_7="n.d."))).doubts
     assert "'<5' in data row 4" in doubt.text

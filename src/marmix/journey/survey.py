@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _KEPT = 2**22  # whole numbers kept of all columns together, to see whether they repeat
 _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
+_OFTEN = (
+    0.1  # different numbers per row, from which those of a column named as identifiers may be some, though they repeat
+)
 _DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
 _RARE = 0.002  # share of other values up to which a column has nearly one value
@@ -434,15 +437,17 @@ def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] 
         return "row numbers", f"column {shown(name)} numbers the rows ({x[0]:.0f}, {x[1]:.0f}, {x[2]:.0f}, ...)"
     if len(x) >= _MANY and _calendar(x):
         return "dates", f"column {shown(name)} holds dates written as numbers ({x[0]:.0f})"
-    if len(np.unique(x)) < len(x):
-        return None
+    some, distinct = ", ".join(f"{value:.0f}" for value in x[:3]), len(np.unique(x))
+    if distinct < len(x):
+        many = distinct > len(x) / 2 or (distinct > _MANY and distinct >= _OFTEN * len(x))
+        text = f"column {shown(name)} looks like an identifier: so its name says, and it has {distinct:,} different numbers"
+        return ("identifier", f"{text} in {len(x):,} rows ({some}, ...)") if named and many else None
     spread = x.max() - x.min() + 1.0
     repeats = len(x) * (len(x) - 1) / 2.0 / spread  # expected of measurements
     digits = len(f"{x.min():.0f}") >= _DIGITS and x.min() > 0 and len(f"{x.min():.0f}") == len(f"{x.max():.0f}")
     rounded = np.mean(x % 10 == 0) > 0.3
     ordered = len(x) >= _MANY and bool((np.diff(x) > 0).all() or (np.diff(x) < 0).all())
     if named or (len(x) >= _MANY and (ordered or repeats >= _PAIRS or (digits and not rounded))):
-        some = ", ".join(f"{value:.0f}" for value in x[:3])
         return (
             "identifier",
             f"column {shown(name)} looks like an identifier: its numbers are all different ({some}, ...)",
