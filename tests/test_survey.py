@@ -198,20 +198,28 @@ def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
     ]
     assert quoted in found.command
     kept = look(frame, f"--keep={text}", "--exclude", "truth")
-    assert [doubt.what for doubt in kept.doubts] == ["no missing label"]
-    assert kept.questions == []
+    assert [(doubt.what, doubt.remedy) for doubt in kept.doubts] == [("no missing label", ("--keep", "kind"))]
+    assert f"{text!r} ({HIDDEN.sum()})" in kept.doubts[0].text
+    assert look(frame, f"--keep={text}", "--keep", "kind", "--exclude", "truth").doubts == []
     preparation, labels = found.prepared(lambda columns: [])
     assert (labels.codes < 0).tolist() == HIDDEN.tolist()
     assert labels.classes.tolist() == ["elm", "oak"]
     assert preparation.features_in() == ["x"]
 
 
-def test_single_and_similar_labels_are_said_but_raise_no_question(look):
+def test_a_single_label_is_missing_or_kept_and_similar_labels_are_only_said(look):
     kinds = LABELS.copy()
     kinds[1] = "Oak "
     found = look(table(kind=kinds))
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", None), ("single label", None)]
-    assert found.questions == []
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
+        ("similar labels", None),
+        ("single label", ("--missing", "Oak")),
+    ]
+    assert found.prepared(lambda columns: [])[1].classes.tolist() == ["elm", "oak"]
+    kept = look(table(kind=kinds), "--keep", "Oak")
+    assert ([doubt.what for doubt in kept.doubts], kept.questions) == (["similar labels", "single label"], [])
+    two_classes = look(table(kind=np.where((LABELS == "oak") & (np.arange(N) > 1), "", LABELS)))
+    assert ([doubt.what for doubt in two_classes.doubts], two_classes.questions) == (["single label"], [])
 
 
 def test_votes_that_look_missing_are_doubtful_too(tmp_path):

@@ -33,6 +33,7 @@ _DIGITS = 6  # of numbers that may be identifiers although nothing but their len
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
 _RARE = 0.002  # share of other values up to which a column has nearly one value
 _TOGETHER = 0.95  # share of rows in which a column is filled as the label is, from which it knows the label
+_CLASSES = 5  # named in a question
 _PROSE = 4  # mean number of words in free text
 _ID_WORD = re.compile(
     "ids?|[pu]id|uuid|guid|mrn|ssn|nr|no|num|number|nummer|numero|numéro|identifier|identifiant|index|idx|key|barcode|serial|"
@@ -113,7 +114,7 @@ class Survey:
         words = shlex.split(self._options.command)
         end = words.index("--") if "--" in words else len(words)
         first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
-        for option in ("--missing", "--id"):
+        for option in ("--missing", "--keep", "--id"):
             for value in self._values(option):
                 first += [f"{option}={value}"] if value.startswith("-") else [option, value]
         excluded = self._values("--exclude")
@@ -130,6 +131,7 @@ class Survey:
             options,
             exclude=[*options.exclude, *self._values("--exclude")],
             missing=[*options.missing, *self._values("--missing")],
+            keep=[*options.keep, *self._values("--keep")],
             id=ids[0] if ids else options.id,
             command=self.command if self.questions else options.command,
         )
@@ -221,7 +223,7 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
     labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    about_labels += _classes(labels, refusal, [row.place for row in blank])
+    about_labels += _classes(labels, refusal, [row.place for row in blank], options.keep)
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
@@ -269,8 +271,8 @@ def _labels_of_blank_rows(
     ]
 
 
-def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]:
-    """Label columns that cannot be fitted, or in which something should be said; `blank` are rows without a feature."""
+def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence[str]) -> list[Doubt]:
+    """Doubts about the classes and their numbers of labels; `blank` are rows without a feature."""
     codes = np.empty(0, dtype=np.int32)
     if not refusal:
         try:
@@ -279,18 +281,25 @@ def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]
             refusal = str(error)
     if refusal:
         return [Doubt("label", labels.name, refusal, fatal=True)]
-    doubts = []
-    if not (codes < 0).any():
-        text = (
-            f"no label is missing in {labels.where}, so nothing is imputed: if some are, name their text with --missing"
+    classes = labels.classes.astype(str).tolist()
+    counts = dict(zip(classes, np.bincount(codes[codes >= 0], minlength=len(classes)).tolist(), strict=True))
+    single = [text for text in labels.texts() if counts.get(text) == 1 and labels.numbers_of([text])]
+    enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
+    doubts = [Doubt("similar labels", labels.name, text) for text in labels.alike()]
+    for text in single:
+        sentence = (
+            f"the class {shown(text)} of {labels.where} has a single label, so models cannot be compared or checked"
         )
-        doubts.append(Doubt("no missing label", labels.name, text))
-    doubts += [Doubt("similar labels", labels.name, text) for text in labels.alike()]
-    doubts += [
-        Doubt("single label", labels.name, f"the class {shown(text)} of {labels.where} has a single label")
-        for text in labels.texts()
-        if labels.counts[text] == 1 and labels.numbers_of([text])
-    ]
+        remedy = ("--missing", text) if enough and text not in keep else None
+        doubts.append(Doubt("single label", labels.name, sentence, remedy, keep=text if remedy else None))
+    asked = any(doubt.remedy for doubt in doubts)
+    if not (asked or (codes < 0).any() or set(labels.columns) & set(keep)):
+        some = ", ".join(f"{shown(text)} ({count:,})" for text, count in list(counts.items())[:_CLASSES])
+        text = (
+            f"no label is missing in {labels.where}, so nothing would be imputed: if one of the classes, "
+            f"{some}{', ...' if len(counts) > _CLASSES else ''}, means that there is no label, name it with --missing"
+        )
+        doubts.append(Doubt("no missing label", labels.name, text, ("--keep", labels.columns[0])))
     return doubts
 
 
