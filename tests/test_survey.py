@@ -163,6 +163,14 @@ def test_odd_cells_are_named_with_their_rows(look):
     assert "'n.d.' in data row 8" in doubt.text
 
 
+def test_a_column_lost_to_a_few_cells_is_a_caution_and_other_remedies_are_notes(look):
+    lost = {name: COLUMNS[name][0] for name in ("odd cells", "infinity", "another decimal mark")}
+    cautions = look(table(**lost, when=COLUMNS["dates"][0])).cautions()
+    assert [(caution.level, bool(caution.advice)) for caution in cautions] == [("caution", True)] * 3 + [
+        ("note", False)
+    ]
+
+
 UNKNOWN = """
     inconnu, Unknown, UNBEKANNT, desconocido, sconosciuto, onbekend, okänd, n/a, N.A., n.d., k.A., undetermined, unclear, tbd,
     pending, -, ., --, ??, missing, unlabelled, no_label, (unknown), -9, none, not available, to be determined, no  label,

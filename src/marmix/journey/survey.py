@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
+from marmix.pages.contents import Caution
 from marmix.tables.cells import Numbers, arrow, counted, shown, trimmed
 from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
@@ -144,9 +145,15 @@ class Survey:
         self._labels.discard(options.missing)
         return preparation.fit_reading(self._reading, lambda: batches(features)), self._labels
 
-    def statements(self) -> list[str]:
-        """What was changed and why, a sentence for each remedy."""
-        return [f"{_sentence(doubt.text)} Therefore: {_option(doubt)}." for doubt in self.doubts if doubt.remedy]
+    def cautions(self) -> list[Caution]:
+        """What was changed and why, for each remedy; a column lost to a few cells is more than a note."""
+        lost = ("caution", "Correct or empty these cells to use the column.")
+        return [
+            Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
+            for doubt in self.doubts
+            if doubt.remedy
+            for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma") else ("note", "")]
+        ]
 
     def text(self) -> str:
         """All doubts as text, with the command line that settles them."""
