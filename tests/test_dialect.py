@@ -162,7 +162,7 @@ def test_both_marks_in_a_file_are_refused_with_their_cells(tmp_path):
         Preparation(["a"]).fit_batches(table.batches)
 
 
-@pytest.mark.parametrize("cell", ["1.5", "1.234,5", "1,234,567", "1 234,5"])
+@pytest.mark.parametrize("cell", ["1.5", ".5", "1.234,5", "1,234,567", "1,234.5", "1.23.456", "1 234,5"])
 def test_a_number_of_another_kind_far_down_is_refused_with_its_row(tmp_path, cell):
     n = BLOCK // 100
     table = opened(tmp_path, "a;b\n" + f"{'2,5':>100};\n" * n + f"{cell};\n")

@@ -176,7 +176,7 @@ def test_candidates_are_those_that_the_rows_can_feed():
 
 def test_where_every_row_has_a_label_there_is_nothing_to_compare(fit):
     frame, truth = rows()
-    _, summary, _ = fit(frame.assign(kind=truth))
+    _, summary, _ = fit(frame.assign(kind=truth), "--keep", "kind")
     assert summary["comparison"]["helped"] is None
     assert "no label is missing" in summary["comparison"]["sentence"]
     assert "missingness" not in summary["model"]["name"] + summary["statistical"]["name"]
@@ -505,6 +505,6 @@ def test_sets_hold_the_given_label_or_the_true_class_of_most_rows(fit, tmp_path)
     assert facts["single"] == sum(len(sets[i]) == 1 for i in imputed)
     assert facts["mean_size"] == pytest.approx(np.mean([len(sets[i]) for i in imputed]))
     complete = frame.assign(kind=truth)
-    code, _, error = fit(complete, "--model", "mixture", "--sets", "0.9", "--force")
+    code, _, error = fit(complete, "--model", "mixture", "--sets", "0.9", "--force", "--keep", "kind")
     assert code == 1
     assert "--sets is for rows without a label" in error

@@ -50,9 +50,9 @@ def parsed(words):
 def look(tmp_path):
     """Survey a frame as `marmix fit` would with these options."""
 
-    def run(frame, *words):
+    def run(frame, *words, sep=","):
         path = tmp_path / "trees.csv"
-        frame.to_csv(path, index=False)
+        frame.to_csv(path, index=False, sep=sep)
         options = parsed(["fit", str(path), "--label", "kind", "--out", "out", *words])
         return survey(open_table(path), options, lambda share: None)
 
@@ -90,6 +90,7 @@ COLUMNS = {
     "dates": (pd.date_range("2020-01-01", periods=N).strftime("%d.%m.%Y"), "dates", "--exclude"),
     "dates with a month": (pd.date_range("2020-01-01", periods=N).strftime("%d %b %Y"), "dates", "--exclude"),
     "dates as numbers": (pd.date_range("2020-01-01", periods=N).strftime("%Y%m%d"), "dates", "--exclude"),
+    "another decimal mark": (replaced(X, at_1="1,5", at_2="2,5"), "comma", "--exclude"),
     "times": (np.where(np.arange(N) % 2, "08:15", "13:30"), "dates", "--exclude"),
     "free text": ([f"seen on ward {i} with a cough" for i in range(N)], "free text", "--exclude"),
     "many words": ([f"w{i // 2}" for i in range(N)], "many values", "--exclude"),
@@ -120,6 +121,12 @@ def test_a_doubtful_column_is_named_with_its_remedy_and_the_remedy_settles_it(ca
         assert [doubt.what for doubt in kept] == [what]
 
 
+def test_dates_with_points_are_dates_beside_numbers_with_decimal_commas(look):
+    frame = table(when=COLUMNS["dates"][0])
+    found = look(frame.assign(x=frame["x"].str.replace(".", ",")), sep=";")
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("dates", ("--exclude", "when"))]
+
+
 @pytest.mark.parametrize("cells", [replaced(np.zeros(N), at_3="1"), replaced(["no"] * N, at_3="yes")])
 def test_a_column_of_nearly_one_value_is_mentioned_but_not_asked_about(cells, look):
     found = look(table(column=cells))
@@ -142,10 +149,26 @@ def test_whole_numbers_that_are_all_different_are_identifiers_if_the_name_says_s
         assert look(table(**{name: few})).doubts == []
 
 
+def test_identifiers_that_repeat_are_known_by_their_name_and_their_number(look):
+    twice = np.repeat(RNG.permutation(5000)[: N // 2], 2)
+    (doubt,) = look(table(patient_id=twice)).doubts
+    assert (doubt.what, doubt.remedy, doubt.keep) == ("identifier", ("--id", "patient_id"), "patient_id")
+    assert look(table(patient_id=twice), "--keep", "patient_id").doubts == []
+    assert look(table(patient_id=twice // 500)).doubts == look(table(width=twice)).doubts == []
+
+
 def test_odd_cells_are_named_with_their_rows(look):
     (doubt,) = look(table(column=replaced(X, at_3="<5", at_7="n.d."))).doubts
     assert "'<5' in data row 4" in doubt.text
     assert "'n.d.' in data row 8" in doubt.text
+
+
+def test_a_column_lost_to_a_few_cells_is_a_caution_and_other_remedies_are_notes(look):
+    lost = {name: COLUMNS[name][0] for name in ("odd cells", "infinity", "another decimal mark")}
+    cautions = look(table(**lost, when=COLUMNS["dates"][0])).cautions()
+    assert [(caution.level, bool(caution.advice)) for caution in cautions] == [("caution", True)] * 3 + [
+        ("note", False)
+    ]
 
 
 UNKNOWN = """
@@ -183,20 +206,28 @@ def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
     ]
     assert quoted in found.command
     kept = look(frame, f"--keep={text}", "--exclude", "truth")
-    assert [doubt.what for doubt in kept.doubts] == ["no missing label"]
-    assert kept.questions == []
+    assert [(doubt.what, doubt.remedy) for doubt in kept.doubts] == [("no missing label", ("--keep", "kind"))]
+    assert f"{text!r} ({HIDDEN.sum()})" in kept.doubts[0].text
+    assert look(frame, f"--keep={text}", "--keep", "kind", "--exclude", "truth").doubts == []
     preparation, labels = found.prepared(lambda columns: [])
     assert (labels.codes < 0).tolist() == HIDDEN.tolist()
     assert labels.classes.tolist() == ["elm", "oak"]
     assert preparation.features_in() == ["x"]
 
 
-def test_single_and_similar_labels_are_said_but_raise_no_question(look):
+def test_a_single_label_is_missing_or_kept_and_similar_labels_are_only_said(look):
     kinds = LABELS.copy()
     kinds[1] = "Oak "
     found = look(table(kind=kinds))
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", None), ("single label", None)]
-    assert found.questions == []
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
+        ("similar labels", None),
+        ("single label", ("--missing", "Oak")),
+    ]
+    assert found.prepared(lambda columns: [])[1].classes.tolist() == ["elm", "oak"]
+    kept = look(table(kind=kinds), "--keep", "Oak")
+    assert ([doubt.what for doubt in kept.doubts], kept.questions) == (["similar labels", "single label"], [])
+    two_classes = look(table(kind=np.where((LABELS == "oak") & (np.arange(N) > 1), "", LABELS)))
+    assert ([doubt.what for doubt in two_classes.doubts], two_classes.questions) == (["single label"], [])
 
 
 def test_votes_that_look_missing_are_doubtful_too(tmp_path):
@@ -246,10 +277,10 @@ def test_all_is_found_in_one_reading_with_what_no_option_settles(look, monkeypat
     found = look(frame, "--keep", "nrr")
     assert len(readings) == 1
     assert [(doubt.what, doubt.fatal) for doubt in found.doubts] == [
-        ("label", True), ("row numbers", False), ("dates", False), ("comma", True), ("header", True), ("keep", True),
+        ("label", True), ("row numbers", False), ("dates", False), ("comma", False), ("header", True), ("keep", True),
     ]  # fmt: skip
     assert "'mg', 'cm'" in found.text()
-    assert found.text().endswith(" --keep nrr --id nr --exclude when")
+    assert found.text().endswith(" --keep nrr --id nr --exclude when euro")
     sound = look(table(nr=range(N)))
     sound.prepared(lambda columns: readings.append(columns))
     assert len(readings) == 2

@@ -166,8 +166,8 @@ def _asks(options: argparse.Namespace) -> bool:
 def _agreed(options: argparse.Namespace, survey: Survey) -> bool:
     """Whether to go on with the remedies of a survey: with --yes, or if the user says so."""
     if options.yes:
-        for statement in survey.statements():
-            print(f"marmix fit: {statement}", file=sys.stderr)
+        for caution in survey.cautions():
+            print(f"marmix fit: {caution.text}", file=sys.stderr)
     elif _asks(options):
         print(f"marmix fit: {survey.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().casefold() in ("y", "yes")

@@ -116,7 +116,7 @@ def fit_file(
             sweep = analysis.sweep()
             step(0.3, "tests and intervals")
             tests = part(step, 0.3, 0.6)
-            cautions += [Caution("note", text) for text in surveyed.statements()]
+            cautions += surveyed.cautions()
             findings = analysis.findings(
                 cautions, options.command, options.seed, sweep, lambda share: tests(share, SIMULATING)
             )

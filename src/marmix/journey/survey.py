@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
+from marmix.pages.contents import Caution
 from marmix.tables.cells import Numbers, arrow, counted, shown, trimmed
 from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
 
 _KEPT = 2**22  # whole numbers kept of all columns together, to see whether they repeat
 _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
+_OFTEN = (
+    0.1  # different numbers per row, from which those of a column named as identifiers may be some, though they repeat
+)
 _DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
 _RARE = 0.002  # share of other values up to which a column has nearly one value
 _TOGETHER = 0.95  # share of rows in which a column is filled as the label is, from which it knows the label
+_CLASSES = 5  # named in a question
 _PROSE = 4  # mean number of words in free text
 _ID_WORD = re.compile(
     "ids?|[pu]id|uuid|guid|mrn|ssn|nr|no|num|number|nummer|numero|numéro|identifier|identifiant|index|idx|key|barcode|serial|"
@@ -110,7 +115,7 @@ class Survey:
         words = shlex.split(self._options.command)
         end = words.index("--") if "--" in words else len(words)
         first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
-        for option in ("--missing", "--id"):
+        for option in ("--missing", "--keep", "--id"):
             for value in self._values(option):
                 first += [f"{option}={value}"] if value.startswith("-") else [option, value]
         excluded = self._values("--exclude")
@@ -127,6 +132,7 @@ class Survey:
             options,
             exclude=[*options.exclude, *self._values("--exclude")],
             missing=[*options.missing, *self._values("--missing")],
+            keep=[*options.keep, *self._values("--keep")],
             id=ids[0] if ids else options.id,
             command=self.command if self.questions else options.command,
         )
@@ -139,9 +145,15 @@ class Survey:
         self._labels.discard(options.missing)
         return preparation.fit_reading(self._reading, lambda: batches(features)), self._labels
 
-    def statements(self) -> list[str]:
-        """What was changed and why, a sentence for each remedy."""
-        return [f"{_sentence(doubt.text)} Therefore: {_option(doubt)}." for doubt in self.doubts if doubt.remedy]
+    def cautions(self) -> list[Caution]:
+        """What was changed and why, for each remedy; a column lost to a few cells is more than a note."""
+        lost = ("caution", "Correct or empty these cells to use the column.")
+        return [
+            Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
+            for doubt in self.doubts
+            if doubt.remedy
+            for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma") else ("note", "")]
+        ]
 
     def text(self) -> str:
         """All doubts as text, with the command line that settles them."""
@@ -218,7 +230,7 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
     labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    about_labels += _classes(labels, refusal, [row.place for row in blank])
+    about_labels += _classes(labels, refusal, [row.place for row in blank], options.keep)
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
@@ -266,8 +278,8 @@ def _labels_of_blank_rows(
     ]
 
 
-def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]:
-    """Label columns that cannot be fitted, or in which something should be said; `blank` are rows without a feature."""
+def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence[str]) -> list[Doubt]:
+    """Doubts about the classes and their numbers of labels; `blank` are rows without a feature."""
     codes = np.empty(0, dtype=np.int32)
     if not refusal:
         try:
@@ -276,18 +288,25 @@ def _classes(labels: LabelColumn, refusal: str, blank: list[int]) -> list[Doubt]
             refusal = str(error)
     if refusal:
         return [Doubt("label", labels.name, refusal, fatal=True)]
-    doubts = []
-    if not (codes < 0).any():
-        text = (
-            f"no label is missing in {labels.where}, so nothing is imputed: if some are, name their text with --missing"
+    classes = labels.classes.astype(str).tolist()
+    counts = dict(zip(classes, np.bincount(codes[codes >= 0], minlength=len(classes)).tolist(), strict=True))
+    single = [text for text in labels.texts() if counts.get(text) == 1 and labels.numbers_of([text])]
+    enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
+    doubts = [Doubt("similar labels", labels.name, text) for text in labels.alike()]
+    for text in single:
+        sentence = (
+            f"the class {shown(text)} of {labels.where} has a single label, so models cannot be compared or checked"
         )
-        doubts.append(Doubt("no missing label", labels.name, text))
-    doubts += [Doubt("similar labels", labels.name, text) for text in labels.alike()]
-    doubts += [
-        Doubt("single label", labels.name, f"the class {shown(text)} of {labels.where} has a single label")
-        for text in labels.texts()
-        if labels.counts[text] == 1 and labels.numbers_of([text])
-    ]
+        remedy = ("--missing", text) if enough and text not in keep else None
+        doubts.append(Doubt("single label", labels.name, sentence, remedy, keep=text if remedy else None))
+    asked = any(doubt.remedy for doubt in doubts)
+    if not (asked or (codes < 0).any() or set(labels.columns) & set(keep)):
+        some = ", ".join(f"{shown(text)} ({count:,})" for text, count in list(counts.items())[:_CLASSES])
+        text = (
+            f"no label is missing in {labels.where}, so nothing would be imputed: if one of the classes, "
+            f"{some}{', ...' if len(counts) > _CLASSES else ''}, means that there is no label, name it with --missing"
+        )
+        doubts.append(Doubt("no missing label", labels.name, text, ("--keep", labels.columns[0])))
     return doubts
 
 
@@ -390,8 +409,6 @@ def _with_id(doubts: list[Doubt], options: "FitOptions") -> list[Doubt]:
 
 def _problem(name: str, column: ColumnSurvey, problem: Problem) -> Doubt:
     """A column that cannot be a feature."""
-    if problem.kind == "comma":
-        return Doubt("comma", name, f"{problem.text}: {problem.advice}", fatal=True)
     what = {"odd": "odd cells"}.get(problem.kind, problem.kind)
     advice = problem.advice.split(", or leave the column out")[0]
     text = f"{problem.text}: {advice}"
@@ -436,15 +453,17 @@ def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] 
         return "row numbers", f"column {shown(name)} numbers the rows ({x[0]:.0f}, {x[1]:.0f}, {x[2]:.0f}, ...)"
     if len(x) >= _MANY and _calendar(x):
         return "dates", f"column {shown(name)} holds dates written as numbers ({x[0]:.0f})"
-    if len(np.unique(x)) < len(x):
-        return None
+    some, distinct = ", ".join(f"{value:.0f}" for value in x[:3]), len(np.unique(x))
+    if distinct < len(x):
+        many = distinct > len(x) / 2 or (distinct > _MANY and distinct >= _OFTEN * len(x))
+        text = f"column {shown(name)} looks like an identifier: so its name says, and it has {distinct:,} different numbers"
+        return ("identifier", f"{text} in {len(x):,} rows ({some}, ...)") if named and many else None
     spread = x.max() - x.min() + 1.0
     repeats = len(x) * (len(x) - 1) / 2.0 / spread  # expected of measurements
     digits = len(f"{x.min():.0f}") >= _DIGITS and x.min() > 0 and len(f"{x.min():.0f}") == len(f"{x.max():.0f}")
     rounded = np.mean(x % 10 == 0) > 0.3
     ordered = len(x) >= _MANY and bool((np.diff(x) > 0).all() or (np.diff(x) < 0).all())
     if named or (len(x) >= _MANY and (ordered or repeats >= _PAIRS or (digits and not rounded))):
-        some = ", ".join(f"{value:.0f}" for value in x[:3])
         return (
             "identifier",
             f"column {shown(name)} looks like an identifier: its numbers are all different ({some}, ...)",

@@ -576,6 +576,10 @@ class ColumnSurvey:
         if self._lowered():
             return None
         name = shown(self.name)
+        pa, pc = arrow(), arrow(".compute")
+        dated = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py()
+        if not self.mostly_numbers and dated >= (_MOSTLY if self._many else 1.0) * len(self._levels):
+            return Problem("dates", *dates(self.name, listed(self._levels, 1)))
         if self._comma and self._numbers + self._commas >= _MOSTLY * self.filled:
             return Problem("comma", *comma(self.name, *self._comma))
         if self.odd and self.mostly_numbers:
@@ -586,10 +590,6 @@ class ColumnSurvey:
             what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
             advice = f"correct {what} empty if the number is missing, or {_LEAVE_OUT}"
             return Problem("odd", f"column {name} holds {cells}", advice)
-        pa, pc = arrow(), arrow(".compute")
-        dated = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py()
-        if dated >= (_MOSTLY if self._many else 1.0) * len(self._levels):
-            return Problem("dates", *dates(self.name, listed(self._levels, 1)))
         if self._many:
             text = (
                 f"column {name} has more than {self.max_levels} different values ({listed(self._levels, 3)}), which are not "
