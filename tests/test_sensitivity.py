@@ -8,7 +8,8 @@ from scipy.special import expit, logit
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.doubts import doubtful, doubts, label_term, one_sided
-from marmix.inference.imputation import deltas_of, tilted
+from marmix.inference.imputation import deltas_of
+from marmix.prior import tilted
 from marmix.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
 
 pytestmark = [

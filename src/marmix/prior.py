@@ -110,7 +110,7 @@ def class_offsets(
 
 
 def tilted(proba: Array, offset: Array | None) -> Array:
-    """The probabilities (n, K) with these offsets of the class scores."""
+    """``p_k e^{b_k}`` of probabilities (n, K), renormalised: the probabilities with these offsets of the class scores."""
     if offset is None:
         return proba
     scores = np.log(np.maximum(proba, TINY)) + offset

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
 from marmix.arrays import Array
-from marmix.inference.imputation import LARGEST_DELTA, TINY
+from marmix.inference.imputation import LARGEST_DELTA
 from marmix.inference.tables import Table
+from marmix.prior import TINY
 
 Draw = Callable[
     [np.random.Generator], Array

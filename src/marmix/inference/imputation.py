@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 from scipy.stats import t as student
 
 from marmix.arrays import Array
@@ -17,9 +16,9 @@ from marmix.inference.tables import Table, p_text
 from marmix.labels import most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import posterior
+from marmix.prior import tilted
 from marmix.rows import block_rows
 
-TINY = 1e-300  # smallest probability whose logarithm is taken
 LARGEST_DELTA = 50.0
 
 
@@ -168,11 +167,6 @@ def posterior_draws(fitted: Fitted, cov_type: str = "sandwich") -> tuple[Callabl
 
     undetermined = np.abs(blind[:size]).max(initial=0.0) > 1e-4 * np.abs(blind).max(initial=0.0)
     return draw, bool(undetermined or coordinates.chart.n_free > coordinates.n_theta)
-
-
-def tilted(proba: Array, delta: Array) -> Array:
-    """``p_k e^{delta_k}`` of probabilities (n, K), renormalised: the delta-adjusted class probabilities of unlabelled rows."""
-    return np.asarray(softmax(np.log(np.maximum(proba, TINY)) + delta, axis=1))
 
 
 def deltas_of(delta: Mapping[Any, float], classes: NDArray[Any]) -> Array:

@@ -438,7 +438,8 @@ class Analysis:
             return []
         notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
         doubts = note_cautions(notes, self.sample.features, self.model.classes)
-        return doubts or misfit(self.tally, self.sample, self.model.classes)
+        proba = self.tally.proba if self.tested is None else self.tested.proba
+        return doubts or misfit(proba, self.tally.missing, self.sample, self.model.classes)
 
     def contents(self, findings: Findings, sweep: Sensitivity | None = None) -> Contents:
         """The contents of the report."""
@@ -735,14 +736,17 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def misfit(tally: Tally, rows: SampledRows, classes: NDArray[Any]) -> list[Caution]:
-    """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ."""
+def misfit(proba: Array, missing: Array, rows: SampledRows, classes: NDArray[Any]) -> list[Caution]:
+    """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ.
+
+    Probabilities are held-out ones: a fit with many parameters is surer of the rows whose labels it saw, wherever they are.
+    """
     n_bins = min(10, len(rows.z) // _BIN)
     if n_bins < 2 or not (rows.z < 0).any():
         return []
-    q = np.clip(tally.missing, _SURE, 1.0 - _SURE)
+    q = np.clip(missing, _SURE, 1.0 - _SURE)
     columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
-    variables = [(f"the probability of {str(name)!r}", tally.proba[:, k]) for k, name in columns]
+    variables = [(f"the probability of {str(name)!r}", proba[:, k]) for k, name in columns]
     variables += [(repr(name), column) for name, column in zip(rows.features, rows.X.T, strict=True)]
     worst, cautions = _LEVEL / len(variables), list[Caution]()
     for name, values in variables:

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 _KEPT = 2**22  # whole numbers kept of all columns together, to see whether they repeat
 _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
-_OFTEN = (
-    0.1  # different numbers per row, from which those of a column named as identifiers may be some, though they repeat
-)
+_OFTEN = 0.1  # different numbers per row, from which a column named like an identifier may be one although they repeat
 _DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
 _PAIRS = 5.0  # expected number of equal pairs among measurements, from which none at all means identifiers
 _RARE = 0.002  # share of other values up to which a column has nearly one value

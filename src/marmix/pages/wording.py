@@ -223,24 +223,20 @@ def sets(facts: SetFacts) -> str:
 
 def help_verdict(comparison: Comparison) -> str:
     """A few words on whether modelling the missingness helped."""
-    if comparison.helped is None:
-        return "Not compared" if comparison.gain is None else "Cannot be told"
-    if comparison.helped:
-        return "Yes"
-    if comparison.high is not None and comparison.high < 0.0:
-        return "No, it made things worse"
-    return "No clear gain"
+    return _answer(comparison.helped, comparison, "No, it made things worse", "No clear gain")
 
 
 def rival_verdict(rival: RivalFacts) -> str:
     """A few words on whether the classifier is better than the usual ones."""
-    if rival.better is None:
-        return "Not compared" if rival.gain is None else "Cannot be told"
-    if rival.better:
+    return _answer(rival.better, rival, "No, it is worse", "No clear difference")
+
+
+def _answer(better: bool | None, facts: Comparison | RivalFacts, worse: str, unclear: str) -> str:
+    if better is None:
+        return "Not compared" if facts.gain is None else "Cannot be told"
+    if better:
         return "Yes"
-    if rival.high is not None and rival.high < 0.0:
-        return "No, it is worse"
-    return "No clear difference"
+    return worse if facts.high is not None and facts.high < 0.0 else unclear
 
 
 def informative_verdict(missingness: MissingnessFacts) -> str:
