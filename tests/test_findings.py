@@ -267,3 +267,15 @@ def test_rows_and_labels_of_a_report_must_match():
         marmix.report(model, X, y[:-1])
     with pytest.raises(ValueError, match="not fitted"):
         marmix.report(MARClassifierCV(), X, y)
+
+
+def test_the_missingness_is_checked_along_held_out_probabilities(monkeypatch):
+    """In-sample probabilities of a fit with many parameters are surer where it saw the label."""
+    checked = []
+    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ([], {}))
+    monkeypatch.setattr("marmix.journey.findings.misfit", lambda proba, *others: checked.append(proba) or [])
+    monkeypatch.setattr("marmix.estimators.choice.doubts", lambda *rows: [])
+    X, y, model = random_file(0)
+    marmix.report(model, X, y)
+    np.testing.assert_allclose(checked[0], model.held_out_proba_)
+    assert np.abs(checked[0] - model.predict_proba(X.to_numpy())).max() > 1e-3
