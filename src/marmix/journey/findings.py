@@ -4,8 +4,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import file_digest, sha256
-from pathlib import Path
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +69,7 @@ from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
 from marmix.tables.preparation import Preparation
+from marmix.tables.reading import DataFile
 
 RULES = {
     "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
@@ -154,7 +154,7 @@ def sample_rows(rows: FileRows, preparation: Preparation, seed: int) -> SampledR
 class Analysis:
     """A model, the rows of a file, and the results that a report is made from."""
 
-    path: Path | None  # None for rows in memory
+    source: DataFile | None  # None for rows in memory
     label: str
     id: str | None
     preparation: Preparation
@@ -168,7 +168,6 @@ class Analysis:
     tally: Tally
     sets: Sets | None = None
     thorough: bool = False
-    assumed: Sequence[str] = ()  # about the file
 
     def findings(
         self,
@@ -378,11 +377,10 @@ class Analysis:
 
     def _reproduction(self, command: str, seed: int) -> Reproduction:
         """The command, hash of the data, versions and seed that reproduce the result."""
-        if self.path is None:
+        if self.source is None:
             digest = sha256(np.ascontiguousarray(self.rows.X).tobytes() + self.rows.codes.tobytes()).hexdigest()
         else:
-            with self.path.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
+            digest = self.source.digest()
         versions: dict[str, Any] = {
             "marmix": marmix.__version__,
             "Python": platform.python_version(),
@@ -478,7 +476,7 @@ class Analysis:
     def _data_facts(self) -> DataFacts:
         incomplete = self.rows.counts.rows
         return DataFacts(
-            file="data in memory" if self.path is None else self.path.name,
+            file="data in memory" if self.source is None else self.source.path.name,
             rows=len(self.rows.codes),
             label=self.label,
             id=self.id,
@@ -486,7 +484,7 @@ class Analysis:
             columns=self.sample.features,
             incomplete_rows=incomplete,
             rule=RULES[self.preparation.impute] if incomplete else "No feature is missing.",
-            notes=[*self.assumed, *self.preparation.notes_],
+            notes=[*(self.source.assumed if self.source else ()), *self.preparation.notes_],
         )
 
     def _label_facts(self) -> LabelFacts:

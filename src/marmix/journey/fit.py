@@ -192,8 +192,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
         step(0.9, "standard errors")
         result = inference_of(model, rows.labels)
     return Analysis(
-        path=source.path,
-        assumed=source.assumed,
+        source=source,
         label=labels.name,
         id=options.id,
         preparation=preparation,

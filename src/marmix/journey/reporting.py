@@ -116,8 +116,6 @@ class TableInMemory(NamedTuple):
     """A table as record batches, read like a file."""
 
     pieces: list[Any]
-    path: None = None
-    assumed: Sequence[str] = ()
 
     def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
         """The record batches."""
@@ -218,8 +216,7 @@ def _analysis(
             options: dict[str, Any] = {"folds": saved.about.get("folds", 5), "seed": seed, "step": step}
             cv = _comparison(model.classifier, sample.X, sample.labels, options)
     return Analysis(
-        path=source.path,
-        assumed=source.assumed,
+        source=source if isinstance(source, DataFile) else None,
         label=label,
         id=id,
         preparation=saved.preparation,

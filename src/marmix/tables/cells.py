@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -132,6 +133,31 @@ def as_text(array: Any) -> Any:
         if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
             text = pc.replace_substring_regex(text, r"\.0+([^0-9]|$)", r"\1")
     return text.fill_null("")
+
+
+def text_bytes(text: Any) -> memoryview:
+    """The cells of an array of strings, concatenated."""
+    _, offsets, data = text.buffers()
+    places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    return memoryview(data)[places[0] : places[-1]] if data is not None and len(text) else memoryview(b"")
+
+
+def checksum(column: Any, start: int, before: tuple[int, ...]) -> tuple[int, ...]:
+    """Checksums of the values, lengths and missing cells of a column that comes in parts, however it is split.
+
+    `start` cells come before these, with the checksums `before`.
+    """
+    column = plain(column)
+    values, lengths, missing = before
+    if column.null_count:
+        missing = zlib.crc32((start + np.flatnonzero(column.is_null())).data, missing)
+    if is_numeric(column.type):
+        cells = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
+        return zlib.crc32(np.ascontiguousarray(cells).data, values), lengths, missing
+    text = as_text(column)
+    _, offsets, _ = text.buffers()
+    places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    return zlib.crc32(text_bytes(text), values), zlib.crc32(np.diff(places).data, lengths), missing
 
 
 def _is_bytes(kind: Any) -> bool:

@@ -5,21 +5,24 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
+from hashlib import file_digest
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from marmix.tables.cells import arrow, listed, shown
+from marmix.tables.cells import arrow, checksum, listed, shown
 from marmix.tables.delimited import BLOCK, delimited_batches
 from marmix.tables.dialect import Dialect, sniff
 from marmix.tables.excel import read_sheet
 
 _BLOCK = 2**23  # bytes of features converted at a time
 READ = 2**20  # bytes read from a file at a time
+_READ_WHOLE = 2**24  # bytes up to which an Arrow file is read whole; the end of a map is lost with that of its file
 _PARQUET = (".parquet", ".pq")
 _KINDS = {
     ".csv": "csv",
@@ -44,6 +47,68 @@ _FIRST_BYTES = {
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 
 Step = Callable[[float], object]
+
+
+class Watch:
+    """Files that may be read several times and must not change meanwhile.
+
+    A change shows in the size, the time of the last change or the identity of a file, in the number of rows, or in a checksum of
+    a column that was read before.
+    """
+
+    def __init__(self, name: str, files: Iterable[str | os.PathLike[str]]):
+        self.name = name
+        self._states = {os.fspath(file): _state(file) for file in files}
+        self._rows: int | None = None
+        self._checksums: dict[str, tuple[int, ...]] = {}
+
+    def check(self) -> None:
+        """Raise ValueError if a file is not as it was."""
+        for file, before in self._states.items():
+            if _state(file) != before:
+                raise self._changed()
+
+    def _changed(self) -> ValueError:
+        return ValueError(
+            f"{self.name} changed while it was read, so rows and results would not belong together: start again when no other "
+            "program writes to it."
+        )
+
+    def watched(self, read: Callable[[list[str], Step], Iterator[Any]], wanted: list[str], step: Step) -> Iterator[Any]:
+        """The record batches of one pass; a single file is looked at after every batch."""
+        try:
+            for batch in read(wanted, step):
+                if len(self._states) == 1:
+                    self.check()
+                yield batch
+        except (ValueError, OSError, arrow().ArrowException):
+            self.check()  # a change explains the error
+            raise
+        self.check()
+
+    def compared(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The record batches of one pass, compared with those of earlier passes."""
+        rows, checksums = 0, dict[str, tuple[int, ...]]()
+        for batch in batches:
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                checksums[name] = checksum(column, rows, checksums.get(name, (0, 0, 0)))
+            rows += batch.num_rows
+            if self._rows is not None and rows > self._rows:
+                raise self._changed()
+            yield batch
+        seen = self._checksums
+        if self._rows not in (None, rows) or any(seen.get(name, value) != value for name, value in checksums.items()):
+            raise self._changed()
+        self._rows, self._checksums = rows, seen | checksums
+
+
+def _state(file: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """What changes with a file; None if it is not there."""
+    try:
+        facts = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -91,6 +156,7 @@ class DataFile:
     dialect: Dialect | None
     assumed: list[str]
     _read: Callable[[list[str], Step], Iterator[Any]]
+    _watch: Watch
 
     def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
         """Record batches of a few megabytes, in order.
@@ -107,6 +173,11 @@ class DataFile:
         iterator of pyarrow.RecordBatch
             Columns of text files are strings without nulls, cell by cell as in the file, in a type that says so if numbers
             have a decimal comma; other files have types.
+
+        Raises
+        ------
+        ValueError
+            If the file is not what it was when it was opened, or holds other cells than in an earlier reading.
         """
         wanted = self.names if columns is None else list(columns)
         check_columns(wanted, self.names, str(self.path))
@@ -114,10 +185,17 @@ class DataFile:
 
     def _batches(self, wanted: list[str], step: Step) -> Iterator[Any]:
         with naming(str(self.path), ". Is the file complete?"):
-            for batch in self._read(wanted, step):
-                if batch.num_rows:
-                    yield batch.select(wanted)
+            batches = self._watch.watched(self._read, wanted, step)
+            yield from self._watch.compared(batch.select(wanted) for batch in batches if batch.num_rows)
         step(1.0)
+
+    def digest(self) -> str:
+        """The SHA-256 of the file that was read, in hexadecimal."""
+        self._watch.check()
+        with open(self.path, "rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        self._watch.check()
+        return digest
 
 
 def open_table(
@@ -187,6 +265,7 @@ def open_table(
     ):
         if value is not None and kind not in kinds:
             raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
+    watch = Watch(str(path), [path])
     with naming(str(path), ". Is the file complete?"):
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
@@ -194,11 +273,10 @@ def open_table(
             source = _of_text(path, _DELIMITERS[kind], given)
         else:
             source = _of_sheet(path, sheet, header_row, decimal) if kind == "excel" else _of_typed_file(path, kind)
+    watch.check()
     _check_names(source)
-    size = path.stat().st_size
-    return DataFile(
-        path, kind, source.names, size, source.rows, source.index, source.dialect, source.assumed, source.read
-    )
+    facts = source.rows, source.index, source.dialect, source.assumed
+    return DataFile(path, kind, source.names, path.stat().st_size, *facts, source.read, watch)
 
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
@@ -214,6 +292,9 @@ def _kind(path: Path) -> str:
     """The format of an existing file."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it.")
+    if str(path) == "-" or (path.exists() and not path.is_file()):
+        name = "standard input" if str(path) == "-" else path
+        raise ValueError(f"{name} is not a file, and data are read several times: save them in a file, and name that.")
     if not path.exists():
         siblings = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         near = get_close_matches(path.name, siblings, 1)
@@ -308,17 +389,22 @@ def _of_path(path: Path) -> Source:
     if not path.is_dir():
         kind = _kind(path)
         _check_first_bytes(path, kind)
-        if kind in ("csv", "tsv"):
-            return _of_text(path, _DELIMITERS[kind])
-        if kind in ("parquet", "arrow"):
-            return _of_typed_file(path, kind)
-        raise ValueError(f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather.")
-    inside = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET)
+        if kind not in ("csv", "tsv", "parquet", "arrow"):
+            raise ValueError(
+                f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather."
+            )
+        watch = Watch(str(path), [path])
+        source = _of_text(path, _DELIMITERS[kind]) if kind in _DELIMITERS else _of_typed_file(path, kind)
+        return replace(source, read=partial(watch.watched, source.read))
+    inside = (
+        file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET and file.is_file()
+    )
     files = [str(path / file) for file in inside if not any(part[0] in "._" for part in file.parts)]
     if not files:
         raise ValueError(f"{path} has no file that ends in .parquet.")
-    hive = {"partitioning": "hive", "partition_base_dir": str(path)}
-    return _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
+    watch, hive = Watch(str(path), files), {"partitioning": "hive", "partition_base_dir": str(path)}
+    source = _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
+    return replace(source, read=partial(watch.watched, source.read))
 
 
 def _of_typed_file(path: Path, kind: str) -> Source:
@@ -413,11 +499,13 @@ def _of_sheet(path: Path, sheet: str | int | None, header_row: int | None, decim
 
 
 def _of_arrow(path: Path) -> Source:
-    """An Arrow IPC file or stream, read through a memory map whose pages are released."""
+    """An Arrow IPC file or stream, in memory if small, or else read through a memory map whose pages are released."""
     pa, ipc = arrow(), arrow(".ipc")
     with open(path, "rb") as file:
         stream = file.read(6) != b"ARROW1"
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file.seek(0)
+        small = os.fstat(file.fileno()).st_size <= _READ_WHOLE
+        pages = file.read() if small else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def open_array() -> Any:
         return (ipc.open_stream if stream else ipc.open_file)(pa.BufferReader(pa.py_buffer(pages)))
@@ -429,7 +517,7 @@ def _of_arrow(path: Path) -> Source:
                 part = batch.slice(a, rows)
                 part.validate(full=True)
                 yield part
-                if hasattr(mmap, "MADV_DONTNEED"):
+                if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
                     pages.madvise(mmap.MADV_DONTNEED)
 
     schema = open_array().schema

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.tables.cells import arrow, as_text, listed, shown
+from marmix.tables.cells import arrow, as_text, listed, shown, text_bytes
 from marmix.tables.dialect import Dialect
 
 _DIGITS = 6
@@ -190,7 +190,7 @@ def csv_lines(columns: list[Any], delimiter: str = ",", newline: str = "\n") -> 
     special = f'"\r\n{delimiter}'
     cells = []
     for column in columns:
-        content = _bytes(column)
+        content = bytes(text_bytes(column))
         if len(columns) == 1 or any(mark in content for mark in special.encode()):
             needed = pc.match_substring_regex(column, f"[{re.escape(special)}]")
             if len(columns) == 1:
@@ -200,14 +200,7 @@ def csv_lines(columns: list[Any], delimiter: str = ",", newline: str = "\n") -> 
             column = pc.if_else(needed, pc.binary_join_element_wise(mark, inner, mark, pa.scalar("")), column)
         cells.append(column)
     last = pc.binary_join_element_wise(cells[-1], pa.scalar(newline), pa.scalar(""))
-    return _bytes(pc.binary_join_element_wise(*cells[:-1], last, pa.scalar(delimiter)))
-
-
-def _bytes(text: Any) -> bytes:
-    """The cells of an array of strings, concatenated."""
-    _, offsets, data = text.buffers()
-    places = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
-    return bytes(memoryview(data)[places[0] : places[-1]]) if data is not None and len(text) else b""
+    return bytes(text_bytes(pc.binary_join_element_wise(*cells[:-1], last, pa.scalar(delimiter))))
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any]]) -> None:
