@@ -192,16 +192,22 @@ def test_nothing_is_overwritten_without_force(program, fitted):
     assert sorted(path.name for path in folder.iterdir()) == ["out", "trees.csv"]
 
 
-def test_force_replaces(program, frame, tmp_path):
-    frame.to_csv(tmp_path / "trees.csv", index=False)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "summary.json").write_text("old")
-    (tmp_path / "out" / "mine.txt").write_text("mine")
-    command = "fit trees.csv --label kind --exclude name --out out --force --quiet"
-    done = program(*command.split(), *QUICK, cwd=tmp_path)
+def test_force_replaces_also_where_names_are_not_utf8(program, frame, tmp_path):
+    data, out = "trees.csv", "out"
+    if sys.platform == "linux":
+        data, out = os.fsdecode(b"b\xe4ume.csv"), os.fsdecode(b"erg\xe4nzt")
+    frame.to_csv(tmp_path / data, index=False)
+    (tmp_path / out).mkdir()
+    (tmp_path / out / "summary.json").write_text("old")
+    (tmp_path / out / "mine.txt").write_text("mine")
+    command = ("fit", data, "--label", "kind", "--exclude", "name", "--out", out, "--force", "--quiet")
+    done = program(*command, *QUICK, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["data"]["file"] == "trees.csv"
-    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
+    assert json.loads((tmp_path / out / "summary.json").read_text())["data"]["file"] == data
+    (tmp_path / out / "report.html").read_text(encoding="utf-8")
+    scored = program("evaluate", f"{out}/model.marmix", data, "--label", "kind", "--json", cwd=tmp_path)
+    assert json.loads(scored.stdout)["file"] == data
+    assert (tmp_path / out / "mine.txt").read_text() == "mine"
 
 
 def test_predictions_of_the_file_are_those_of_the_fit(program, fitted):

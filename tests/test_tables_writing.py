@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -306,13 +307,26 @@ RUN = [
     "=",
     "@",
 ]
-HARMLESS = ["", "+", "a", "1", "-1", "+1.5", "-.5", "-5.", "-1e-5", "+2E10", "-", "a=1", " =1", "'=1", "ü"]
+HARMLESS = ["", "+", "a", "1", "-1", "+1.5", "-.5", "-5.", "-1e-5", "+2E10", "-", "a=1", " -1", "\u22121 ", "'=1", "ü"]
 
 
 def test_cells_that_a_spreadsheet_would_run_are_found():
     assert formulas(pa.array(RUN)).all()
     assert not formulas(pa.array(HARMLESS)).any()
     assert formulas(pa.array(["a", "=1", "", "@"]).slice(1)).tolist() == [True, False, True]
+
+
+def test_blanks_and_every_form_of_a_sign_that_unicode_normalises_are_found():
+    letters = [letter for letter in map(chr, range(0x10000)) if not "\ud800" <= letter <= "\udfff"]
+    plain = {letter: unicodedata.normalize("NFKC", letter)[:1] for letter in letters}
+    signs = [letter for letter in letters if plain[letter] in ("=", "+", "-", "@", "\u2212")]
+    blanks = [letter for letter in letters if letter.isspace() or unicodedata.category(letter) in ("Cc", "Cf", "Zs")]
+    blanks.remove("\0")
+    assert {"\uff1d", "\uff0b", "\uff0d", "\uff20"} <= set(signs)
+    assert formulas(pa.array([f"{sign}cmd" for sign in signs])).all()
+    assert formulas(pa.array([f"{blank}=1" for blank in blanks] + [f"{blank} \uff1d1" for blank in blanks])).all()
+    others = [letter for letter in letters if letter not in {*signs, *"\t\r\n"}]
+    assert not formulas(pa.array([f"{letter}1" for letter in others])).any()
 
 
 def test_formulas_are_counted_and_made_plain_text_only_if_asked(tmp_path):

@@ -52,21 +52,31 @@ def share(text: str) -> float:
     return value
 
 
+def text(value: str) -> str:
+    """Text that can be written to a file."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{value!a} is not text in the encoding of this terminal") from None
+    return value
+
+
 SHARED: dict[str, dict[str, Any]] = {
     "model": {"metavar": "MODEL", "help": "a model.marmix file, written by 'marmix fit' or marmix.save"},
     "data": {"metavar": "DATA", "help": "a file with the feature columns used in the fit"},
     "--missing": {
+        "type": text,
         "action": "append",
         "default": [],
         "metavar": "VALUE",
         "help": "treat this value of the label column as a missing label too; may be repeated. Empty, NA, NaN, null, None, ? and "
         "-1 always count as missing",
     },
-    "--prefix": {"default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
+    "--prefix": {"type": text, "default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
     "--escape-formulas": {
         "action": "store_true",
-        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (they start with =, +, - or @); by "
-        "default such cells are copied unchanged",
+        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (=, +, - or @ comes first, or after "
+        "blanks); by default such cells are copied unchanged",
     },
     "--seed": {"type": at_least(0), "default": 0, "help": "seed of the random numbers (default 0)"},
     "--force": {"action": "store_true", "help": "overwrite existing files"},

@@ -125,7 +125,8 @@ def fit_file(
             step(0.9, "writing the page and the model")
             output.path("report.html").write_text(report_html(contents), encoding="utf-8")
             summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
-            output.path("summary.json").write_text(summary + "\n", encoding="utf-8")
+            # bytes of file names that are not UTF-8 become escapes
+            output.path("summary.json").write_text(f"{summary}\n", encoding="utf-8", errors="backslashreplace")
             pipeline = Pipeline([("preparation", analysis.preparation), ("classifier", analysis.model.named())])
             container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
     return findings

@@ -176,10 +176,10 @@
 
     // RFC 4180. Cells that a spreadsheet would run as a formula get an apostrophe; numbers do not.
     const number = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
-    const formula = /^[\t\r\n]|^\s*[=+\-@＝＋－＠]/;
+    const formula = /^[\t\r\n]|^[\s\p{Z}\p{C}]*[=+\-@\u2212\ufb29]/u;
     const field = (value) => {
       const text = value === null ? "" : String(value);
-      const safe = formula.test(text) && !number.test(text) ? `'${text}` : text;
+      const safe = (formula.test(text) || formula.test(text.normalize("NFKC"))) && !number.test(text) ? `'${text}` : text;
       return /[",\r\n]/.test(safe) || safe !== safe.trim() ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
 

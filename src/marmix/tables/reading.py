@@ -403,14 +403,26 @@ def _of_path(path: Path) -> Source:
     if not files:
         raise ValueError(f"{path} has no file that ends in .parquet.")
     watch, hive = Watch(str(path), files), {"partitioning": "hive", "partition_base_dir": str(path)}
-    source = _of_parquet(arrow(".dataset").dataset(files, format="parquet", **hive), str(path))
+    source = _of_parquet(_dataset(path, files, **hive), str(path))
     return replace(source, read=partial(watch.watched, source.read))
 
 
 def _of_typed_file(path: Path, kind: str) -> Source:
     if kind == "parquet":
-        return _of_parquet(arrow(".dataset").dataset(str(path), format="parquet"), str(path))
+        return _of_parquet(_dataset(path, [str(path)]), str(path))
     return _of_arrow(path)
+
+
+def _dataset(path: Path, files: list[str], **partitions: str) -> Any:
+    """A pyarrow dataset of Parquet files, which opens them by names in UTF-8 only."""
+    if any(map(_undecoded, files)):
+        raise ValueError(f"{path}: the name of a Parquet file and its folder must be text in UTF-8: rename it.")
+    return arrow(".dataset").dataset(files, format="parquet", **partitions)
+
+
+def _undecoded(text: str) -> bool:
+    """Whether a text has bytes that were not decoded."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _refuse_other_columns(names: Sequence[str], first: Sequence[str], where: str) -> None:
@@ -469,11 +481,16 @@ def _of_parquet(dataset: Any, name: str) -> Source:
 
 def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = None) -> Source:
     """A text file, with cells as text; not decoded for `to_memmap`, which gives no options and reads numbers only."""
-    advice = "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None, sep= or decimal= there."
+    advice = (
+        "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None, sep=, decimal= or encoding= "
+        "there."
+    )
     decoded = given is not None
     dialect, names, assumed, start, blank = sniff(
         path, usual, **(given or {}), decoded=decoded, advice="" if decoded else advice
     )
+    if any(map(_undecoded, names)):
+        raise ValueError(f"{path}: the column names are not text in UTF-8: {advice}")
     encoding = dialect.encoding if decoded or dialect.encoding.startswith("utf-16") else None
     block = BLOCK if decoded else READ
 

@@ -16,8 +16,17 @@ from marmix.tables.cells import arrow, as_text, listed, shown, text_bytes
 from marmix.tables.dialect import Dialect
 
 _DIGITS = 6
-_STARTS = np.isin(np.arange(256), np.frombuffer(b"=+-@\t\r\n", np.uint8))
-_HARMLESS = r"^[+-]([0-9]*[{0}]?[0-9]*([eE][+-]?[0-9]+)?)$"  # a number with a sign, or the sign alone
+_BYTES = np.arange(256)
+_STARTS = (_BYTES <= 32) | (_BYTES >= 127) | np.isin(_BYTES, np.frombuffer(b"=+-@", np.uint8))
+_STARTS[0] = False
+_FORMULA = (  # with all forms of the signs
+    r"^([\t\r\n]|[\s\pZ\pC]*[=+\-@"
+    "\u207a\u207b\u207c\u208a\u208b\u208c\u2212\u2a75\u2a76\ufb29\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20"
+    "])"
+)
+_HARMLESS = (
+    "^[ \u00a0]*[+\u2212-]([0-9]*[{0}]?[0-9]*([eE][+-]?[0-9]+)?)[ \u00a0]*$"  # a number with a sign, or the sign alone
+)
 
 
 class RowWriter:
@@ -120,12 +129,17 @@ class RowWriter:
 
 
 def formulas(text: Any, decimal: str = ".") -> NDArray[np.bool_]:
-    """Mask of the cells that start like a formula, with = + - @, tab or a line break, and are no plain number."""
+    """Mask of the cells that a spreadsheet may run: a tab or line break comes first, or one of = + - @ after blanks.
+
+    The signs may be full-width or otherwise in a form that is normalised to these. Plain numbers are none.
+    """
     pa, pc = arrow(), arrow(".compute")
     suspects = _STARTS[_first_bytes(text)]
     if suspects.any():
-        harmless = pc.match_substring_regex(text.filter(pa.array(suspects)), _HARMLESS.format(decimal))
-        suspects[suspects] = ~harmless.to_numpy(zero_copy_only=False)
+        cells = text.filter(pa.array(suspects))
+        harmless = pc.match_substring_regex(cells, _HARMLESS.format(decimal))
+        run = pc.and_not(pc.match_substring_regex(cells, _FORMULA), harmless)
+        suspects[suspects] = run.to_numpy(zero_copy_only=False)
     return suspects
 
 
