@@ -5,6 +5,7 @@ import datetime as dt
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marmix.io import to_memmap
 from marmix.tables import as_text, open_table
 
 pa = pytest.importorskip("pyarrow")
@@ -53,6 +55,36 @@ def test_every_cell_of_a_csv_file_is_the_text_that_was_written(tmp_path, rows, d
     writer.writerows([("a", "b c", "ü"), *rows])
     path = written(tmp_path, "rows.csv", mark + file.getvalue().encode())
     assert list(zip(*cells(path, delimiter=delimiter).values(), strict=True)) == rows
+
+
+def rows_of_text(rows, stray, delimiter=",", column=1):
+    """Lines of a file in which the cells of a column have an inch mark in front, or in the middle, in the `stray` rows."""
+    lines = []
+    for i in range(rows):
+        cells = [f"{i}", f"{i / 4}", "no" if i % 2 else "yes"]
+        if i in stray:
+            cells[column] = f'"{cells[column]}' if i == min(stray) else f'{cells[column][:1]}"{cells[column][1:]}'
+        lines.append(delimiter.join(cells))
+    return lines
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("column", [0, 1, 2])
+@pytest.mark.parametrize("stray", [(3, 4), (3, 23), (20, 99), (0, 50)])
+def test_quotation_marks_that_swallow_rows_are_refused_with_their_line(tmp_path, delimiter, column, stray):
+    lines = [delimiter.join("abc"), "", *rows_of_text(100, stray, delimiter, column)]
+    path = written(tmp_path, "rows.csv", "\n".join(lines) + "\n")
+    words = f"line {stray[0] + 3} .* {stray[1] - stray[0] + 1} rows"
+    with pytest.raises(ValueError, match=words):
+        cells(path, delimiter=delimiter, decimal=".")
+    with pytest.raises(ValueError, match=words):
+        to_memmap(path, tmp_path / "rows.npy", columns=["a"] if column else ["b"], progress=False)
+
+
+def test_text_of_several_lines_is_no_swallowed_row(tmp_path):
+    lines = ["a,b,c", *(f'{i},"first line, {i}\nsecond, with words, and more\nthird",yes' for i in range(50))]
+    path = written(tmp_path, "rows.csv", "\n".join(lines))
+    assert len(cells(path)["b"]) == 50
 
 
 def test_no_cell_of_a_text_file_is_null_or_guessed(tmp_path):
@@ -336,6 +368,39 @@ def test_a_workbook_that_says_it_has_rows_without_end_is_refused(tmp_path):
             book.writestr(name, part.replace(b'<row r="2">', b'<row r="999999999999">').replace(b'r="A2"', b'r="A9"'))
     with pytest.raises(ValueError, match="more rows than a sheet can have"):
         open_table(path)
+
+
+def with_results(path, result, later=True):
+    """Store `result` as the value of each formula of a workbook; `later` asks programs to compute it when they open the file."""
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name).decode() for name in book.namelist()}
+    sheet, book = "xl/worksheets/sheet1.xml", "xl/workbook.xml"
+    parts[sheet] = re.sub(r"(</f>)<v ?/>", rf"\1{result}", parts[sheet])
+    parts[book] = parts[book] if later else parts[book].replace(' fullCalcOnLoad="1"', "")
+    with zipfile.ZipFile(path, "w") as file:
+        for name, text in parts.items():
+            file.writestr(name, text)
+
+
+@pytest.mark.parametrize(
+    ("result", "later", "b"),
+    [
+        ("<v></v>", True, None),
+        ("<v/>", False, None),
+        ("", True, None),
+        ("<v>0</v>", True, None),  # so written by a library that computes nothing
+        ("<v>0</v>", False, [0, 0]),
+        ("<v>2.5</v>", True, [2.5, 2.5]),
+    ],
+)
+def test_formulas_of_a_sheet_have_their_results_or_are_refused_by_cell(tmp_path, result, later, b):
+    path = workbook(tmp_path / "rows.xlsx", [["title =1", "=A9"], [], ["a", "b"], [1, "=A4*2"], [2, "=A5*2"]])
+    with_results(path, result, later)
+    if b is None:
+        with pytest.raises(ValueError, match=r"not saved, first in cell B4 \(2 cells\)"):
+            open_table(path, header_row=3)
+    else:
+        assert cells(path, header_row=3)["b"] == b
 
 
 @pytest.mark.parametrize(("library", "ending"), [("pyarrow", ".csv"), ("openpyxl", ".xlsx")])

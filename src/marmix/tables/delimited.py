@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from marmix.tables.cells import arrow, comma_text, counted, shown
+from marmix.tables.cells import NUMBER, arrow, comma_text, counted, shown, text_bytes
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -121,10 +121,13 @@ def delimited_batches(
                 pacsv.ReadOptions(use_threads=False, block_size=block, column_names=[*names, *nameless]),
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 pacsv.ConvertOptions(
-                    column_types=dict.fromkeys([*names, *nameless], pa.string()),
+                    # bytes that are not decoded are checked only where they are needed
+                    column_types={
+                        name: pa.string() if encoding or name in {*wanted, *nameless} else pa.binary()
+                        for name in (*names, *nameless)
+                    },
                     null_values=[],
                     check_utf8=encoding is None,
-                    include_columns=[*wanted, *nameless] if encoding is None else None,
                 ),
             )
             for batch in batches:
@@ -136,6 +139,8 @@ def delimited_batches(
                                 f"{path}: data row {rows + row + 1} holds {shown(batch.column(name)[row])} in a column without a "
                                 "name. Name every column."
                             )
+                    if source.quotes:
+                        _refuse_swallowed_rows(path, encoding, delimiter, batch, len(names), rows)
                     rows, last = rows + batch.num_rows, batch
                     batch = batch.select(wanted)
                     yield batch if decimal == "." else _with_commas(batch)
@@ -165,6 +170,53 @@ def _message(path: Path, error: str, rows: int, block: int) -> str:
     return f"{path} cannot be read after data row {rows}: {' '.join(error.split())[:200]}"
 
 
+def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, batch: Any, width: int, rows: int) -> None:
+    """Raise ValueError if a cell holds what look like rows, between quotation marks that do not belong together."""
+    pa, pc = arrow(), arrow(".compute")
+    for j, column in enumerate(batch.columns[:width]):
+        if b"\n" not in bytes(text_bytes(column)):
+            continue
+        places = pc.indices_nonzero(pc.match_substring(column, "\n")).to_pylist()
+        for i in places:
+            cell = (
+                column[i].as_py() if column.type == pa.string() else column[i].as_py().decode(errors="surrogateescape")
+            )
+            count = _swallowed(cell, j, width, delimiter)
+            if count:
+                line, name = _line(path, encoding, cell), shown(batch.schema.names[j])
+                raise ValueError(
+                    f"{path}: a quotation mark in line {line} is closed too late: the cell of column {name} in data row "
+                    f"{rows + i + 1} holds what look like {count} rows. Remove the mark, or write marks within a cell twice."
+                )
+
+
+def _swallowed(cell: str, j: int, width: int, delimiter: str) -> int:
+    """Number of rows in cell j of `width`, if its lines are the end of a row, whole rows, and the start of a row."""
+    first, *middle, last = (line.split(delimiter) for line in re.split(r"\r?\n", cell))
+    middle = [cells for cells in middle if "".join(cells).strip()]
+    ends = len(first) == width - j and len(last) == j + 1
+    whole = sum(len(cells) == width for cells in middle)
+    if width < 2 or whole < 0.8 * len(middle) or not (ends or len(middle) > 2):
+        return 0
+    numbers = any(map(NUMBER.fullmatch, first + last))
+    return len(middle) + 2 if middle or numbers else 0
+
+
+def _line(path: Path, encoding: str | None, cell: str) -> int:
+    """The line in which a quoted cell of several lines begins."""
+    first = re.split(r"\r?\n", cell)[0].replace('"', '""')
+    start = re.compile(re.escape(f'"{first}'.encode(errors="surrogateescape")) + rb"\r?\n")
+    lines, rest = 1, b""
+    with Text(path, encoding) as source:
+        while block := source.read(BLOCK):
+            text = rest + block
+            match = start.search(text)
+            if match:
+                return lines + text.count(b"\n", 0, match.start())
+            lines, rest = lines + text.count(b"\n", 0, len(rest)), block
+    return lines
+
+
 def _with_commas(batch: Any) -> Any:
     """The same columns as text whose numbers have a decimal comma."""
     pa, kind = arrow(), comma_text()
@@ -174,4 +226,5 @@ def _with_commas(batch: Any) -> Any:
 
 def _runs_on(batch: Any) -> bool:
     """Whether a cell of the last row contains a line break."""
-    return any("\n" in column[-1].as_py() or "\r" in column[-1].as_py() for column in batch.columns)
+    cells = (bytes(text_bytes(column.slice(batch.num_rows - 1))) for column in batch.columns)
+    return any(b"\n" in cell or b"\r" in cell for cell in cells)
