@@ -57,6 +57,20 @@ def test_every_cell_of_a_csv_file_is_the_text_that_was_written(tmp_path, rows, d
     assert list(zip(*cells(path, delimiter=delimiter).values(), strict=True)) == rows
 
 
+@pytest.mark.parametrize("kind", [".csv", ".xlsx"])
+def test_a_first_column_without_a_name_is_an_index_and_so_said(tmp_path, kind):
+    rows = [["", "a", "b"], ["r1", 1, 2], ["r2", 3, 4]]
+    path = tmp_path / f"rows{kind}"
+    if kind == ".xlsx":
+        workbook(path, [[cell or None for cell in row] for row in rows])
+    else:
+        written(tmp_path, path.name, "\n".join(",".join(map(str, row)) for row in rows))
+    table = open_table(path)
+    assert (table.names, table.index) == (["", "a", "b"], [""])
+    assert any("first column has no name" in sentence for sentence in table.assumed)
+    assert cells(path)[""] == ["r1", "r2"]
+
+
 def rows_of_text(rows, stray, delimiter=",", column=1):
     """Lines of a file in which the cells of a column have an inch mark in front, or in the middle, in the `stray` rows."""
     lines = []
@@ -237,7 +251,7 @@ REFUSED = {
     "blank lines": ("rows.csv", b"\n\r\n\n", "is empty"),
     "no rows": ("rows.csv", b"a,b\n\n", "'a,b', but no rows"),
     "no header": ("rows.csv", b"5.1,3.5,setosa\n4.9,3.0,setosa\n", "numbers in its first line.*names of the columns"),
-    "name twice": ("rows.csv", b"a,b,a\n1,2,3\n", "several columns 'a'"),
+    "name twice": ("rows.csv", b"a,b,a\n1,2,3\n", "columns 1 and 3 are both called 'a'"),
     "no name": ("rows.csv", b"a,,c\n1,2,3\n", "column 2 has no name"),
     "cell too many": ("rows.csv", b'a,b\n"1\n",2\n\n3,4\n5,6,7\n', "data row 3 has 3 cells, where the header has 2"),
     "cell too few": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cell, where the header has 2"),

@@ -170,6 +170,7 @@ def without_mechanism(grid: dict[str, Any]) -> dict[str, Any]:
 def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: Any, progress: Progress) -> Analysis:
     """Read the rows, compare the candidates and fit their average."""
     preparation, labels = surveyed.prepared(source.batches)
+    progress.say(source.path, preparation.notes_)
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
     prior = prior_of(options.prevalence or None, rows.classes.astype(str))

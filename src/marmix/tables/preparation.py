@@ -565,7 +565,8 @@ class ColumnSurvey:
         return lowered if not self._many and set(lowered) <= set(TRUTHS) else Counter()
 
     def _constant(self, value: str) -> str:
-        return f"Column {shown(self.name)} has the same value, {shown(value)}, in every row and was left out."
+        where = "filled cell" if self.missing else "row"
+        return f"Column {shown(self.name)} has the same value, {shown(value)}, in every {where} and was left out."
 
     def problem(self) -> Problem | None:
         """Why the column cannot be a feature, if so."""

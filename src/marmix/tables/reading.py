@@ -140,7 +140,7 @@ class DataFile:
     rows : int or None
         Number of rows, if known before reading.
     index : list of str
-        Columns that pandas stored as an index, which are no features.
+        Columns that pandas stored as an index, or a first column without a name, which are no features.
     dialect : Dialect or None
         How a text file is written: `encoding`, `delimiter`, `decimal`, `header_row`, `bom`, `newline`.
     assumed : list of str
@@ -274,6 +274,9 @@ def open_table(
         else:
             source = _of_sheet(path, sheet, header_row, decimal) if kind == "excel" else _of_typed_file(path, kind)
     watch.check()
+    if source.names and not source.names[0].strip() and all(map(str.strip, source.names[1:])):
+        index = "The first column has no name: it was taken for names of the rows, not for a feature."
+        source = replace(source, index=source.names[:1], assumed=[*source.assumed, index])
     _check_names(source)
     facts = source.rows, source.index, source.dialect, source.assumed
     return DataFile(path, kind, source.names, path.stat().st_size, *facts, source.read, watch)
@@ -332,13 +335,18 @@ def _check_names(table: Source) -> None:
     """Raise ValueError for a table without rows, and for missing or repeated column names."""
     if table.rows == 0:
         raise ValueError(f"{table.name} has column names but no rows.")
-    unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip()]
+    unnamed = [j for j, name in enumerate(table.names, 1) if not name.strip() and name not in table.index]
     if unnamed:
-        index = " (write it without an index: pandas to_csv(..., index=False))" if unnamed == [1] else ""
-        raise ValueError(f"{table.name}: column {unnamed[0]} has no name{index}. Name every column in the first line.")
+        raise ValueError(
+            f"{table.name}: column {unnamed[0]} has no name: name every column in the line of column names."
+        )
     twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
-        raise ValueError(f"{table.name} has several columns {shown(twice[0])}: give each column a different name.")
+        first, second = [j for j, name in enumerate(table.names, 1) if name == twice[0]][:2]
+        raise ValueError(
+            f"{table.name}: columns {first} and {second} are both called {shown(twice[0])}: rename one, or delete it if they are "
+            "equal."
+        )
     if not table.names:
         raise ValueError(f"{table.name} has no columns.")
 
