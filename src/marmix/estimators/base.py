@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse
+from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
@@ -31,7 +31,7 @@ from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
 from marmix.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
 from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
-from marmix.rows.checks import check_finite
+from marmix.rows.checks import check_finite, checked_weights
 from marmix.scores.gaussian import GaussianScores
 from marmix.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
 from marmix.streams import open_array
@@ -647,11 +647,9 @@ def sensitivity_of(
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
     proba = np.asarray(estimator._unlabelled_proba(X))
-    w = np.ones(len(shares)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    if not len(proba) == len(shares) == len(w):
+    if len(proba) != len(shares):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
-    if not (np.isfinite(w) & (w >= 0.0)).all():
-        raise ValueError("sample_weight must be finite and not negative.")
+    w = checked_weights(proba, unmasked(sample_weight))
     rows = ~shares.any(axis=1) & (w > 0.0)
     if not rows.any():
         raise ValueError("no label in y is missing: there is nothing to vary.")
@@ -701,10 +699,9 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(labelled)}.")
     weight = None
     if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=float)
-        if weight.shape != labelled.shape:
-            raise ValueError(f"sample_weight must have shape {labelled.shape}, one weight per row; got {weight.shape}.")
-        weight = weight[labelled]
+        weight = checked_weights(labelled, unmasked(sample_weight))[labelled]
+        if not weight.any():
+            raise ValueError("score needs labelled rows of positive sample_weight.")
     if shares is not None:
         hits = (shares * (predicted[:, None] == estimator.classes_)).sum(axis=1)[labelled]
         return float(np.average(hits, weights=weight))
