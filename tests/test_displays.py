@@ -313,7 +313,7 @@ def test_predictions_that_do_not_fit_together_are_refused():
     for words, kind, *arrays, options in (
         (r"proba .*\(300, 2\); got \(300, 1\).* classes=", RocDisplay, y, proba[:, :1], q, {}),
         (r"missing_proba .*\(300,\)", ThresholdDisplay, y, proba, q[1:], {}),
-        ("proba must lie between 0 and 1", CalibrationDisplay, y, 3 * proba - 1, q, {}),
+        ("proba has .* between 0 and 1", CalibrationDisplay, y, 3 * proba - 1, q, {}),
         ("every label in y is missing", CalibrationDisplay, np.full(300, -1), proba, q, both),
         ("needs labelled rows of both", RocDisplay, np.where(y == 1, -1, y), proba, q, both),
     ):
@@ -528,7 +528,7 @@ def test_posteriors_that_cannot_be_used_are_refused():
     y, proba, q, posterior = with_posterior()
     with pytest.raises(ValueError, match=r"posterior .*\(300, 2\)"):
         ThresholdDisplay.from_predictions(y, proba, q, posterior=posterior[:, 1])
-    with pytest.raises(ValueError, match="rows that sum to one"):
+    with pytest.raises(ValueError, match="posterior has nan"):
         RocDisplay.from_predictions(y, proba, q, posterior=np.where(y[:, None] < 0, np.nan, posterior))
     with pytest.raises(ValueError, match="missing_proba="):
         CalibrationDisplay.from_predictions(y, proba, posterior=posterior)

@@ -127,6 +127,15 @@ def multiply_into(out: Any, a: Any, b: Any) -> None:
         out[...] = a * b
 
 
+def unmasked(array: Any) -> Any:
+    """The array with NaN in place of masked entries; a list of masked rows becomes an array, anything else is unchanged."""
+    if isinstance(array, list | tuple) and any(isinstance(row, np.ma.MaskedArray) for row in array):
+        array = np.ma.stack([np.ma.asarray(row) for row in array])
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    return np.ma.filled(array.astype(float), np.nan) if np.ma.is_masked(array) else array.data
+
+
 def on_device(array: Any) -> bool:
     """Whether this is a torch or CuPy array (or array-api-strict, which stands in for them in tests)."""
     return type(array).__module__.split(".")[0] in ("torch", "cupy", "array_api_strict") and hasattr(array, "shape")

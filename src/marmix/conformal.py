@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.labels import label_shares
-from marmix.pseudo_labels import checked_posterior
+from marmix.pseudo_labels import checked_proba, distinct
 
 __all__ = ["conformal_sets"]
 
@@ -75,14 +75,13 @@ def conformal_sets(
     """
     if not 0.0 < coverage < 1.0:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-    names = np.asarray(classes)
+    names = distinct(classes)
     shares = label_shares(y, names)
     rows, z = np.nonzero(shares)
     if not len(rows):
         raise ValueError("every label in y is missing: sets are calibrated on labelled rows.")
-    p = checked_posterior(proba, shares.shape)
-    new = np.asarray(new_proba, dtype=float)
-    new = checked_posterior(new, (len(new), len(names)))
+    p = checked_proba(proba, shares.shape, rows=rows)
+    new = checked_proba(new_proba, (len(new_proba), len(names)), "new_proba")  # type: ignore[arg-type]
     weight = _weights(missing_proba, len(shares), population)[rows] * shares[rows, z]
     new_weight = _weights(new_missing_proba, len(new), population)
     threshold = _thresholds(1.0 - p[rows, z], weight, new_weight, coverage)
@@ -92,7 +91,7 @@ def conformal_sets(
 
 
 def _weights(missing_proba: ArrayLike, n: int, population: bool) -> Array:
-    q = np.asarray(missing_proba, dtype=float)
+    q = np.asarray(unmasked(missing_proba), dtype=float)
     if q.shape != (n,) or not ((q >= 0.0) & (q < 1.0)).all():
         raise ValueError(f"missing_proba must have shape {(n,)} and lie in [0, 1).")
     return (1.0 if population else q) / (1.0 - q)

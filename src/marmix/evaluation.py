@@ -35,9 +35,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.labels import has_votes, known_labels, label_shares, most_voted, vote_shares
-from marmix.pseudo_labels import UncertainPosterior, checked_posterior, pseudo_labels
+from marmix.pseudo_labels import UncertainPosterior, checked_proba, distinct, pseudo_labels
 
 QUANTILE = 1.959964  # of a 95 % interval
 Posterior = ArrayLike | UncertainPosterior | None
@@ -195,8 +195,9 @@ def log_loss(
     -------
     Score
     """
+    p = _probabilities(y, proba, classes, posterior)
     with np.errstate(divide="ignore"):
-        losses = -np.log(np.asarray(proba, dtype=float))
+        losses = -np.log(p)
     return _mean_score(losses, y, missing_proba, classes, posterior, np.inf)
 
 
@@ -204,7 +205,7 @@ def brier(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Brier score on the whole population, ``sum_k (p_k - 1{y = k})^2``, halved for two classes; see `log_loss`."""
-    p = np.asarray(proba, dtype=float)
+    p = _probabilities(y, proba, classes, posterior)
     losses = (p**2).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
     most = 1.0 if p.shape[1] == 2 else 2.0
     return _mean_score(losses * (most / 2.0), y, missing_proba, classes, posterior, most)
@@ -214,7 +215,7 @@ def accuracy(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Accuracy on the whole population; see `log_loss`."""
-    p = np.asarray(proba, dtype=float)
+    p = _probabilities(y, proba, classes, posterior)
     hits = np.zeros_like(p)
     hits[np.arange(len(p)), p.argmax(axis=1)] = 1.0
     return _mean_score(hits, y, missing_proba, classes, posterior, 1.0)
@@ -224,7 +225,7 @@ def roc_auc(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
     """Area under the ROC curve on the whole population, averaged one-vs-rest for more than two classes; see `log_loss`."""
-    p = np.asarray(proba, dtype=float)
+    p = _probabilities(y, proba, classes, posterior)
     columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
     shares = label_shares(y, classes)
     for k, name in enumerate(np.asarray(classes).tolist()):
@@ -328,9 +329,13 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
     MissingnessCheck
     """
     labelled = most_voted(vote_shares(y, fitted=True)[0]) >= 0 if has_votes(y) else known_labels(y, np.empty(0))[0]
-    q, at = np.asarray(missing_proba, dtype=float), np.asarray(by, dtype=float)
+    q, at = (np.asarray(unmasked(values), dtype=float) for values in (missing_proba, by))
     if q.shape != labelled.shape or at.shape != labelled.shape:
         raise ValueError(f"missing_proba and by must have shape {labelled.shape}; got {q.shape} and {at.shape}.")
+    if not ((q >= 0.0) & (q <= 1.0)).all():
+        raise ValueError("missing_proba must lie between 0 and 1.")
+    if not np.isfinite(at).all():
+        raise ValueError("by must be finite: leave out the rows where it is missing.")
     bins = [rows for rows in np.array_split(np.argsort(at, kind="stable"), n_bins) if len(rows)]
     observed, fitted = (np.array([values[rows].mean() for rows in bins]) for values in (~labelled, q))
     n = np.array([len(rows) for rows in bins])
@@ -381,6 +386,12 @@ def imputed_estimates(
     return list(zip(values, np.sqrt(variances).tolist(), strict=True))
 
 
+def _probabilities(y: Any, proba: ArrayLike, classes: ArrayLike, posterior: Posterior) -> Array:
+    """The probabilities as an array, checked in the rows that count: the labelled ones, or all with a posterior."""
+    shares = label_shares(y, distinct(classes))
+    return checked_proba(proba, shares.shape, rows=shares.any(axis=1) if posterior is None else slice(None))
+
+
 def _mean_score(
     losses: Array, y: Any, missing_proba: ArrayLike, classes: ArrayLike, posterior: Posterior, most: float
 ) -> Score:
@@ -400,17 +411,16 @@ def _score(
     names = np.asarray(classes)
     indicator = label_shares(y, names)
     labelled = np.asarray(indicator.any(axis=1))
-    n, q = len(labelled), np.asarray(missing_proba, dtype=float)
-    if shape != (n, len(names)) or q.shape != (n,):
-        raise ValueError(
-            f"proba must have shape {(n, len(names))} and missing_proba {(n,)}; got {shape} and {q.shape}."
-        )
+    n, q = len(labelled), np.asarray(unmasked(missing_proba), dtype=float)
+    if q.shape != (n,):
+        raise ValueError(f"missing_proba must have shape {(n,)}; got {q.shape}.")
     if not labelled.any():
         raise ValueError("every label in y is missing: a score needs labelled rows.")
     if not ((q >= 0.0) & (q <= 1.0)).all():
         raise ValueError("missing_proba must lie between 0 and 1.")
     given = posterior.proba if isinstance(posterior, UncertainPosterior) else posterior
-    r, weight, n_truncated = pseudo_labels(indicator, q, None if given is None else checked_posterior(given, shape))
+    tau = None if given is None else checked_proba(given, shape, "posterior")
+    r, weight, n_truncated = pseudo_labels(indicator, q, tau)
     if isinstance(posterior, UncertainPosterior):
         ((value, stderr),) = imputed_estimates([estimate], indicator, q, posterior)
     else:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from marmix.arrays import Array
-from marmix.pseudo_labels import UncertainPosterior
+from marmix.pseudo_labels import UncertainPosterior, checked_proba
 
 THRESHOLDS = np.arange(101) / 100.0  # a row of probability 0.35 reaches 0.35, unlike with linspace
 _DRAWN = 240_000_000  # entries of posteriors computed at most, for at least _FEWEST draws
@@ -92,7 +92,7 @@ class JointTable:
             Number of draws; fewer, but at least 100, for large data.
         seed : int
         """
-        n, K = proba.shape
+        proba, (n, K) = checked_proba(proba, shares.shape), shares.shape
         labelled = np.asarray(shares.any(axis=1))
         unlabelled = ~labelled
         if posterior is None and unlabelled.any():

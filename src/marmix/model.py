@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, namespace
+from marmix.arrays import Array, namespace, to_host
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import Posterior, as_measure, posterior
@@ -76,8 +76,25 @@ class FittedModel:
     # For a block of rows (n, d) in the user's axes.
 
     def scores(self, X: Any) -> Array:
-        """Class scores, (K, n)."""
-        return self.score_model.scores(self.theta, self.frame.enter(X))
+        """Class scores, (K, n); an error if a row is so far from those of the fit that they overflow."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.score_model.scores(self.theta, self.frame.enter(X))
+        xp = namespace(scores)
+        finite = xp.isfinite(scores)
+        if not bool(xp.all(finite)):
+            self._refuse(to_host(X)[int(np.argmin(to_host(xp.all(finite, axis=0))))])
+        return scores
+
+    def _refuse(self, row: Array) -> NoReturn:
+        """Raise an error that names the most unusual feature of a row."""
+        mean, covariance = self.moments.overall()
+        variance = covariance if covariance.ndim == 1 else np.diag(covariance)
+        scale = np.sqrt(np.where(variance > 0.0, variance, 1.0))
+        i = int(np.argmax(np.abs(row / scale - mean / scale)))
+        raise ValueError(
+            f"A row is too far from those of the fit to have probabilities: column {self.column_names[i]!r} has {row[i]:.3g}, "
+            f"and had a mean of {mean[i]:.3g} and a standard deviation of {scale[i]:.3g}. Check it, or rescale and fit again."
+        )
 
     def posterior(self, X: Any) -> Posterior:
         """Posterior class probabilities."""

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.labels import encode_labels
 from marmix.mechanism import Mechanism, drivers_of
 from marmix.mechanism.links import hazard, log_missing
 from marmix.mechanism.measures import log_tau, posterior
+from marmix.rows.checks import check_finite, checked_weights
 from marmix.workers import available, ordered
 
 # A leaf of unlabelled rows has next to no curvature where the uncertainty is flat: this much is added to each row, times w.
@@ -105,12 +106,12 @@ class MissingnessObjective:
         label_rounds: int = 10,
     ):
         z, self.classes = encode_labels(y, classes)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        if weight is not None and weight.shape != z.shape:
-            raise ValueError(f"sample_weight must have shape {z.shape}, one weight per row; got {weight.shape}.")
-        v = None if covariates is None else np.asarray(covariates, dtype=float)
+        weight = None if sample_weight is None else checked_weights(z, unmasked(sample_weight))
+        v = None if covariates is None else np.asarray(unmasked(covariates), dtype=float)
         if v is not None and (v.ndim != 2 or len(v) != len(z)):
             raise ValueError(f"covariates must have shape ({len(z)}, L), one row for each label; got {v.shape}.")
+        if v is not None:
+            check_finite(v, [str(i) for i in range(v.shape[1])])
         if mechanism is None:
             mechanism = Mechanism.from_link("logit", uncertainty="entropy", covariates=0 if v is None else v.shape[1])
         mechanism.require_no_label_term("MissingnessObjective")

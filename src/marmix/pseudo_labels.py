@@ -9,12 +9,13 @@ See `marmix.evaluation` for what they estimate and why weights are truncated, an
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.prior import class_offsets, tilted
 
 # How far the posteriors of unlabelled rows may be off before labels are seen: standard deviation of a coefficient of
@@ -34,6 +35,7 @@ _BY_CLASS = 1.25
 
 NO_CHANCE = 0.99  # a row whose label is missing with at least this probability has practically no chance of one
 TINY = 1e-12  # smallest probability in a direction
+_ROUNDING = 1e-6  # by which probabilities of a row may miss one in sum
 
 
 def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[Array, Array, int]:
@@ -49,12 +51,27 @@ def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[
     return r, weight, n_truncated
 
 
-def checked_posterior(posterior: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """The posteriors as an array, checked."""
-    tau = np.asarray(posterior, dtype=float)
-    if tau.shape != shape or not np.allclose(tau.sum(axis=1), 1.0, atol=1e-6):
-        raise ValueError(f"posterior must have shape {shape} and rows that sum to one.")
-    return tau
+def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba", rows: Any = slice(None)) -> Array:
+    """Class probabilities as an array of this shape; an error if these rows are not finite, in [0, 1] and of sum one."""
+    p = np.asarray(unmasked(proba), dtype=float)
+    if p.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}; got {p.shape}.")
+    used = p[rows]
+    outside = ~((used >= -_ROUNDING) & (used <= 1.0 + _ROUNDING))
+    if outside.any():
+        raise ValueError(f"{name} has {used[outside][0]:g}: give class probabilities, finite and between 0 and 1.")
+    sums = used.sum(axis=1)
+    if (bad := np.abs(sums - 1.0) > _ROUNDING).any():
+        raise ValueError(f"{name} has a row of sum {sums[bad][0]:g}: the probabilities of every row must sum to one.")
+    return np.clip(p, 0.0, 1.0)
+
+
+def distinct(classes: ArrayLike) -> NDArray[Any]:
+    """The classes of the columns as an array; an error if one is there twice."""
+    names = np.asarray(classes)
+    if names.ndim != 1 or len(set(names.tolist())) < len(names):
+        raise ValueError(f"classes={names.tolist()} must be a list that names each class once.")
+    return names
 
 
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
@@ -166,6 +183,7 @@ class UncertainPosterior:
         prior : array of shape (K,) or None
             Shares of the classes in all rows, if known.
         """
+        proba, *others = (checked_proba(p, indicator.shape) for p in (proba, *others))
         labelled, counts = np.asarray(indicator.any(axis=1)), np.ones(len(q)) if counts is None else counts
         log_p = np.log(np.maximum(proba, TINY))
         directions = np.array([log_p, *(log_p - np.log(np.maximum(other, TINY)) for other in others)])

@@ -496,10 +496,12 @@ def _read_notes(fitted: Fields, K: int, d: int) -> list[Note]:
 def _check_predictions(model: FittedModel) -> None:
     """Raise ContainerError if the model gives no probabilities at the mean of the rows."""
     row = model.frame.centre[None, :]
-    with np.errstate(all="ignore"):
-        sound = bool(np.isfinite(model.scores(row)).all() and np.isfinite(model.measure(row)).all())
-        if model.has_mechanism:
-            sound = sound and bool(0.0 <= model.missing_proba(row)[0] <= 1.0)
+    try:
+        with np.errstate(all="ignore"):
+            sound = bool(np.isfinite(model.measure(row)).all())  # scores that are not finite are an error
+            sound = sound and not (model.has_mechanism and not 0.0 <= model.missing_proba(row)[0] <= 1.0)
+    except ValueError:
+        sound = False
     if not sound:
         raise ContainerError("the parameters in the file give no probabilities: they are damaged or made up.")
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.labels import MISSING, encode_labels, known_labels, number_labels
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import as_measure
+from marmix.pseudo_labels import checked_proba
 
 Booleans = NDArray[np.bool_]
 
@@ -198,17 +199,13 @@ def _encoded(y: Any, classes: Any) -> tuple[NDArray[np.integer[Any]], NDArray[An
 def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
     if posterior is None:
         raise ValueError("posterior is needed: class probabilities (n, K) of every row. Only link=None works without.")
-    tau = np.asarray(posterior, dtype=float)
+    tau = np.asarray(unmasked(posterior), dtype=float)
     if tau.shape != (n, len(names)):
         raise ValueError(
             f"posterior has shape {tau.shape}; for {n} labels of the classes {names.tolist()} it must have shape "
             f"{(n, len(names))}. If y lacks a class, give all of them in classes=."
         )
-    if not (tau >= 0.0).all():
-        raise ValueError("posterior has negative numbers or NaN: give class probabilities, not scores.")
-    if not (np.abs(tau.sum(axis=1) - 1.0) <= 1e-6).all():
-        raise ValueError("posterior: the probabilities of every row must sum to one (to 1e-6).")
-    return tau
+    return checked_proba(tau, tau.shape, "posterior")
 
 
 # The mechanism.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array, to_host_or_refuse
+from marmix.arrays import Array, to_host_or_refuse, unmasked
 from marmix.displays.base import Display
 from marmix.displays.drawing import (
     BLUE,
@@ -32,7 +32,7 @@ from marmix.displays.drawing import (
 )
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
 from marmix.labels import has_votes, known_labels, vote_shares
-from marmix.pseudo_labels import checked_posterior, largest_weight, pseudo_labels
+from marmix.pseudo_labels import checked_proba, distinct, largest_weight, pseudo_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,19 +75,18 @@ class Predictions(NamedTuple):
     ) -> "Predictions":
         """Check arrays given by the user."""
         y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
-        p = np.asarray(proba, dtype=float)
+        p = np.asarray(unmasked(proba), dtype=float)
         shares = None
         if has_votes(y):
             shares, names = vote_shares(y, classes, fitted=True)
         else:
-            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else np.asarray(classes)
+            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else distinct(classes)
         z = numbered(y, names)
         if p.shape != (len(z), len(names)):
             advice = ": name the classes of the columns in classes=" if classes is None else ""
             raise ValueError(f"proba must have shape {(len(z), len(names))}; got {p.shape}{advice}.")
-        if not ((p >= 0.0) & (p <= 1.0)).all():
-            raise ValueError("proba must lie between 0 and 1.")
-        rate = None if q is None else np.asarray(q, dtype=float)
+        p = checked_proba(p, p.shape)
+        rate = None if q is None else np.asarray(unmasked(q), dtype=float)
         if rate is not None and rate.shape != z.shape:
             raise ValueError(f"missing_proba must have shape {z.shape}; got {rate.shape}.")
         if rate is not None and not ((rate >= 0.0) & (rate <= 1.0)).all():
@@ -98,7 +97,7 @@ class Predictions(NamedTuple):
             return cls(names, z, p, rate, shares=shares)
         if rate is None:
             raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
-        return cls(names, z, p, rate, checked_posterior(posterior, p.shape), shares)
+        return cls(names, z, p, rate, checked_proba(posterior, p.shape, "posterior"), shares)
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse
+from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
@@ -31,7 +31,7 @@ from marmix.mechanism.measures import log_tau
 from marmix.model import FittedModel
 from marmix.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
 from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
-from marmix.rows.checks import check_finite
+from marmix.rows.checks import check_finite, checked_weights
 from marmix.scores.gaussian import GaussianScores
 from marmix.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
 from marmix.streams import open_array
@@ -200,8 +200,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_width(d, self.get_params().get("covariance_type", "diag"))
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         mean, covariance = rows.moments.overall()
-        if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
-            rows.check_finite(names)
+        rows.check_moments(mean, np.diag(covariance), names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, covariance)
         return Training(rows, features, names, mean, covariance, covariates)
@@ -257,8 +256,15 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             values["delta"] = np.clip(self.delta_ - self.delta_[0], -LABEL_MAX, LABEL_MAX)
         return values
 
-    def _finish(self, fit: Fit, objective: Objective, training: Training, notes: list[Note]) -> None:
-        """Set `model_` and `transduction_`, and issue warnings."""
+    def _finish(
+        self,
+        fit: Fit,
+        objective: Objective,
+        training: Training,
+        notes: list[Note],
+        held_out: Callable[[FittedModel], Array | None] = lambda model: None,
+    ) -> None:
+        """Set the fitted attributes, and issue warnings; `held_out` gives the held-out probabilities of the rows."""
         rows, offset = training.rows, objective.offset
         sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
         mechanism = self._mechanism_of_user(fit.mechanism, training.covariates)
@@ -285,14 +291,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
-        labels = (
-            None if rows.labels_in_file else _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
-        )
+        attributes = fitted_attributes(model, rows, held_out(model))
         rows.release()
-        self.model_ = model
-        self.__dict__.pop("transduction_", None)
-        if labels is not None:
-            self.transduction_ = labels
         if not fit.converged:
             warnings.warn(
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "
@@ -303,6 +303,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         at_limit = [text for note, text in zip(model.notes, model.sentences, strict=True) if note.code != "maxima"]
         if at_limit:
             warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)
+        replace_fit(self, attributes)
 
     def _mechanism_of_user(self, mechanism: Mechanism | None, covariates: Covariates) -> Mechanism | None:
         """The fitted mechanism, with alpha for the covariates as the user gave them."""
@@ -646,11 +647,9 @@ def sensitivity_of(
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
     proba = np.asarray(estimator._unlabelled_proba(X))
-    w = np.ones(len(shares)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    if not len(proba) == len(shares) == len(w):
+    if len(proba) != len(shares):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
-    if not (np.isfinite(w) & (w >= 0.0)).all():
-        raise ValueError("sample_weight must be finite and not negative.")
+    w = checked_weights(proba, unmasked(sample_weight))
     rows = ~shares.any(axis=1) & (w > 0.0)
     if not rows.any():
         raise ValueError("no label in y is missing: there is nothing to vary.")
@@ -663,6 +662,23 @@ def sensitivity_of(
         return sensitivity(pattern_mixture(proba[rows], k, values), given, k, values, classes, **options)
     log_proba, draws = selection
     return sensitivity(log_proba, given, k, values, classes, method="selection", draws=draws, **options)
+
+
+def fitted_attributes(model: FittedModel, rows: Rows, held_out: Array | None) -> dict[str, Any]:
+    """The attributes of an estimator fitted to these rows."""
+    attributes: dict[str, Any] = {"model_": model}
+    if not rows.labels_in_file:
+        attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
+    return attributes if held_out is None else attributes | {"held_out_proba_": held_out}
+
+
+def replace_fit(estimator: BaseEstimator, attributes: Mapping[str, Any]) -> None:
+    """Replace the fitted attributes of an estimator, whose names end in an underscore: the last step of a fit.
+
+    Whatever is raised before, a warning turned into an error included, leaves the previous fit as it was.
+    """
+    kept = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    estimator.__dict__ = kept | dict(attributes)
 
 
 def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
@@ -683,10 +699,9 @@ def score_labelled(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(predicted)} and {len(labelled)}.")
     weight = None
     if sample_weight is not None:
-        weight = np.asarray(sample_weight, dtype=float)
-        if weight.shape != labelled.shape:
-            raise ValueError(f"sample_weight must have shape {labelled.shape}, one weight per row; got {weight.shape}.")
-        weight = weight[labelled]
+        weight = checked_weights(labelled, unmasked(sample_weight))[labelled]
+        if not weight.any():
+            raise ValueError("score needs labelled rows of positive sample_weight.")
     if shares is not None:
         hits = (shares * (predicted[:, None] == estimator.classes_)).sum(axis=1)[labelled]
         return float(np.average(hits, weights=weight))

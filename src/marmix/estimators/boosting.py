@@ -12,7 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, on_cluster, on_device
-from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training, _imputed
+from marmix.estimators.base import (
+    OTHER_ROWS,
+    FromModel,
+    MARClassifier,
+    NotKept,
+    Training,
+    fitted_attributes,
+    replace_fit,
+)
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
@@ -40,6 +48,7 @@ _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
 _FEW_ROWS = 20_000  # below which one thread is fastest
 _MOMENT_ROWS = 2**15
 _MOST_CODE = 65_535  # of a category
+_SMALLEST = 1e-33  # numbers of a feature: LightGBM takes those below 1e-35 for zero
 UNSPREAD = "The intervals of boosted trees include {}."
 
 
@@ -282,18 +291,13 @@ class MARBoostingClassifier(MARClassifier):
             notes=notes,
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
-        labels = (
-            None if rows.labels_in_file else _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
-        )
-        self.model_ = model
-        for name in ("transduction_", "held_out_proba_"):
-            self.__dict__.pop(name, None)
-        if labels is not None:
-            self.transduction_ = labels
+        held_out = None
         if choice.held_out is not None:
-            self.held_out_proba_ = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
+            held_out = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
+        attributes = fitted_attributes(model, rows, held_out)
         if model.notes:
             warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=2)
+        replace_fit(self, attributes)
         return self
 
     def _of_all_rows(self, rows: Any, values: Array) -> Array:
@@ -323,12 +327,13 @@ class MARBoostingClassifier(MARClassifier):
             categories = self.model_.score_model.categories  # type: ignore[attr-defined]
         rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
         assert isinstance(rows, HostRows)
-        rows.allow_nan = True
+        rows.allow_nan, rows.smallest = True, _SMALLEST
         rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         rows.moments = _moments(rows, names)
         mean, variance = rows.moments.overall()
+        rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         columns = [] if self.link is None else columns
         sd = np.sqrt(variance[columns])

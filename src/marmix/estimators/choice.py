@@ -12,12 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix import evaluation
-from marmix.arrays import Array, to_host_or_refuse
+from marmix.arrays import Array, to_host_or_refuse, unmasked
 from marmix.conformal import conformal_sets
-from marmix.estimators.base import MARClassifier, NotKept, score_labelled, sensitivity_of
+from marmix.estimators.base import MARClassifier, NotKept, replace_fit, score_labelled, sensitivity_of
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.candidates import (
     Outcome,
@@ -42,7 +42,7 @@ from marmix.labels import copies_of, encode_labels, has_votes, label_shares, mos
 from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
-from marmix.rows.checks import check_finite, refuse_sparse
+from marmix.rows.checks import check_finite, checked_weights, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
 
@@ -310,10 +310,10 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         fitted = type(self).__new__(type(self))  # so that a fit that fails leaves this estimator as it was
         fitted.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
         fitted._fit(X, y, sample_weight)
-        self.__dict__.update(vars(fitted))
-        notes = [note for record, note in zip(self.note_records_, self.notes_, strict=True) if record.code != "prior"]
-        if notes:
+        records = zip(fitted.note_records_, fitted.notes_, strict=True)
+        if notes := [note for record, note in records if record.code != "prior"]:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
+        replace_fit(self, vars(fitted))
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -331,7 +331,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             z, self.classes_ = encode_labels(y, self.classes)
         if len(z) != len(X):
             raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+        weight = None if sample_weight is None else checked_weights(X, unmasked(sample_weight))
         prior = prior_of(self.prior, self.classes_)
         expected = None
         if prior is not None:
@@ -636,7 +636,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         """X as a finite array on the host; `reset` in a fit."""
         if not reset:
             check_is_fitted(self)
-        (X,) = to_host_or_refuse("MARClassifierCV", open_array(X))
+        (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
         refuse_sparse(X)
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
         check_finite(X, self._names())

@@ -18,6 +18,7 @@ from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.likelihood import Block
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import log_tau, posterior
+from marmix.model import FittedModel
 from marmix.rows import NO_COVARIATES, Frame, KernelFrame, NumpyEngine
 from marmix.rows.kernel import squared_distances
 from marmix.scores.linear import KernelScores
@@ -229,10 +230,11 @@ class MARKernelClassifier(MARClassifier):
         objective = training.objective(frame, model, setting.weight)
         more = print if self.verbose > 1 else silent
         search = Search(rng, values, max_iter=self.max_iter, tol=self.tol, say=say, say_more=more, exact=False)
-        self._finish(fit_logistic(objective, mechanism, search), objective, training, [])
-        self.__dict__.pop("held_out_proba_", None)
-        if trials is not None and trials.by_row is not None:
-            self.held_out_proba_ = self._held_out(training.rows, trials, setting)
+
+        def held_out(model: FittedModel) -> Array | None:
+            return None if trials is None else _held_out(model, training.rows, trials, setting)
+
+        self._finish(fit_logistic(objective, mechanism, search), objective, training, [], held_out)
         return self
 
     def _previous_fit(self, training: Training) -> tuple[KernelFrame, "_Setting", dict[str, Any]]:
@@ -267,26 +269,28 @@ class MARKernelClassifier(MARClassifier):
             weights = [0.0] if mechanism is None else WEIGHTS
         return [_Setting(*map(float, setting)) for setting in product(gammas, Cs, weights)]
 
-    def _held_out(self, rows: Any, trials: "_Trials", setting: "_Setting") -> Array:
-        """Class probabilities of all rows from fits to the sample that did not see them."""
-        model = self.model_
-        thetas = {k: trials.coefficients(setting, k) for k in range(len(trials.folds))} | {-1: model.theta}
-
-        def proba(x: Array, part: NDArray[np.intp]) -> Array:
-            features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
-            for k in np.unique(part).tolist():
-                scores = model.score_model.scores(thetas[k], features[:, part == k])
-                out[part == k] = posterior(scores).tau.T
-            return out
-
-        width = model.score_model.values_per_row()
-        return rows.map(proba, trials.by_row, names=model.column_names, width=width, shape=(trials.n_classes,))
-
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
         raise TypeError(
             "MARKernelClassifier has no information criteria: its penalty leaves fewer parameters free than there are "
             "coefficients. Compare held-out predictions, as MARClassifierCV does."
         )
+
+
+def _held_out(model: FittedModel, rows: Any, trials: "_Trials", setting: "_Setting") -> Array | None:
+    """Class probabilities of all rows from fits to the sample that did not see them; None without folds."""
+    if trials.by_row is None:
+        return None
+    thetas = {k: trials.coefficients(setting, k) for k in range(len(trials.folds))} | {-1: model.theta}
+
+    def proba(x: Array, part: NDArray[np.intp]) -> Array:
+        features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
+        for k in np.unique(part).tolist():
+            scores = model.score_model.scores(thetas[k], features[:, part == k])
+            out[part == k] = posterior(scores).tau.T
+        return out
+
+    width = model.score_model.values_per_row()
+    return rows.map(proba, trials.by_row, names=model.column_names, width=width, shape=(trials.n_classes,))
 
 
 class _Setting(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from marmix.arrays import detached, on_cluster, on_device
+from marmix.arrays import detached, on_cluster, on_device, unmasked
 from marmix.rows.checks import check_table, refuse_sparse
 from marmix.rows.device import DeviceRows
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, UserAxes, block_rows
@@ -35,7 +35,7 @@ def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
 
     `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
     """
-    X = detached(open_array(X))
+    X = unmasked(detached(open_array(X)))
     refuse_sparse(X)
     if on_cluster(X):
         from marmix.rows.cluster import ClusterRows, described

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 from marmix.arrays import Array
 from marmix.streams import release
 
+LARGEST = 1e150  # of a feature: its square, and sums of many squares, stay below the largest number
 _CHUNK = 65536  # rows checked together
 
 
@@ -34,23 +35,55 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
-def check_finite(X: NDArray[np.floating], names: Sequence[str], first: int = 0, allow_nan: bool = False) -> None:
-    """Raise an error that names the first column with NaN (unless allowed) or infinity; row numbers count from `first`."""
+def check_finite(
+    X: NDArray[Any], names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
+) -> None:
+    """Raise an error that names the first column with NaN (unless allowed), infinity or a number beyond `LARGEST`.
+
+    Row numbers count from `first`; `places` are the row numbers themselves, if the rows are not consecutive.
+    """
     for start in range(0, len(X), _CHUNK):
-        finite = ~np.isinf(X[start : start + _CHUNK]) if allow_nan else np.isfinite(X[start : start + _CHUNK])
-        if finite.all():
+        x = X[start : start + _CHUNK]
+        if not x.size or (x.min() >= -LARGEST and x.max() <= LARGEST):  # NaN fails both
             continue
-        column = int(np.flatnonzero(~finite.all(axis=0))[0])
-        row = start + int(np.flatnonzero(~finite[:, column])[0])
-        what = "NaN" if np.isnan(X[row, column]) else "infinity"
+        with np.errstate(invalid="ignore"):
+            usable = np.abs(x) <= LARGEST
         if allow_nan:
+            usable |= np.isnan(x)
+        if usable.all():
+            continue
+        column = int(np.flatnonzero(~usable.all(axis=0))[0])
+        place = int(np.flatnonzero(~usable[:, column])[0])
+        value = x[place, column]
+        row = first + start + place if places is None else int(places[start + place])
+        where = f"in column {names[column]!r} (first in row {row})"
+        if np.isfinite(value):
             raise ValueError(
-                f"Input X contains infinity in column {names[column]!r} (first in row {first + row}): write NaN if it is missing."
+                f"Input X contains {value:.3g} {where}: numbers beyond {LARGEST:g} overflow when they are squared. "
+                "Check it, or rescale the column."
             )
+        if allow_nan:
+            raise ValueError(f"Input X contains infinity {where}: write NaN if it is missing.")
         raise ValueError(
-            f"Input X contains {what} in column {names[column]!r} (first in row {first + row}): only labels may be missing. "
+            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} {where}: only labels may be missing. "
             "Impute the features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
         )
+
+
+def check_scales(mean: Array, variance: Array, names: Sequence[str], smallest: float) -> None:
+    """Raise an error that names the first column whose numbers are all below `smallest`, but not all zero."""
+    for name, m, v in zip(names, np.abs(mean), variance, strict=True):
+        if v < smallest**2 and 0.0 < m < smallest:
+            raise ValueError(
+                f"column {name!r} has numbers around {m:.0e}, too small to compute with. Rescale the column."
+            )
+
+
+def check_results(values: NDArray[Any], first: int) -> None:
+    """Raise an error that names the first row for which a model computed NaN; row numbers count from `first`."""
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.isnan(values).reshape(len(values), -1).any(axis=1).argmax())
+        raise ValueError(f"The model gives no number for row {first + row}: check its features, or fit again.")
 
 
 def check_lengths(X: Any, values: Any, name: str = "y") -> None:

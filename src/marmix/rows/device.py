@@ -16,7 +16,7 @@ from marmix.arrays import Array, detached, in_double, like, namespace, on_device
 from marmix.labels import copies_of
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
-from marmix.rows.checks import check_lengths, check_weighted_classes, check_weights
+from marmix.rows.checks import LARGEST, check_finite, check_lengths, check_weighted_classes, check_weights
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, encoded, slices, sorted_slice
 from marmix.rows.host import NumpyEngine
 from marmix.streams import open_array
@@ -146,8 +146,7 @@ class DeviceRows(Rows):
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         xp, X = namespace(self.X), self.X
-        if bool(xp.any(xp.isinf(X) if self.allow_nan else ~xp.isfinite(X))):
-            raise ValueError("Input X contains NaN or infinity: impute the features first, or drop these rows.")
+        _check_finite(X, names, self.allow_nan)
         parts = [
             function(in_double(X[rows, :]), *(values[rows, ...] for values in beside))
             for rows in device_blocks(X.shape[0], 4 * X.shape[1])
@@ -190,13 +189,8 @@ class DeviceRows(Rows):
         return out
 
     def _check_values(self, names: list[str]) -> None:
-        xp = namespace(self.X)
-        bad = np.flatnonzero(to_host(xp.any(~xp.isfinite(self.X), axis=0)))
-        if len(bad):
-            raise ValueError(
-                f"Input X contains NaN or infinity in column {names[bad[0]]!r}: only labels may be missing. "
-                "Impute the features first or drop these rows."
-            )
+        order = self._order[: self._n]
+        _check_finite(namespace(self.X).take(self.X, order, axis=0), names, places=order)
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> DeviceEngine:
         xp, n, d = namespace(self.X), self._n, frame.size
@@ -210,6 +204,18 @@ class DeviceRows(Rows):
                 v[:, rows] = xp.astype(covariates.enter(X), self._dtype)
         w = None if self._weight is None else xp.astype(self._weight[:n], self._dtype)
         return DeviceEngine(x, self.cuts, w, v, frame, covariates)
+
+
+def _check_finite(X: Any, names: list[str], allow_nan: bool = False, places: Any = None) -> None:
+    """`check_finite` for rows on a device, of which only the first bad one is copied to the host."""
+    xp = namespace(X)
+    usable = xp.abs(X) <= min(LARGEST, float(xp.finfo(X.dtype).max)) if xp.isdtype(X.dtype, "real floating") else X == X
+    if allow_nan:
+        usable = usable | xp.isnan(X)
+    bad = ~xp.all(usable, axis=1)
+    if bool(xp.any(bad)):
+        row = int(xp.argmax(xp.astype(bad, xp.int64)))
+        check_finite(to_host(X[row : row + 1, :]), names, row if places is None else int(places[row]), allow_nan)
 
 
 def _checked_weights(X: Any, sample_weight: Any) -> Any:

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, on_host
+from marmix.arrays import Array, like, namespace, on_host, unmasked
 from marmix.labels import encode_labels, has_votes, most_voted, number_labels, vote_shares
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
+from marmix.rows.checks import LARGEST, check_scales
 from marmix.streams import open_array
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
@@ -233,6 +234,7 @@ class Rows(ABC):
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
     allow_nan = False  # whether `map` takes rows with missing values
+    smallest = 1.0 / LARGEST  # numbers of a feature below which their squares vanish
 
     def __init__(self, X: Any):
         self.X = X
@@ -251,7 +253,8 @@ class Rows(ABC):
         single : bool
             Whether rows on a device are computed in single precision.
         """
-        self._add_labels(open_array(y, "y"), open_array(sample_weight, "sample_weight"), named, classes, single)
+        weight = unmasked(open_array(sample_weight, "sample_weight"))
+        self._add_labels(open_array(y, "y"), weight, named, classes, single)
         return self
 
     @abstractmethod
@@ -295,10 +298,20 @@ class Rows(ABC):
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         pass
 
-    def check_finite(self, names: list[str]) -> None:
-        """Raise an error that names the feature that is not finite; to be called if the moments are not finite."""
-        self._check_values(names)
-        raise ValueError("Input X has values so large that their squares overflow: rescale the features.")
+    def check_moments(self, mean: Array, variance: Array, names: list[str]) -> None:
+        """Raise an error that names a feature that is not finite, too large or too small, given mean and variance of the rows.
+
+        Values are looked at only if the moments give reason to.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = (variance + mean**2) * float(self.moments.weight.sum())
+        if not (squares <= LARGEST).all():
+            self._check_values(names)
+            if not np.isfinite(squares).all():
+                raise ValueError(
+                    "Input X has numbers so large that sums of their squares overflow: rescale the features."
+                )
+        check_scales(mean, variance, names, self.smallest)
 
     @abstractmethod
     def _check_values(self, names: list[str]) -> None:

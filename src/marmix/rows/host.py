@@ -14,7 +14,7 @@ from marmix.arrays import Array, to_host_or_refuse
 from marmix.labels import copies_of
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
-from marmix.rows.checks import check_finite, check_lengths, checked_weights, file_weights, weighted_rows
+from marmix.rows.checks import check_finite, check_lengths, check_results, checked_weights, file_weights, weighted_rows
 from marmix.rows.engine import (
     NO_COVARIATES,
     Covariates,
@@ -330,7 +330,9 @@ class HostRows(Rows):
             def fill_slice(rows: slice) -> None:
                 x = np.asarray(X[rows], dtype=float)
                 check_finite(x, names, rows.start, self.allow_nan)
-                results[rows] = function(x, *(values[rows] for values in beside))
+                part = function(x, *(values[rows] for values in beside))
+                check_results(part, rows.start)
+                results[rows] = part
                 release(X[rows])
                 release(results[rows])
 
@@ -353,7 +355,7 @@ class HostRows(Rows):
         return merged(chain.from_iterable(batches))
 
     def _check_values(self, names: list[str]) -> None:
-        check_finite(self.counted, names)
+        check_finite(self.counted, names, allow_nan=self.allow_nan, places=self.kept)
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
         kind = FileEngine if self.in_file else NumpyEngine
