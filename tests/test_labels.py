@@ -7,7 +7,7 @@ from sklearn.metrics import accuracy_score
 
 from marmix import MARGaussianMixture
 from marmix.io import to_memmap
-from marmix.labels import MISSING_CELLS, REFUSED_TEXTS, choose_classes, encode_labels, found_labels, number_labels
+from marmix.labels import MISSING_CELLS, choose_classes, encode_labels, found_labels, number_labels
 from marmix.tables import LabelColumn, Preparation, open_table
 
 try:

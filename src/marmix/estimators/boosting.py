@@ -16,7 +16,7 @@ from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
-from marmix.labels import label_shares, most_voted
+from marmix.labels import label_shares, missing_texts_notes, most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
 from marmix.model import FittedModel
@@ -260,7 +260,7 @@ class MARBoostingClassifier(MARClassifier):
         unlabelled = growth.z < 0
         uncertain = entropy(posterior(scores[:, unlabelled])).value
         trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
-        notes = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
+        limits = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
         model = FittedModel(
             score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
             theta=trees,
@@ -279,7 +279,7 @@ class MARBoostingClassifier(MARClassifier):
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=notes,
+            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
         labels = (
@@ -292,8 +292,8 @@ class MARBoostingClassifier(MARClassifier):
             self.transduction_ = labels
         if choice.held_out is not None:
             self.held_out_proba_ = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
-        if model.notes:
-            warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=2)
+        if limits:
+            warnings.warn(" ".join(model.sentences[: len(limits)]), BoundaryWarning, stacklevel=2)
         return self
 
     def _of_all_rows(self, rows: Any, values: Array) -> Array:

@@ -123,6 +123,7 @@ class LabelFacts:
     classes: list[ClassFacts]
     certainty: Certainty
     votes: VoteFacts | None = None  # None if each row has one label
+    missing_texts: dict[str, int] = field(default_factory=dict)  # texts that counted as missing, "" for empty cells
 
 
 @dataclass(frozen=True)
