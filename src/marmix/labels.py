@@ -109,7 +109,7 @@ def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
     return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
 
 
-def missing_in_words(marks: Mapping[str, int]) -> str:
+def missing_in_words(marks: Mapping[str, int], unit: str = "row") -> str:
     """Which texts counted as missing labels, and how often: "Missing labels: 'NA' in 400 rows, empty in 3."; or nothing."""
     parts = [
         f"{repr(text) if text else 'empty'} in {count:,}"
@@ -117,7 +117,7 @@ def missing_in_words(marks: Mapping[str, int]) -> str:
     ]
     if not parts:
         return ""
-    parts[0] += " row" if parts[0].endswith(" in 1") else " rows"
+    parts[0] += f" {unit}" if parts[0].endswith(" in 1") else f" {unit}s"
     return f"Missing labels: {', '.join(parts)}."
 
 
@@ -209,8 +209,9 @@ class Labels:
         """The label of a value, None if it is missing; `count` rows have this value, of which `first()` is the first."""
         if _is_missing(value) or (_is_minus_one(value) and value not in self._numbers):
             return None
-        if isinstance(value, str) and value.strip() in MISSING_LABELS and value.strip() not in self._numbers:
-            self.marks[value.strip()] += count
+        text = value.strip() if isinstance(value, str) else None
+        if text in MISSING_LABELS and not {text, value} & self._numbers.keys():
+            self.marks[text] += count
             return None
         return value
 
@@ -377,7 +378,7 @@ def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
     marks = Counter[str]()
     if values.dtype.kind in "OU":
-        texts = set(MISSING_LABELS) - {name for name in names if isinstance(name, str)}
+        texts = set(MISSING_LABELS) - {name.strip() for name in names if isinstance(name, str)}
         in_texts = (isinstance(value, str) and value.strip() in texts for value in values.tolist())
         marked = np.fromiter(in_texts, bool, len(values)) & ~missing
         marks.update(text.strip() for text in values[marked].tolist())

@@ -23,7 +23,7 @@ from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
 from marmix.journey.rows import complete_rows
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
-from marmix.labels import label_shares, missing_in_words, most_voted
+from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
 from marmix.pages.contents import ScoreFacts, finite
 from marmix.pseudo_labels import UncertainPosterior
@@ -224,7 +224,7 @@ def evaluate_file(
             f"{data} has no complete row with a label in {labels.name!r}: scores need some. Check {labels.option} and --missing."
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
-    labelled, notes = z >= 0, [*([missing_in_words(labels.marks)] if labels.marks else []), *counts.notes()]
+    labelled, notes = z >= 0, [*labels.notes(), *counts.notes()]
     corrected = not labelled.all() and not np.isnan(missing_p).any()
     if corrected:
         notes.append(
@@ -325,7 +325,7 @@ def sensitivity_file(
             n_draws=draws,
             random_state=seed,
         )
-        result.notes.extend([*([missing_in_words(labels.marks)] if labels.marks else []), *counts.notes()])
+        result.notes.extend([*labels.notes(), *counts.notes()])
         if plot is not None and target is not None:
             with styled(), target.open("wb") as file:
                 figure, ax = canvas(6.4, 4.6)

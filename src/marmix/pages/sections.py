@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from marmix.displays.predictions import CURVES_TOGETHER
 from marmix.inference.tables import number
-from marmix.labels import missing_in_words
 from marmix.pages import wording
 from marmix.pages.contents import (
     Caution,
@@ -95,8 +94,7 @@ def _numbers(findings: Findings) -> str:
         if sure is not None:
             words = f"{count(sure)} <small>{share_of(sure, labels.imputed)} of them</small>"
         facts.append((f"At least 90{wording.SPACE}% sure", words))
-    words = missing_in_words(labels.missing_texts)
-    said = f'<p class="note">{plain(words)}</p>' if words else ""
+    said = f'<p class="note">{plain(labels.missing_in_words())}</p>' if labels.missing_texts else ""
     return '<dl class="numbers">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts) + f"</dl>{said}"
 
 

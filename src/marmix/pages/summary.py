@@ -3,7 +3,6 @@
 from textwrap import fill
 
 from marmix.inference.tables import p_sign
-from marmix.labels import missing_in_words
 from marmix.pages.contents import Contender, Findings, Interval
 
 VERDICTS = {"use": "Use these labels", "care": "Use with care", "no": "Do not use these labels"}
@@ -21,7 +20,7 @@ def summary_lines(findings: Findings) -> list[str]:
         advice = {caution.text: caution.advice for caution in findings.cautions}
         advised = [_reason(reason, advice.get(reason, "")) for reason in reasons]
         lines = [f"{VERDICTS[verdict.use]}.", *advised, "", *lines]
-    facts = [] if not labels.missing_texts else [("missing", missing_in_words(labels.missing_texts))]
+    facts = [] if not labels.missing_texts else [("missing", labels.missing_in_words())]
     facts += [] if labels.votes is None else [("votes", labels.votes.sentence())]
     facts.append(("imputed", _imputed(findings)))
     if labels.certainty.wrong.value is not None:

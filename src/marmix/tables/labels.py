@@ -82,6 +82,7 @@ class LabelColumn(Labels):
     """
 
     option = "--label"  # of the program, which names the column
+    unit = "row"  # what has a label
     shares: Array | None = None  # of the classes in the votes of each row; None if each has one label
 
     def __init__(
@@ -213,7 +214,7 @@ class LabelColumn(Labels):
         texts, n_labels = self.texts(), len(self.columns) * self.rows - self.n_missing
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
-            markers = f"{missing_in_words(self.marks)} " if self.marks else ""
+            markers = " ".join([*self.notes(), ""])
             raise ValueError(
                 f"{self.where} has {what}: at least two classes must have labels. {markers}"
                 f"If the classes are in another column, choose it with {self.option}."
@@ -232,6 +233,10 @@ class LabelColumn(Labels):
         self._parts = [np.concatenate([*self._parts, np.empty(0, np.int8)])]
         return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
 
+    def notes(self) -> list[str]:
+        """A note that says which texts counted as missing labels, and how often."""
+        return [missing_in_words(self.marks, self.unit)] if self.marks else []
+
     def alike(self) -> list[list[str]]:
         """Groups of labels that differ only in case, whitespace or the notation of a number."""
         meanings: dict[Any, list[str]] = {}
@@ -243,7 +248,7 @@ class LabelColumn(Labels):
 class VoteColumns(LabelColumn):
     """Encoder of columns that each hold the labels of one annotator; a blank cell is no vote."""
 
-    option = "--votes"
+    option, unit = "--votes", "cell"
 
     def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None, **options: Any):
         super().__init__(", ".join(names), missing, classes, **options)
