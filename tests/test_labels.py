@@ -1,19 +1,39 @@
 """Labels: every way of writing them gives the same fit, and errors name the label or class."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
-from marmix import MARGaussianMixture
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.datasets import hide_labels
+from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
-from marmix.labels import MISSING_CELLS, REFUSED_TEXTS, choose_classes, encode_labels, found_labels, number_labels
+from marmix.labels import (
+    MISSING_CELLS,
+    MISSING_LABELS,
+    choose_classes,
+    encode_labels,
+    found_labels,
+    known_labels,
+    label_shares,
+    looks_like_class,
+    missing_texts,
+    number_labels,
+    votes,
+)
 from marmix.tables import LabelColumn, Preparation, open_table
 
 try:
     import pandas as pd
 except ImportError:
     pd = None
+try:
+    import pyarrow as pa
+except ImportError:
+    pa = None
 try:
     import polars as pl
 except ImportError:
@@ -61,6 +81,16 @@ WAYS = {
     "pandas int category, NaN": (lambda d: pd.Series(written(d, int, np.nan), dtype="category"), [0, 1]),
     "pandas int category, -1": (lambda d: pd.Series(written(d, int, -1), dtype="category"), [0, 1]),
     "pandas Categorical, NaN": (lambda d: pd.Categorical(written(d, letter, np.nan)), ["a", "b"]),
+    "pyarrow strings, null": (lambda d: pa.array(written(d, letter, None)), ["a", "b"]),
+    "pyarrow chunks, null": (lambda d: pa.chunked_array([written(d, letter, None)]), ["a", "b"]),
+    "pyarrow dictionary, null": (lambda d: pa.array(written(d, letter, None)).dictionary_encode(), ["a", "b"]),
+    "pyarrow ints, null": (lambda d: pa.array(written(d, int, None)), [0, 1]),
+    "pyarrow bools, null": (lambda d: pa.array(written(d, bool, None)), [False, True]),
+    "pandas Arrow strings, null": (
+        lambda d: pd.Series(written(d, letter, None), dtype=pd.ArrowDtype(pa.string())),
+        ["a", "b"],
+    ),
+    "pandas Arrow ints, null": (lambda d: pd.Series(written(d, int, None), dtype=pd.ArrowDtype(pa.int64())), [0, 1]),
     "polars ints, null": (lambda d: pl.Series(written(d, int, None)), [0, 1]),
     "polars ints, -1": (lambda d: pl.Series(written(d, int, -1)), [0, 1]),
     "polars floats, NaN": (lambda d: pl.Series(written(d, float, np.nan)), [0.0, 1.0]),
@@ -73,8 +103,7 @@ WAYS = {
 
 def need(way):
     """Skip what is written with a package that is not here."""
-    package = way.split()[0]
-    if package in ("pandas", "polars"):
+    for package in {way.split()[0], "pyarrow" if "Arrow" in way else ""} & {"pandas", "polars", "pyarrow"}:
         pytest.importorskip(package)
 
 
@@ -169,18 +198,18 @@ def test_a_long_array_is_read_in_parts_with_the_same_result(monkeypatch, kind):
 def test_labels_of_parts_give_the_classes_of_the_whole(classes):
     parts = [np.array(part, dtype=object) for part in (["b", None], [None, None], ["c", "a"], ["b", "b"])]
     labels = [found_labels(part, classes) for part in parts]
-    assert [sorted(part.tolist()) for part in labels] == [["b"], [], ["a", "c"], ["b"]]
+    assert [sorted(part.tolist()) for part, _ in labels] == [["b"], [], ["a", "c"], ["b"]]
     together = encode_labels(np.concatenate(parts), classes)
-    np.testing.assert_array_equal(choose_classes(labels, classes), together[1])
+    np.testing.assert_array_equal(choose_classes(labels, classes)[0], together[1])
     np.testing.assert_array_equal(np.concatenate([number_labels(part, together[1]) for part in parts]), together[0])
 
 
 @pytest.mark.parametrize("names", [["b", "a", None, "c"], [3, 10, None, -1, 2], [True, None, False]])
 def test_an_array_a_column_and_a_table_have_the_same_classes(names, tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow")
     names = names * 3
     z, classes = encode_labels(np.array(names, dtype=object))
-    column = LabelColumn("y")
+    column = LabelColumn("y", ["-1"])
     column.add(pa.array(names))
     table = to_memmap(pa.table({"x": range(len(names)), "y": names}), tmp_path / "x.npy", label="y", progress=False)
     assert table.classes.tolist() == classes.tolist()
@@ -189,11 +218,17 @@ def test_an_array_a_column_and_a_table_have_the_same_classes(names, tmp_path):
     np.testing.assert_array_equal(column.codes, z)
 
 
+# Texts for missing labels
+
+
 @pytest.mark.parametrize("text", MISSING_CELLS)
-def test_a_text_for_missing_is_missing_in_every_file_and_in_no_array(text, tmp_path):
+def test_a_text_for_missing_is_missing_in_every_file(text, tmp_path):
     pytest.importorskip("pyarrow")
-    (tmp_path / "rows.csv").write_text(f"x,y\n1,a\n{text},b\n2,{text}\n3,b\n")
-    table = to_memmap(tmp_path / "rows.csv", tmp_path / "x.npy", label="y", missing="nan", progress=False)
+    (tmp_path / "rows.csv").write_text(f"x,y\n1,0\n{text},1\n2,{text}\n3,1\n")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = to_memmap(tmp_path / "rows.csv", tmp_path / "x.npy", label="y", missing="nan", progress=False)
+    assert [repr(text) in str(warning.message) for warning in caught] == [True] * bool(text)
     source = open_table(tmp_path / "rows.csv")
     labels = LabelColumn("y")
     prepared = Preparation(impute="drop").fit_batches(source.batches, labels)
@@ -201,11 +236,142 @@ def test_a_text_for_missing_is_missing_in_every_file_and_in_no_array(text, tmp_p
     np.testing.assert_array_equal(features[:, 0], [1, np.nan, 2, 3])
     np.testing.assert_array_equal(table.X[:, 0], [1, np.nan, 2, 3])
     assert labels.codes.tolist() == table.y.tolist() == [0, 1, -1, 1]
-    y = np.array(["a", text, "a"])
-    if text in REFUSED_TEXTS:
-        with pytest.raises(ValueError, match=f"holds the text '{text}'"):
-            encode_labels(y)
-    assert encode_labels(y, ["a", text])[0].tolist() == [0, 1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:.*Missing labels")
+@pytest.mark.parametrize("text", [*MISSING_LABELS, "  ", " NA "])
+def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
+    pytest.importorskip("pyarrow")
+    y = ["big elm", text, "oak", text, None, "oak", "big elm"]
+    z, told = np.array([0, -1, 1, -1, -1, 1, 0]), ["big elm", "oak"]  # so that no text may be a class
+    for way in (list, lambda y: np.array(y, dtype=object), pa.array):
+        assert encode_labels(way(y), told)[0].tolist() == z.tolist()
+        assert known_labels(way(y), np.array(told))[0].tolist() == (z >= 0).tolist()
+    column = LabelColumn("y", classes=told)
+    column.add(pa.array(y))
+    table = pa.table({"x": range(len(y)), "y": y})
+    converted = to_memmap(table, tmp_path / "x.npy", label="y", classes=told, progress=False)
+    assert column.codes.tolist() == converted.y.tolist() == z.tolist()
+    assert missing_texts(y) == {text.strip(): 2}
+    assert column.marks == {text.strip(): 2} | {"": 1 + 2 * (not text.strip())}
+    assert votes([[label, None] for label in y], told)[0].sum(axis=1).tolist() == (z >= 0).tolist()
+    assert label_shares(y, told).any(axis=1).tolist() == (z >= 0).tolist()
+    assert hide_labels(y, link=None, rate=0.0, classes=told).missing.tolist() == (z < 0).tolist()
+    (_, first), (_, second) = PartialLabelKFold(2, classes=told).split(y, y)
+    assert sorted([*first, *second]) == np.flatnonzero(z >= 0).tolist()
+
+
+@pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " "])
+def test_a_text_that_is_named_is_a_class_at_every_door(text, tmp_path):
+    pytest.importorskip("pyarrow")
+    y, told = [text, "oak", None, "oak", text], [text, "oak"]
+    assert encode_labels(y, told)[0].tolist() == [0, 1, -1, 1, 0]
+    assert missing_texts(y, told) == {}
+    assert votes([[label] for label in y], told)[0].tolist() == label_shares(y, told).astype(int).tolist()
+    table = pa.table({"x": range(5), "y": y})
+    assert to_memmap(table, tmp_path / "x.npy", label="y", classes=told, progress=False).y.tolist() == [0, 1, -1, 1, 0]
+    if text.strip():
+        column = LabelColumn("y", classes=told)
+        column.add(pa.array(y))
+        assert column.codes.tolist() == [0, 1, -1, 1, 0]
+
+
+LIKE_CLASSES = {
+    "None": ["Mild Severe", "low high", "Yes No", "1+ 2+ 3+"],
+    "none": ["mild severe"],
+    "-1": ["0 1", "0.5 1.5"],
+    "-1.0": ["0.0 1.0"],
+    "NA": ["EU SA", "EMEA APAC LATAM"],
+    "null": ["weak strong"],
+    "NULL": ["WEAK STRONG"],
+}
+LIKE_MISSING = {
+    "None": ["0 1", "True False", ""],
+    "-1": ["elm oak"],
+    "NA": ["benign malignant", "YES NO", "M F", "0 1"],
+    "null": ["Weak Strong"],
+    "NULL": ["weak strong"],
+} | {text: ["EU SA", "mild severe", "0 1"] for text in ("?", "N/A", "nan", "NaN", "<NA>", "NaT")}
+
+
+def test_a_text_is_doubtful_where_it_fits_the_other_labels():
+    for expected, cases in ((True, LIKE_CLASSES), (False, LIKE_MISSING)):
+        for text, columns in cases.items():
+            assert [looks_like_class(text, others.split()) for others in columns] == [expected] * len(columns), text
+    assert not looks_like_class("null", ["weak", "strong"], alone=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "others"), [(text, others) for text in LIKE_CLASSES if text != "none" for others in LIKE_CLASSES[text]]
+)
+def test_a_text_that_may_be_a_class_is_refused_at_every_door_with_both_ways_out(text, others, tmp_path):
+    pytest.importorskip("pyarrow")
+    y = [text, *others.split()] * 3
+    doors = [
+        lambda: encode_labels(y),
+        lambda: votes([[label, None] for label in y]),
+        lambda: hide_labels(y, link=None, rate=0.1),
+        lambda: list(PartialLabelKFold(2).split(y, y)),
+        lambda: choose_classes([found_labels(y[:1]), found_labels(y[1:])], None),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match=rf"{text}.*with it.*{text}.*without it") as refused:
+            door()
+    named = str(refused.value)
+    assert all(label in named for label in others.split())
+    column = LabelColumn("y")
+    column.add(pa.array(y))
+    with pytest.raises(ValueError, match=rf"{text}.*missing=.*classes="):
+        _ = column.classes
+
+
+@pytest.mark.parametrize("kind", [MARGaussianMixture, MARLogisticRegression, MARClassifierCV])
+def test_a_fit_says_which_texts_counted_as_missing_and_how_often(kind, two, plain):
+    y = np.array(written(two, letter, "NA"), dtype=object)
+    blank = np.flatnonzero(two.missing)[:3]
+    y[blank] = ""
+    one = {"estimators": {"one": MARGaussianMixture()}, "cv": 2, "rivals": False}
+    estimator = kind(**one if kind is MARClassifierCV else {})
+    n = int(two.missing.sum()) - 3
+    with pytest.warns(UserWarning, match=f"^Missing labels: 'NA' in {n} rows, empty in 3"):
+        fit = estimator.fit(two.X, y)
+    assert [note for note in fit.notes_ if note.startswith(f"Missing labels: 'NA' in {n} rows, empty in 3.")]
+    assert fit.classes_.tolist() == ["a", "b"]
+    if kind is MARGaussianMixture:
+        np.testing.assert_array_equal(fit.score(two.X, y), plain.score(two.X, two.y))
+
+
+# Types of labels and classes
+
+
+@pytest.mark.parametrize("classes", [{0, 1}, frozenset([0, 1]), {0: "a", 1: "b"}, np.array({0, 1})])
+def test_classes_without_an_order_are_refused(classes, two):
+    with pytest.raises(ValueError, match="has no order: give the classes in a list"):
+        fitted(two, two.y, classes=classes)
+    with pytest.raises(ValueError, match="has no order: give the classes in a list"):
+        label_shares(two.y, classes)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"), [([0, "1"], "mixes types"), ([0, None], "missing value"), ([True, 0], "mixes types")]
+)
+def test_classes_are_of_one_type_and_none_is_missing(classes, message, two):
+    with pytest.raises(ValueError, match=message):
+        fitted(two, two.y, classes=classes)
+
+
+@pytest.mark.parametrize(
+    "y", [[0, 1.0, 1, None], np.array([0, 1.0, 1, None], dtype=object), [0.0, True + 0, 1, np.nan]]
+)
+def test_integers_and_floats_that_are_equal_are_one_class_of_numbers(y):
+    z, classes = encode_labels(y)
+    assert (z.tolist(), classes.tolist(), classes.dtype.kind) == ([0, 1, 1, -1], [0.0, 1.0], "f")
+
+
+@pytest.mark.parametrize("y", [[0, True, 1], np.array([0, True, 1, None], dtype=object), [False, 1.0, True]])
+def test_truth_values_among_numbers_are_refused(y):
+    with pytest.raises(ValueError, match="mixes labels of types bool"):
+        encode_labels(y)
 
 
 # Refusals

@@ -22,7 +22,7 @@ def column(*batches, **options):
 
 @pytest.mark.parametrize("marker", [*MISSING_LABELS, " ", " NA ", "\t?"])
 def test_every_marker_is_a_missing_label(marker):
-    labels = column(["a", marker, "b"])
+    labels = column(["a", marker, "b"], missing=[marker])
     assert labels.codes.tolist() == [0, -1, 1]
     assert (labels.rows, labels.n_missing) == (3, 1)
 
@@ -64,7 +64,7 @@ TYPED = {
 @pytest.mark.parametrize("kind", TYPED)
 def test_typed_columns_have_the_labels_that_they_would_have_as_text(kind):
     array, classes, codes = TYPED[kind]
-    labels = column(array)
+    labels = column(array, missing=["-1"])
     assert labels.classes.tolist() == classes
     assert labels.codes.tolist() == codes
     assert labels.codes.dtype == np.int32
@@ -100,9 +100,9 @@ def test_no_missing_label_is_a_fact_and_not_an_error():
 
 
 def test_fewer_than_two_classes_are_refused_with_what_was_found():
-    with pytest.raises(ValueError, match=r"'y' has one class only, '1'.*-1 count as missing"):
-        _ = column(["1", "-1", "1"]).classes
-    with pytest.raises(ValueError, match=r"'y' has one class only, 'a': (?!.*count as missing).*--label"):
+    with pytest.raises(ValueError, match=r"'y' has one class only, '1'.*'-1' in 1 row"):
+        _ = column(["1", "-1", "1"], missing=["-1"]).classes
+    with pytest.raises(ValueError, match=r"'y' has one class only, 'a': (?!.*Missing labels).*--label"):
         _ = column(["a", "a"]).codes
     with pytest.raises(ValueError, match=r"'y' has no label at all"):
         _ = column(["", "NA"]).classes
@@ -134,27 +134,53 @@ def test_labels_that_numpy_would_cut_are_refused():
         column(["a", "b\0"])
 
 
-def test_labels_that_differ_in_writing_only_are_noted_and_stay_different():
-    labels = LabelColumn("kind")
-    labels.add(pa.array(["Oak", "oak", "big  elm", "big elm", "7", "007", "ash"]))
+def test_labels_that_differ_in_writing_only_are_found_and_stay_different():
+    labels = column(["Oak", "oak", "big  elm", "big elm", "7", "007", "ash"])
     assert len(labels.classes) == 7
-    assert [note.split(" count as")[0] for note in labels.notes()] == [
-        "The labels '007', '7'",
-        "The labels 'Oak', 'oak'",
-        "The labels 'big  elm', 'big elm'",
-    ]
+    assert labels.alike() == [["007", "7"], ["Oak", "oak"], ["big  elm", "big elm"]]
 
 
-def test_labels_as_they_should_be_need_no_note():
-    labels = LabelColumn("kind")
-    labels.add(pa.array(["oak", "elm", "", "oak"]))
-    labels.add(pa.array(["oak", "", "", "elm"]))
-    assert labels.notes() == []
+def test_what_counted_as_missing_is_said_over_all_batches():
+    labels = column(["1", "2", "-1", None], ["-1", "no", "1", "2"], missing=["no", "-1"])
+    assert labels.notes() == ["Missing labels: '-1' in 2 rows, 'no' in 1, empty in 1."]
+    assert column(["oak", "elm", "oak"]).notes() == []
 
 
-def test_ways_to_write_a_missing_label_are_counted_over_all_batches():
-    labels = LabelColumn("kind", ["no"])
-    labels.add(pa.array(["1", "2", "-1", None]))
-    labels.add(pa.array(["-1", "no", "1", "2"]))
-    (note,) = labels.notes()
-    assert "empty (1), '-1' (2), 'no' (1)" in note
+# Classes of a model, or named
+
+
+TYPED_CLASSES = {
+    "floats from integers": ([0.0, 1.0], pa.array([1, 0, None, 1]), [1, 0, -1, 1]),
+    "floats from floats": ([0.5, 1.0], pa.array([1.0, 0.5, None, 1.0]), [1, 0, -1, 1]),
+    "floats from text": ([0.0, 1.0], pa.array(["1", "0.0", "", "1.00"]), [1, 0, -1, 1]),
+    "integers from text of floats": ([0, 1], pa.array(["1.0", "0.0", "", "1"]), [1, 0, -1, 1]),
+    "truth values": ([False, True], pa.array([True, False, None, True]), [1, 0, -1, 1]),
+    "truth values from text": ([False, True], pa.array(["True", "FALSE", "NA", "true"]), [1, 0, -1, 1]),
+    "truth values from numbers": ([False, True], pa.array([1, 0, None, 1]), [1, 0, -1, 1]),
+    "minus one": ([-1.0, 1.0], pa.array([1, -1, None, 1]), [1, 0, -1, 1]),
+    "large integers": ([2**60, 2**60 + 1], pa.array([2**60 + 1, 2**60, None, 2**60 + 1]), [1, 0, -1, 1]),
+}
+
+
+@pytest.mark.parametrize("case", TYPED_CLASSES)
+def test_labels_for_classes_of_any_type_are_found_by_their_meaning(case):
+    classes, array, codes = TYPED_CLASSES[case]
+    assert column(array, classes=np.array(classes)).codes.tolist() == codes
+
+
+def test_text_classes_are_themselves_and_no_numbers():
+    with pytest.raises(ValueError, match="'1' in data row 1"):
+        column(["1"], classes=["1.0", "x"])
+    with pytest.raises(ValueError, match="'b' in data row 2 and 'c', which are not among the classes 'a', 'd'"):
+        column(["a", "b", "c", "b"], classes=["a", "d"])
+
+
+def test_a_named_class_needs_a_label_at_the_fit_but_not_later():
+    assert column(["a", "b"], classes=["a", "b", "c"]).codes.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"no label 'c', which --classes names"):
+        _ = column(["a", "b"], classes=["a", "b", "c"], fitted=False).codes
+    assert column(["b", "None", "a"], classes=["None", "b", "a"], fitted=False).codes.tolist() == [1, 0, 2]
+
+
+def test_a_kept_text_is_a_class():
+    assert column(["Mild", "None", "Severe", "NA"], keep=["None"]).classes.tolist() == ["Mild", "None", "Severe"]

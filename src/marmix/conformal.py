@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import Array, unmasked
-from marmix.labels import label_shares
-from marmix.pseudo_labels import checked_proba, distinct
+from marmix.labels import as_classes, label_shares
+from marmix.pseudo_labels import checked_proba
 
 __all__ = ["conformal_sets"]
 
@@ -75,7 +75,7 @@ def conformal_sets(
     """
     if not 0.0 < coverage < 1.0:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-    names = distinct(classes)
+    names = as_classes(classes)
     shares = label_shares(y, names)
     rows, z = np.nonzero(shares)
     if not len(rows):

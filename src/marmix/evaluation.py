@@ -36,8 +36,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.arrays import Array, unmasked
-from marmix.labels import has_votes, known_labels, label_shares, most_voted, vote_shares
-from marmix.pseudo_labels import UncertainPosterior, checked_proba, distinct, pseudo_labels
+from marmix.labels import as_classes, has_votes, known_labels, label_shares, most_voted, vote_shares
+from marmix.pseudo_labels import UncertainPosterior, checked_proba, pseudo_labels
 
 QUANTILE = 1.959964  # of a 95 % interval
 Posterior = ArrayLike | UncertainPosterior | None
@@ -70,14 +70,19 @@ class PartialLabelKFold:
     shuffle : bool, default=False
     random_state : int, RandomState instance or None, default=None
         For shuffling.
+    classes : array-like or None, default=None
+        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None".
     """
 
     _folds: type[KFold] | type[StratifiedKFold] = KFold
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None):
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None, classes: ArrayLike | None = None
+    ):
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
+        self.classes = classes
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state!r})"
@@ -96,7 +101,7 @@ class PartialLabelKFold:
             is_labelled = labels >= 0
             labels = labels[is_labelled]
         else:
-            is_labelled, labels = known_labels(y, np.empty(0))
+            is_labelled, labels = known_labels(y, np.empty(0) if self.classes is None else as_classes(self.classes))
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(
@@ -306,7 +311,9 @@ class MissingnessCheck(NamedTuple):
         return "\n".join([*lines, f"p-value of no difference: {self.p_value:.2g}"])
 
 
-def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: int = 10) -> MissingnessCheck:
+def missingness_check(
+    y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: int = 10, *, classes: ArrayLike | None = None
+) -> MissingnessCheck:
     """Compare observed with fitted rates of missing labels along a variable, to check a mechanism.
 
     The probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate. The sum
@@ -323,12 +330,17 @@ def missingness_check(y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: i
         The variable to sort the rows by.
     n_bins : int
         Number of bins of about equal size.
+    classes : array-like or None, default=None
+        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None".
 
     Returns
     -------
     MissingnessCheck
     """
-    labelled = most_voted(vote_shares(y, fitted=True)[0]) >= 0 if has_votes(y) else known_labels(y, np.empty(0))[0]
+    if has_votes(y):
+        labelled = most_voted(vote_shares(y, fitted=True)[0]) >= 0
+    else:
+        labelled = known_labels(y, np.empty(0) if classes is None else as_classes(classes))[0]
     q, at = (np.asarray(unmasked(values), dtype=float) for values in (missing_proba, by))
     if q.shape != labelled.shape or at.shape != labelled.shape:
         raise ValueError(f"missing_proba and by must have shape {labelled.shape}; got {q.shape} and {at.shape}.")
@@ -388,7 +400,7 @@ def imputed_estimates(
 
 def _probabilities(y: Any, proba: ArrayLike, classes: ArrayLike, posterior: Posterior) -> Array:
     """The probabilities as an array, checked in the rows that count: the labelled ones, or all with a posterior."""
-    shares = label_shares(y, distinct(classes))
+    shares = label_shares(y, as_classes(classes))
     return checked_proba(proba, shares.shape, rows=shares.any(axis=1) if posterior is None else slice(None))
 
 

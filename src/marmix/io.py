@@ -53,6 +53,7 @@ def to_memmap(
     *,
     columns: Sequence[str] | None = None,
     label: str | None = None,
+    classes: Sequence[Any] | None = None,
     dtype: str = "float64",
     missing: str = "raise",
     overwrite: bool = False,
@@ -77,7 +78,11 @@ def to_memmap(
     columns : list of str or None, default=None
         Features, in this order. By default all columns except the label and an index stored by pandas.
     label : str or None, default=None
-        Label column: integers, strings or booleans. Null, NaN and -1 are missing; whole floats are integers.
+        Label column: integers, strings or booleans; whole floats are integers. Null, NaN, -1 and texts such as "NA" or "" are
+        missing; a warning says which texts.
+    classes : list or None, default=None
+        All classes, in the order of their codes; other labels are an error. By default the sorted labels. A class such as "None",
+        which otherwise means a missing label, must be named here.
     dtype : {"float64", "float32"}, default="float64"
     missing : {"raise", "nan", "drop"}, default="raise"
         If a feature is missing: raise ValueError, write NaN (which estimators reject), or leave out the row.
@@ -122,7 +127,7 @@ def to_memmap(
         raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
     table = as_source(source)
     features = _features(table, columns, label)
-    labels = None if label is None else ConvertedLabels(label, table.name, table.text)
+    labels = None if label is None else ConvertedLabels(label, table.name, table.text, classes)
     blocks = _blocks(table, features, labels, np.dtype(dtype), missing, progress)
     written = [path.name for path in files if labels is not None or path is not files[1]]
     rows = dropped = 0
@@ -292,6 +297,7 @@ def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: 
 
 def _write_labels(labels: ConvertedLabels, numbers: Path, target: Path, rows: int) -> list[Any]:
     """Convert the file of codes in order of first appearance to one of class codes; return the classes."""
+    labels.check_marks()
     classes = labels.sorted_names()
     kind = _code_type(classes)
     with open(numbers, "rb") as old, open(target, "wb") as new:

@@ -7,7 +7,8 @@ counts once, with the shares ``r_jk = v_jk / sum_l v_jl`` of its votes: its like
 import numbers
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +17,18 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from marmix.arrays import Array, namespace, on_device, to_host
+from marmix.notes import Note, sentence
 from marmix.streams import release
 
 MISSING = -1  # code of a missing label; users may write it too
 
-# Texts that mean a missing value, by source. In an array None, NaN, NA and -1 mark missing labels, and no text does.
-_MADE_BY_PYTHON = ("NaN", "nan", "None", "<NA>", "NaT")  # str() of a missing value
-MISSING_CELLS = ("", "NA", "N/A", "#N/A", "null", "NULL", "?", *_MADE_BY_PYTHON)  # data files: features and labels
-MISSING_LABELS = (*MISSING_CELLS, "-1", "-1.0")  # data files: labels; --missing adds others
+# Texts that mean a missing value. Surrounding blanks do not matter; upper and lower case do.
+MISSING_CELLS = ("", "NA", "N/A", "#N/A", "null", "NULL", "?", "NaN", "nan", "None", "<NA>", "NaT")  # features of files
 MISSING_FIELDS = (
     *("n/a", "#NA", "#N/A N/A", "-NaN", "-nan", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
     *MISSING_CELLS,
-)  # CSV files of to_memmap
-REFUSED_TEXTS = (*_MADE_BY_PYTHON, "-1")  # arrays and typed tables: an error, unless named as a class
+)  # features of the CSV files of to_memmap
+MISSING_LABELS = (*MISSING_FIELDS, "-1", "-1.0")  # labels, in files and in arrays, unless named as a class
 _UNKNOWN = """
     nil, nd, tbd, tba, unk, missing, pending, unknown, not known, undefined, no data, don't know, cannot say,
     unsure, unclear, uncertain, undetermined, indeterminate, to be determined, unlabelled, unlabeled,
@@ -43,6 +43,7 @@ _UNKNOWN = """
     bilinmiyor, неизвестно, нет данных, невідомо, άγνωστο, 不明, 未知
 """
 _POINTS = "./'\u2019"
+_ANSWERS = {"YES", "NO", "SI", "OUI", "NON", "JA", "NEIN", "TRUE", "FALSE", "POS", "NEG"}
 _CODES = {"9": 4, "99": 20, "999": 99, "9999": 99}  # doubtful if all other labels are whole numbers up to this
 
 
@@ -71,6 +72,66 @@ def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
     return number in ("-8", "-9", "-88", "-99", "-999", "-9999") or _folded(text) in DOUBTFUL_TEXTS
 
 
+def looks_like_class(text: str, others: Iterable[str], alone: bool = True) -> bool:
+    """Whether a text that usually means a missing label may be a class, given the other labels of the column.
+
+    "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside short codes in capitals ("EU", "SA"), and
+    "null" beside words in the same case if `alone`, that is, if no other text means a missing label there.
+    """
+    labels = {other.strip() for other in others} - {text, *MISSING_LABELS}
+    numeric = all(map(_is_number, labels))
+    if not labels or text in ("-1", "-1.0"):
+        return bool(labels) and numeric
+    if numeric or {label.casefold() for label in labels} <= {"true", "false"}:
+        return False
+    if text == "NA":
+        codes = all(2 <= len(label) <= 5 and label.isalpha() and label.isupper() for label in labels)
+        return codes and not labels <= _ANSWERS
+    if text.casefold() == "null":
+        return alone and all(_case(label) == _case(text) for label in labels)
+    return text.casefold() == "none"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _case(text: str) -> str:
+    return "lower" if text.islower() else "upper" if text.isupper() else "capital" if text[:1].isupper() else ""
+
+
+def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
+    """The texts, of those that counted as missing labels, that may be classes beside these labels."""
+    texts, others = [text for text in marks if text], [str(label) for label in labels]
+    return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
+
+
+def missing_in_words(marks: Mapping[str, int], unit: str = "row") -> str:
+    """Which texts counted as missing labels, and how often: "Missing labels: 'NA' in 400 rows, empty in 3."; or nothing."""
+    parts = [
+        f"{repr(text) if text else 'empty'} in {count:,}"
+        for text, count in sorted(marks.items(), key=lambda item: (item[0] == "", item))
+    ]
+    if not parts:
+        return ""
+    parts[0] += f" {unit}" if parts[0].endswith(" in 1") else f" {unit}s"
+    return f"Missing labels: {', '.join(parts)}."
+
+
+def check_marks(marks: Mapping[str, int], labels: Iterable[Any], where: str = "y") -> None:
+    """Raise ValueError if a text that counted as missing may be a class."""
+    labels = sorted(map(str, labels))
+    for text in class_like(marks, labels):
+        classes = [text, *labels] if len(labels) < 10 else [text, "..."]
+        raise ValueError(
+            f"{where} holds the text {text!r} ({marks[text]:,} times), which may be a class or mean a missing label: name all "
+            f"classes in classes=, with it (classes={classes}) if it is one, without it if these labels are missing."
+        )
+
+
 _PART = 2**20  # labels read at a time from a long array
 
 
@@ -90,18 +151,16 @@ class Labels:
     ----------
     known : array or None
         The allowed classes.
-    rows, n_missing : int
-        Rows so far, and those without a label.
+    rows : int
+        Rows so far.
+    marks : Counter
+        Texts that counted as missing labels, and how many rows have each.
     """
-
-    text_advice = (
-        "write missing labels as None or NaN (in an object array), or name the text in classes= if it is a class"
-    )
 
     def __init__(self, where: str = "y", classes: Any = None, *, most: int | None = None):
         self.where, self.most = where, most
-        self.known = None if classes is None else _as_classes(classes)
-        self.rows = self.n_missing = 0
+        self.known = None if classes is None else as_classes(classes)
+        self.rows, self.marks = 0, Counter[str]()
         self._numbers = {} if self.known is None else {label: k for k, label in enumerate(self.known.tolist())}
         self._present: set[int] = set()  # codes that occur
         self._kind: Any = None
@@ -109,11 +168,12 @@ class Labels:
 
     def add(self, y: Any) -> NDArray[np.integer]:
         """Encode the labels of the next rows, an array, in order of first appearance; -1 if missing."""
-        labelled, labels = known_labels(y, np.empty(0) if self.known is None else self.known)
-        try:
-            distinct = np.unique(labels)
-        except TypeError:
-            raise ValueError(self._mixed({type(label) for label in labels.tolist()})) from None
+        labelled, labels, marks = _read(y, np.empty(0) if self.known is None else self.known)
+        self.marks.update(marks)
+        types = {type(label) for label in labels.tolist()} if labels.dtype == object else set()
+        if len({_kind(type_) for type_ in types}) > 1:
+            raise ValueError(self._mixed(types))
+        distinct = np.unique(labels)
         if len(labels):
             check_classification_targets(labels)
         places = np.full(len(labelled), MISSING, dtype=np.intp)
@@ -128,35 +188,39 @@ class Labels:
             distinct = distinct.tolist()
         counts = np.bincount(places + 1, minlength=len(distinct) + 1).tolist()
         code_of = [MISSING] * (len(distinct) + 1)
+        strange: dict[Any, int] = {}
         for i, (value, count) in enumerate(zip(distinct, counts[1:], strict=True)):
             if count:
-                code_of[i] = self._number(value, count, lambda i=i: self.rows + int(np.argmax(places == i)))  # type: ignore[misc]
+                label = self.read(value, count, lambda i=i: self.rows + int(np.argmax(places == i)))  # type: ignore[misc]
+                code = MISSING if label is None else self._number(label)
+                if code is None:
+                    strange[label] = i
+                else:
+                    code_of[i] = code
+        if strange:
+            rows = {label: self.rows + int(np.argmax(places == i)) for label, i in strange.items()}
+            raise ValueError(self.stranger(sorted(rows, key=lambda label: rows[label]), min(rows.values())))
         self._present.update(code for code in code_of if code != MISSING)
         codes: NDArray[np.integer] = np.array(code_of, np.int8 if len(self._numbers) < 2**7 else np.int32)[places]
         self.rows += len(codes)
-        self.n_missing += int(np.count_nonzero(codes == MISSING))
         return codes
 
     def read(self, value: Any, count: int, first: Callable[[], int]) -> Any:
         """The label of a value, None if it is missing; `count` rows have this value, of which `first()` is the first."""
         if _is_missing(value) or (_is_minus_one(value) and value not in self._numbers):
             return None
-        if isinstance(value, str) and value in REFUSED_TEXTS and value not in self._numbers:
-            raise ValueError(
-                f"{self.where} holds the text {value!r}, which looks like a missing label turned into text: {self.text_advice}."
-            )
+        text = value.strip() if isinstance(value, str) else None
+        if text in MISSING_LABELS and not {text, value} & self._numbers.keys():
+            self.marks[text] += count
+            return None
         return value
 
-    def _number(self, value: Any, count: int, first: Callable[[], int]) -> int:
-        label = self.read(value, count, first)
-        if label is None:
-            return MISSING
+    def _number(self, label: Any) -> int | None:
+        """The code of a label; None if it is not among the allowed classes."""
         number: int | None = self._numbers.get(label)
         if self.known is not None:
-            if number is None:
-                raise ValueError(self.stranger(label, first))
             return number
-        kind = next((kind for kind in (bool, str, numbers.Real) if isinstance(label, kind)), type(label))
+        kind = _kind(type(label))
         self._kind = self._kind or (kind, type(label))
         if kind is not self._kind[0]:
             raise ValueError(self._mixed({self._kind[1], type(label)}))
@@ -166,10 +230,11 @@ class Labels:
                 raise ValueError(self.too_many())
         return number
 
-    def stranger(self, label: Any, first: Callable[[], int]) -> str:
-        """Message for a label that is not among the allowed classes."""
-        classes = [] if self.known is None else self.known.tolist()
-        return f"{self.where} holds the label {label!r}, which is not among the classes {classes}."
+    def stranger(self, labels: Sequence[Any], row: int) -> str:
+        """Message for labels that are not among the allowed classes, the first of them in this row."""
+        classes, names = [] if self.known is None else self.known.tolist(), ", ".join(map(repr, labels[:5]))
+        what = f"the label {names}, which is" if len(labels) == 1 else f"the labels {names}, which are"
+        return f"{self.where} holds {what} not among the classes {classes}."
 
     def too_many(self) -> str:
         """Message for more than `most` classes."""
@@ -206,11 +271,16 @@ class Labels:
         return np.array([*order, MISSING], kind)[codes]
 
     def check_classes(self) -> None:
-        """Raise ValueError if there are fewer than two classes, or an allowed class has no row."""
+        """Raise ValueError if there are fewer than two classes, an allowed class has no row, or a text may be a class.
+
+        Warns of texts that counted as missing labels.
+        """
+        if self.known is None:
+            check_marks(self.marks, self._numbers, self.where)
         if not self._present:
             raise ValueError(
-                f"{self.where} has no label at all: label rows of at least two classes. (To find groups without labels, see "
-                "sklearn.mixture.GaussianMixture.)"
+                f"{self.where} has no label at all: label rows of at least two classes. {missing_in_words(self.marks)} (To find "
+                "groups without labels, see sklearn.mixture.GaussianMixture.)"
             )
         for label, number in self._numbers.items():
             if number not in self._present:
@@ -219,10 +289,13 @@ class Labels:
                     "from classes=."
                 )
         if len(self._present) < 2:
+            texts = ", ".join(map(repr, self.marks)) or "-1"
             raise ValueError(
                 f"{self.where} has one class only, {next(iter(self._numbers))!r}: label rows of at least two classes. "
-                "(-1 means a missing label; if it is a class, name all classes in classes=.)"
+                f"({texts} means a missing label; if it is a class, name all classes in classes=.)"
             )
+        for note in missing_texts_notes(self.marks):
+            warnings.warn(sentence(note, np.empty(0), ()), UserWarning, stacklevel=4)
 
 
 def encode_labels(y: Any, classes: Any = None) -> tuple[Any, NDArray[Any]]:
@@ -231,8 +304,9 @@ def encode_labels(y: Any, classes: Any = None) -> tuple[Any, NDArray[Any]]:
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels: integers, floats, strings, booleans or categories. ``None``, ``NaN``, ``pandas.NA`` and a polars null are
-        missing; so is -1, unless it is in `classes`. If numbers are on a device, so is `z`.
+        Labels: integers, floats, strings, booleans or categories. ``None``, ``NaN``, ``pandas.NA``, an Arrow or polars null and
+        masked values are missing; so are -1 and the texts of `MISSING_LABELS`, unless they are in `classes`. If numbers are on a
+        device, so is `z`.
     classes : array-like or None
         The allowed classes, in the order of their codes. By default the sorted labels in `y`.
 
@@ -254,33 +328,62 @@ def number_labels(y: Any, classes: NDArray[Any]) -> Any:
     return _added(y, Labels("y", classes))()
 
 
-def found_labels(y: Any, classes: Any = None) -> NDArray[Any]:
-    """Return the distinct labels of some rows, possibly none."""
+def found_labels(y: Any, classes: Any = None) -> tuple[NDArray[Any], Counter[str]]:
+    """Return the distinct labels of some rows, possibly none, and the texts that counted as missing."""
     labels = Labels("y", classes)
     labels.add(y)
-    return labels.classes[sorted(labels._present)]
+    return labels.classes[sorted(labels._present)], labels.marks
 
 
-def choose_classes(parts: Sequence[NDArray[Any]], classes: Any, declared: list[Any] | None = None) -> NDArray[Any]:
-    """Return the classes as `encode_labels` does, from the `found_labels` of parts of the rows."""
+def choose_classes(
+    parts: Sequence[tuple[NDArray[Any], Counter[str]]], classes: Any, declared: list[Any] | None = None
+) -> tuple[NDArray[Any], Counter[str]]:
+    """Return the classes as `encode_labels` does, and the texts for missing labels, from the `found_labels` of parts."""
     labels = Labels("y", classes)
-    for part in parts:
+    for part, marks in parts:
         labels.add_distinct(part, np.arange(len(part)))
+        labels.marks.update(marks)
     labels.check_classes()
     if classes is None:
         _check_categories(declared, labels.classes)
-    return labels.classes
+    return labels.classes, labels.marks
 
 
 def known_labels(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the labelled rows, and their labels."""
+    """Return a mask of the labelled rows, and their labels; no `classes` means that they are not named."""
+    labelled, labels, marks = _read(y, classes)
+    if not len(classes) and marks:
+        check_marks(marks, set(labels.tolist()))
+    return labelled, labels
+
+
+def missing_texts(y: Any, classes: Any = None) -> Counter[str]:
+    """Return the texts of y that count as missing labels, and how many rows have each."""
+    return _read(y, np.empty(0) if classes is None else as_classes(classes))[2]
+
+
+def missing_texts_notes(marks: Mapping[str, int]) -> list[Note]:
+    """A note on texts that counted as missing labels, if there are some."""
+    return [Note("missing-texts", {"text": missing_in_words(marks)})] if marks else []
+
+
+def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any], Counter[str]]:
+    """Return a mask of the labelled rows, their labels, and the texts that count as missing."""
     values, missing = _values_and_missing(y)
-    if MISSING not in classes.tolist():
+    names = classes.tolist()
+    if MISSING not in names:
         if values.dtype.kind in "iuf":
             missing = missing | (values == MISSING)
         elif values.dtype == object:
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
-    return ~missing, _plain(values[~missing])
+    marks = Counter[str]()
+    if values.dtype.kind in "OU":
+        texts = set(MISSING_LABELS) - {name.strip() for name in names if isinstance(name, str)}
+        in_texts = (isinstance(value, str) and value.strip() in texts for value in values.tolist())
+        marked = np.fromiter(in_texts, bool, len(values)) & ~missing
+        marks.update(text.strip() for text in values[marked].tolist())
+        missing = missing | marked
+    return ~missing, _plain(values[~missing]), marks
 
 
 class Copies(NamedTuple):
@@ -314,9 +417,9 @@ def vote_shares(y: Any, classes: Any = None, *, fitted: bool = False) -> tuple[A
     """
     values, names = _vote_table(y)
     if classes is None:
-        known = _as_classes(np.arange(values.shape[1]) if names is None else names)
+        known = as_classes(np.arange(values.shape[1]) if names is None else names)
     else:
-        known = _as_classes(classes)
+        known = as_classes(classes)
         if names is not None:
             if len(names) != len(known) or set(names) != set(known.tolist()):
                 raise ValueError(
@@ -409,7 +512,7 @@ def copies_of(shares: Array) -> Copies:
 
 def label_shares(y: Any, classes: Any) -> Array:
     """Shares (n, K) of the classes in each row's label: those of its votes, or one at its label; zero if it is missing."""
-    names = np.asarray(classes)
+    names = as_classes(classes)
     if has_votes(y):
         return vote_shares(y, names, fitted=True)[0]
     labelled, labels = known_labels(y, names)
@@ -428,7 +531,7 @@ def votes(labels: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.int
     Parameters
     ----------
     labels : table or array-like of shape (n, annotators)
-        The label that each annotator gave each row; missing where -1, NaN, None or pandas.NA.
+        The label that each annotator gave each row; missing where -1, NaN, None, pandas.NA or a text such as "NA" or "".
     classes : array-like of shape (K,) or None
         The classes, in the order of the columns of the result; by default the sorted labels.
 
@@ -517,8 +620,8 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         y = y.data
     elif hasattr(y, "isna"):  # pandas
         missing = np.asarray(y.isna())
-    elif hasattr(y, "is_null"):  # polars
-        missing = y.is_null().to_numpy()
+    elif hasattr(y, "is_null"):  # polars, Arrow
+        missing = np.asarray(y.is_null())
     values = _as_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         warnings.warn(
@@ -542,14 +645,16 @@ def _values_and_missing(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def _as_array(y: Any) -> NDArray[Any]:
-    """Return y as an array, of objects if NumPy would convert integers beside nulls to floats, or NaN beside text to text."""
+    """Return y as an array, of objects if NumPy would make floats of integers beside nulls, or join types that differ."""
     if isinstance(y, list | tuple):
-        return np.asarray(y, dtype=object if {str} < set(map(type, y)) else None)
+        return np.asarray(y, dtype=object if _mixes(y) else None)
+    if hasattr(y, "to_pylist"):  # Arrow
+        return np.array(y.to_pylist(), dtype=object)
     dtype = getattr(y, "dtype", None)
     values = np.asarray(y)
     if hasattr(dtype, "categories") or (values.dtype.kind == "f" and "int" in str(dtype).lower()):
         return np.array(list(y), dtype=object)
-    return values
+    return values.astype(object) if values.dtype.kind == "T" else values
 
 
 def _is_missing(value: Any) -> bool:
@@ -562,18 +667,46 @@ def _is_minus_one(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and float(value) == MISSING
 
 
+def _kind(type_: type) -> type:
+    """The type that labels must have in common: bool, str, Real or their own."""
+    kinds = ((bool, bool), (np.bool_, bool), (str, str), (numbers.Real, numbers.Real))
+    return next((kind for base, kind in kinds if issubclass(type_, base)), type_)
+
+
+def _mixes(values: Iterable[Any]) -> bool:
+    """Whether values are of several kinds, one of them text or bool, which NumPy would turn into one."""
+    types = set(map(type, values))
+    return bool({bool, np.bool_, str, np.str_} & types) and len({_kind(type_) for type_ in types}) > 1
+
+
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return objects of one simple type (such as booleans that were mixed with None) as an array of that type."""
-    kinds = {type(value) for value in values.tolist()} if values.dtype == object else set()
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | np.generic):
+    """Return objects that are all numbers or all booleans (beside None before) as an array of that type."""
+    types = {type(value) for value in values.tolist()} if values.dtype == object else set()
+    kinds = {_kind(type_) for type_ in types}
+    if (
+        len(kinds) == 1
+        and kinds <= {bool, numbers.Real}
+        and all(issubclass(t, bool | int | float | np.generic) for t in types)
+    ):
         return np.array(values.tolist())
     return values
 
 
-def _as_classes(classes: Any) -> NDArray[Any]:
-    named = _plain(np.asarray(classes))
+def as_classes(classes: Any) -> NDArray[Any]:
+    """Classes named by the user, as an array."""
+    if isinstance(classes, np.ndarray) and not classes.ndim:
+        classes = classes.item()
+    if isinstance(classes, set | frozenset | Mapping):
+        raise ValueError(
+            f"classes={classes!r} has no order: give the classes in a list, in the order of their probabilities."
+        )
+    if isinstance(classes, list | tuple) and _mixes(classes):
+        raise ValueError(f"classes={classes!r} mixes types: use one type for all classes, that of the labels.")
+    named = _plain(_as_array(classes))
     if named.ndim != 1 or len(set(named.tolist())) != len(named):
         raise ValueError(f"classes={classes!r}: name each class once, in a list.")
+    if any(map(_is_missing, named.tolist())):
+        raise ValueError(f"classes={classes!r} names a missing value: leave it out.")
     return named
 
 
@@ -585,7 +718,8 @@ def _declared_categories(y: Any) -> list[Any] | None:
 
 def _check_categories(declared: list[Any] | None, classes: NDArray[Any]) -> None:
     """Raise ValueError if a declared category has no row."""
-    unused = [name for name in declared or () if name not in set(classes.tolist()) and not _is_minus_one(name)]
+    marks = (*MISSING_LABELS, MISSING)
+    unused = [name for name in declared or () if name not in set(classes.tolist()) and name not in marks]
     if unused:
         raise ValueError(
             f"y declares the category {unused[0]!r}, but no row has that label. Remove it "

@@ -66,14 +66,6 @@ def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba",
     return np.clip(p, 0.0, 1.0)
 
 
-def distinct(classes: ArrayLike) -> NDArray[Any]:
-    """The classes of the columns as an array; an error if one is there twice."""
-    names = np.asarray(classes)
-    if names.ndim != 1 or len(set(names.tolist())) < len(names):
-        raise ValueError(f"classes={names.tolist()} must be a list that names each class once.")
-    return names
-
-
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
     """``1 / (1 - q)`` of the labelled among n rows, truncated at `largest_weight`, and the number of truncated weights."""
     with np.errstate(divide="ignore"):

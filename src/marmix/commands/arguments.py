@@ -70,7 +70,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "default": [],
         "metavar": "VALUE",
         "help": "treat this value of the label column as a missing label too; may be repeated. Empty, NA, NaN, null, None, ? and "
-        "-1 always count as missing",
+        "-1 count as missing unless they are classes; the output says which texts counted",
     },
     "--prefix": {"type": text, "default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
     "--escape-formulas": {

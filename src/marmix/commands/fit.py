@@ -9,6 +9,7 @@ from marmix.commands.arguments import add_command, add_labels, add_reading, add_
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
+from marmix.tables.cells import shown
 
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
 
@@ -54,6 +55,14 @@ def add(commands: Any) -> None:
         "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default logit)"
     )
     add_shared(parser, "--missing")
+    parser.add_argument(
+        "--classes",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="all classes, in the order of their columns (default: all labels, sorted); other labels are an error. Needed if a "
+        "class has a name that usually means a missing label, such as None or -1",
+    )
     parser.add_argument(
         "--keep",
         action="append",
@@ -126,6 +135,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         model=options.model,
         link=options.link,
         missing=options.missing,
+        classes=options.classes,
         keep=options.keep,
         impute_features=options.impute_features,
         folds=options.folds,
@@ -163,8 +173,10 @@ def _asks(options: argparse.Namespace) -> bool:
     return not options.yes and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def _agreed(options: argparse.Namespace, survey: Survey) -> bool:
-    """Whether to go on with the remedies of a survey: with --yes, or if the user says so."""
+def _agreed(options: argparse.Namespace, survey: Survey) -> bool | FitOptions:
+    """Whether to go on with the remedies of a survey: with --yes, or if the user says so; or options with the user's answers."""
+    if survey.open:
+        return _asks(options) and _answers(survey)
     if options.yes:
         for caution in survey.cautions():
             print(f"marmix fit: {caution.text}", file=sys.stderr)
@@ -172,3 +184,17 @@ def _agreed(options: argparse.Namespace, survey: Survey) -> bool:
         print(f"marmix fit: {survey.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().casefold() in ("y", "yes")
     return bool(options.yes)
+
+
+def _answers(survey: Survey) -> bool | FitOptions:
+    """The options with the user's answers to the open questions; False if there is none."""
+    print(f"marmix fit: {survey.text()}", file=sys.stderr)
+    classes = []
+    for doubt in survey.open:
+        text = "" if doubt.remedy is None else doubt.remedy[1]
+        print(f"Is {shown(text)} a class? [y: a class, n: a missing label] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip().casefold()
+        if answer not in ("y", "yes", "n", "no"):
+            return False
+        classes += [text] if answer.startswith("y") else []
+    return survey.answered(classes)

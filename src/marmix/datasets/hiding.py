@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
 from marmix.arrays import Array, unmasked
-from marmix.labels import MISSING, encode_labels, known_labels, number_labels
+from marmix.labels import MISSING, as_classes, encode_labels, known_labels, number_labels
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import as_measure
 from marmix.pseudo_labels import checked_proba
@@ -145,7 +145,7 @@ def hide_labels(
             u = _measured(model, tau, steepness)
             mechanism, q = _at_rate(model, u, steepness, float(rate), exposed, z >= 0)
     hidden = _draw_hidden(z, names, q, int(at_least), generator(random_state))
-    labelled, labels = known_labels(y, np.empty(0))
+    labelled, labels = known_labels(y, names)
     target = _without(y, labelled, labels, hidden)
     if return_y:
         return target
@@ -182,9 +182,9 @@ def _encoded(y: Any, classes: Any) -> tuple[NDArray[np.integer[Any]], NDArray[An
     """Labels as integers, -1 where missing, and the classes, not all of which need occur in y."""
     if classes is None:
         return encode_labels(y)
-    names = np.asarray(classes)
-    if names.ndim != 1 or len(names) < 2 or len(set(names.tolist())) != len(names):
-        raise ValueError(f"classes={classes!r}: give a list of two or more classes, each class once.")
+    names = as_classes(classes)
+    if len(names) < 2:
+        raise ValueError(f"classes={classes!r}: give a list of two or more classes.")
     if MISSING in names.tolist():
         raise ValueError("classes: -1 marks a missing label and cannot be a class: rename it.")
     labelled, labels = known_labels(y, names)

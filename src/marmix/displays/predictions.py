@@ -31,8 +31,8 @@ from marmix.displays.drawing import (
     paper_colour,
 )
 from marmix.displays.fits import last_step, missing_proba, numbered, transformed
-from marmix.labels import has_votes, known_labels, vote_shares
-from marmix.pseudo_labels import checked_proba, distinct, largest_weight, pseudo_labels
+from marmix.labels import as_classes, has_votes, known_labels, vote_shares
+from marmix.pseudo_labels import checked_proba, largest_weight, pseudo_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ class Predictions(NamedTuple):
         if has_votes(y):
             shares, names = vote_shares(y, classes, fitted=True)
         else:
-            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else distinct(classes)
+            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else as_classes(classes)
         z = numbered(y, names)
         if p.shape != (len(z), len(names)):
             advice = ": name the classes of the columns in classes=" if classes is None else ""

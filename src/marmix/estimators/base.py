@@ -23,7 +23,7 @@ from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
 from marmix.inference.simulation import refit
-from marmix.labels import has_votes, known_labels, label_shares, vote_shares
+from marmix.labels import has_votes, known_labels, label_shares, missing_texts_notes, vote_shares
 from marmix.likelihood import ScoreModel
 from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
@@ -287,7 +287,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            notes=[*limits, *notes, *maxima_notes(fit.maxima)],
+            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts)],
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
@@ -300,7 +300,11 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        at_limit = [text for note, text in zip(model.notes, model.sentences, strict=True) if note.code != "maxima"]
+        at_limit = [
+            text
+            for note, text in zip(model.notes, model.sentences, strict=True)
+            if note.code not in ("maxima", "missing-texts")
+        ]
         if at_limit:
             warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)
         replace_fit(self, attributes)

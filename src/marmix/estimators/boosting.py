@@ -24,7 +24,7 @@ from marmix.estimators.base import (
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
-from marmix.labels import label_shares, most_voted
+from marmix.labels import label_shares, missing_texts_notes, most_voted
 from marmix.mechanism import Mechanism
 from marmix.mechanism.measures import entropy, log_tau, posterior
 from marmix.model import FittedModel
@@ -269,7 +269,7 @@ class MARBoostingClassifier(MARClassifier):
         unlabelled = growth.z < 0
         uncertain = entropy(posterior(scores[:, unlabelled])).value
         trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
-        notes = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
+        limits = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
         model = FittedModel(
             score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
             theta=trees,
@@ -288,15 +288,15 @@ class MARBoostingClassifier(MARClassifier):
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=notes,
+            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
         held_out = None
         if choice.held_out is not None:
             held_out = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
         attributes = fitted_attributes(model, rows, held_out)
-        if model.notes:
-            warnings.warn(" ".join(model.sentences), BoundaryWarning, stacklevel=2)
+        if limits:
+            warnings.warn(" ".join(model.sentences[: len(limits)]), BoundaryWarning, stacklevel=2)
         replace_fit(self, attributes)
         return self
 

@@ -38,7 +38,16 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.flexible import flexible_missing_proba
 from marmix.inference.fitted import too_many_parameters
-from marmix.labels import copies_of, encode_labels, has_votes, label_shares, most_voted, vote_shares
+from marmix.labels import (
+    copies_of,
+    encode_labels,
+    has_votes,
+    label_shares,
+    missing_texts,
+    missing_texts_notes,
+    most_voted,
+    vote_shares,
+)
 from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
@@ -310,8 +319,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         fitted = type(self).__new__(type(self))  # so that a fit that fails leaves this estimator as it was
         fitted.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
         fitted._fit(X, y, sample_weight)
-        records = zip(fitted.note_records_, fitted.notes_, strict=True)
-        if notes := [note for record, note in records if record.code != "prior"]:
+        records, said = zip(fitted.note_records_, fitted.notes_, strict=True), ("prior", "missing-texts")
+        if notes := [note for record, note in records if record.code not in said]:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
         replace_fit(self, vars(fitted))
         return self
@@ -363,6 +372,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = [] if prior is None else [_prior_note(prior)]
+        self.note_records_ += [] if shares is not None else missing_texts_notes(missing_texts(y, self.classes))
         for name in grid:
             errors = {fold: fit.error for fold, fit in fits[name].items() if fit.error}
             if -1 in errors:
@@ -378,7 +388,8 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         fits = {name: outcomes for name, outcomes in fits.items() if not outcomes[-1].error}
         self.estimators_ = {name: fit[-1].estimator for name, fit in fits.items() if name not in rivals}
         if not self.estimators_:
-            raise ValueError(f"no candidate could be fitted: {self.note_records_[0].values['error']}")
+            why = next(note.values["error"] for note in self.note_records_ if note.code == "left-out")
+            raise ValueError(f"no candidate could be fitted: {why}")
         if self.estimators is None and not boosting_installed():
             self.note_records_.append(Note("no-boosting"))
         probas = {name: _held_out(fits[name], X, folds, len(self.classes_)) for name in fits}

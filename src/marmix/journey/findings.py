@@ -500,6 +500,7 @@ class Analysis:
             unfilled=missing - imputed,
             classes=self._class_facts(given),
             votes=self._vote_facts(),
+            missing_texts=dict(self.rows.marks),
             certainty=Certainty(
                 at_least_90=tally.at_least_90 if given.sum() >= FEW * len(given) else None,
                 wrong=wrong,
@@ -616,7 +617,6 @@ class Analysis:
             texts.append(f"Candidates with a total weight of {weight:.2f} in the average did not converge.")
         if not (rows.codes < 0).any():
             texts.append("No label is missing, so nothing was imputed.")
-        texts += rows.notes
         texts += rows.counts.notes()
         if rows.counts.rows:
             share = rows.counts.rows / len(rows.codes)

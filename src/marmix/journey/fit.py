@@ -58,6 +58,7 @@ class FitOptions:
     keep: Sequence[str] = ()  # columns and labels that the survey should not doubt
     thorough: bool = False
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
+    classes: Sequence[str] = ()  # all classes, if they are named
 
     @property
     def label_columns(self) -> list[str]:
@@ -92,20 +93,25 @@ class FitOptions:
 
 
 def fit_file(
-    options: FitOptions, progress: Progress, agree: Callable[[Survey], bool] = lambda survey: False
+    options: FitOptions, progress: Progress, agree: Callable[[Survey], bool | FitOptions] = lambda survey: False
 ) -> Findings:
     """Read a file, compare and average candidates, impute labels, and write all four files or none.
 
     The file is read three times: to survey its columns, to read the features, and to write the rows with their labels. If the
-    survey leaves questions, `agree` says whether to go on with its remedies; if not, `Doubtful` is raised.
+    survey leaves questions, `agree` says whether to go on with its remedies, or gives other options for another survey; if not,
+    `Doubtful` is raised.
     """
     require_libraries()
     source = open_table(options.data, **options.reading)
     progress.say(source.path, source.assumed)
     with Output(options.out, FILES, force=options.force) as output:
-        with progress.phase("surveying the columns") as step:
-            surveyed = survey(source, options, step)
-        if surveyed.questions and (surveyed.fatal or not agree(surveyed)):
+        answer: bool | FitOptions = options
+        while isinstance(answer, FitOptions):
+            options = answer
+            with progress.phase("surveying the columns") as step:
+                surveyed = survey(source, options, step)
+            answer = not surveyed.questions or (not surveyed.fatal and agree(surveyed))
+        if not answer:
             raise Doubtful(surveyed)
         options = surveyed.remedied()
         analysis = _analysis(options, source, surveyed, output.scratch, progress)

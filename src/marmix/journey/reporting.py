@@ -26,7 +26,7 @@ from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
-from marmix.labels import has_votes, label_shares, most_voted
+from marmix.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
@@ -137,7 +137,8 @@ def report_rows(model: Any, X: Any, y: Any) -> Report:
     if len(shares) != len(features):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(features)} and {len(shares)}.")
     codes = most_voted(shares).astype(np.int32)
-    rows = FileRows(features[complete], complete, codes, classes, counts, [], shares if has_votes(y) else None)
+    marks = {} if has_votes(y) else missing_texts(y, classes)
+    rows = FileRows(features[complete], complete, codes, classes, counts, marks, shares if has_votes(y) else None)
     fitted = _model(saved, rows, Path())
     seed = getattr(saved.classifier, "random_state", 0)
     saved.about.update({"folds": getattr(saved.classifier, "cv", 5)})

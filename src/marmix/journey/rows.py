@@ -1,5 +1,6 @@
 """The rows of a data file as numbers, in memory or, if large, in a memory-mapped file."""
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ class FileRows(NamedTuple):
     codes: NDArray[np.int32]  # (n,), -1 where a label is missing
     classes: NDArray[Any]
     counts: Counts
-    notes: list[str]  # about the labels
+    marks: Mapping[str, int]  # texts that counted as missing labels, and how many rows have each
     shares: Array | None = None  # (n, K), of the votes of all rows; None if each has one label
 
     @property
@@ -73,7 +74,7 @@ def read_rows(
         start, kept = start + len(filled), kept + len(block)
     _check_complete(complete, labels, shares)
     _check_ranges(preparation.get_feature_names_out(), low, high)
-    return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.notes(), shares)
+    return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.marks, shares)
 
 
 def complete_rows(block: Array, counts: Counts, start: int) -> NDArray[np.bool_]:
@@ -119,7 +120,7 @@ def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn, shares: Ar
     absent: NDArray[np.integer[Any]] = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
     if shares is not None:
         absent = np.flatnonzero(~shares[complete].any(axis=0))
-    if len(absent) and labels.known is None:
+    if len(absent) and (labels.known is None or not labels.fitted):
         name = shown(labels.classes[absent[0]])
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {advice}")
 

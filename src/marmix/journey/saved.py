@@ -224,7 +224,7 @@ def evaluate_file(
             f"{data} has no complete row with a label in {labels.name!r}: scores need some. Check {labels.option} and --missing."
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
-    labelled, notes = z >= 0, counts.notes()
+    labelled, notes = z >= 0, [*labels.notes(), *counts.notes()]
     corrected = not labelled.all() and not np.isnan(missing_p).any()
     if corrected:
         notes.append(
@@ -325,7 +325,7 @@ def sensitivity_file(
             n_draws=draws,
             random_state=seed,
         )
-        result.notes.extend(counts.notes())
+        result.notes.extend([*labels.notes(), *counts.notes()])
         if plot is not None and target is not None:
             with styled(), target.open("wb") as file:
                 figure, ax = canvas(6.4, 4.6)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
 from marmix.pages.contents import Caution
-from marmix.tables.cells import Numbers, arrow, counted, shown, trimmed
-from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns
+from marmix.tables.cells import Numbers, arrow, counted, listed, shown, trimmed
+from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns, named_classes
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
 from marmix.tables.reading import DataFile
 
@@ -48,9 +48,9 @@ class Doubt:
     Attributes
     ----------
     what : str
-        "missing label", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells", "infinite",
-        "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label", "single label",
-        "similar labels" or "blank rows".
+        "missing label", "marker", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells",
+        "infinite", "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label",
+        "single label", "similar labels" or "blank rows".
     column : str or None
     text : str
         A sentence.
@@ -60,6 +60,8 @@ class Doubt:
         Whether there can be no fit. Without a remedy, and not fatal, it is only said.
     keep : str or None
         The value of --keep by which the user says that nothing is wrong.
+    classes : tuple of str
+        All classes, if the text of the remedy is one; only the user can say, so that --yes does not settle it.
     """
 
     what: str
@@ -68,6 +70,7 @@ class Doubt:
     remedy: tuple[str, str] | None = None
     fatal: bool = False
     keep: str | None = None
+    classes: tuple[str, ...] = ()
 
 
 class Doubtful(ValueError):  # noqa: N818 - a question rather than an error
@@ -102,25 +105,50 @@ class Survey:
         """Whether no options settle the doubts."""
         return any(doubt.fatal for doubt in self.doubts)
 
+    @property
+    def open(self) -> list[Doubt]:
+        """The questions that only the user can answer: whether a text is a class, or means a missing label."""
+        return [doubt for doubt in self.doubts if doubt.classes]
+
+    def answered(self, classes: Iterable[str]) -> "FitOptions":
+        """The options if these texts of the open questions are classes, and the others mean missing labels."""
+        texts, keep = [doubt.remedy[1] for doubt in self.open if doubt.remedy], list(classes)
+        missing = [text for text in texts if text not in keep]
+        words = [*(f"--missing={text}" for text in missing), *(f"--keep={text}" for text in keep)]
+        return replace(
+            self._options,
+            missing=[*self._options.missing, *missing],
+            keep=[*self._options.keep, *keep],
+            command=self._command(words),
+        )
+
     def _values(self, option: str) -> list[str]:
-        """Values of an option in the remedies, those that start with a dash first."""
-        values = [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
+        """Values of an option in the remedies of questions that are not open, those that start with a dash first."""
+        doubts = [doubt for doubt in self.doubts if doubt not in self.open]
+        values = [doubt.remedy[1] for doubt in doubts if doubt.remedy and doubt.remedy[0] == option]
         return sorted(values, key=lambda value: not value.startswith("-"))
 
-    @property
-    def command(self) -> str:
-        """The command line with the options that settle the doubts."""
+    def _command(self, options: Sequence[str]) -> str:
+        """The command line with further options."""
         words = shlex.split(self._options.command)
         end = words.index("--") if "--" in words else len(words)
         first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
+        return shlex.join([*first, *options, *words[end:]])
+
+    @property
+    def command(self) -> str:
+        """The command line with the options that settle the doubts, without the open questions."""
+        return self._command(self._remedies())
+
+    def _remedies(self) -> list[str]:
+        first: list[str] = []
         for option in ("--missing", "--keep", "--id"):
             for value in self._values(option):
                 first += [f"{option}={value}"] if value.startswith("-") else [option, value]
         excluded = self._values("--exclude")
         plain = [value for value in excluded if not value.startswith("-")]
         first += [f"--exclude={value}" for value in excluded if value.startswith("-")]
-        first += ["--exclude", *plain] if plain else []
-        return shlex.join([*first, *words[end:]])
+        return [*first, "--exclude", *plain] if plain else first
 
     def remedied(self) -> "FitOptions":
         """The options with the remedies."""
@@ -149,7 +177,7 @@ class Survey:
         return [
             Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
             for doubt in self.doubts
-            if doubt.remedy
+            if doubt.remedy and doubt.what != "no missing label"  # which the findings say
             for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma") else ("note", "")]
         ]
 
@@ -161,7 +189,10 @@ class Survey:
         lines = [f"{self._source.path.name} raises {counted(len(questions), 'question')} before the fit."]
         for i, doubt in enumerate(questions, 1):
             lines.append(_wrapped(f"{i:>2}. ", _sentence(doubt.text)))
-            if doubt.remedy:
+            if doubt.classes:
+                lines.append(f"      {_option(doubt)}   if these labels are missing")
+                lines.append(f"      {shlex.join(['--classes', *doubt.classes])}   if it is a class")
+            elif doubt.remedy:
                 meant = "class" if doubt.remedy[0] == "--missing" else "feature"
                 keep = f"   (or {_words('--keep', doubt.keep)} if it is a {meant})" if doubt.keep else ""
                 lines.append(f"      {_option(doubt)}{keep}")
@@ -169,7 +200,17 @@ class Survey:
         end = "This command makes these changes, and so does --yes:"
         if self.fatal:
             end = "Correct the file where no option is named; nothing was written."
-            end += " This command makes the other changes:" if any(doubt.remedy for doubt in questions) else ""
+            end += " This command makes the other changes:" if self._remedies() else ""
+        elif self.open:
+            missing = [_words(*doubt.remedy) for doubt in self.open if doubt.remedy]
+            lines += [
+                "Only you can say which it is, and --yes does not. If these labels are missing:",
+                f"  {self._command(shlex.split(' '.join([*missing, shlex.join(self._remedies())])))}",
+            ]
+            end = "If they are a class:"
+            return "\n".join(
+                [*lines, end, f"  {self._command(['--classes', *self.open[0].classes, *self._remedies()])}"]
+            )
         lines += [end, *([f"  {self.command}"] if end.endswith(":") else [])]
         return "\n".join(lines)
 
@@ -193,7 +234,10 @@ def _option(doubt: Doubt) -> str:
 def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     """Read a file once, and list everything that is doubtful about the columns and rows that a fit would use."""
     features = options.columns(source.names, source.index)
-    labels = label_columns(options.label, options.votes, options.shares, options.missing)
+    classes = named_classes(options.classes, options.missing)
+    labels = label_columns(
+        options.label, options.votes, options.shares, options.missing, classes, keep=options.keep, fitted=False
+    )
     reading = Preparation(features=features, impute=options.impute_features).reading(features)
     signs = {name: Signs(max(1000, _KEPT // len(features))) for name in features}
     totals = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
@@ -208,18 +252,21 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
             except ValueError as error:
                 refusal = str(error)
         for name, numbers in reading.add(batch, codes).items():
-            signs[name].add(numbers, codes)
+            signs[name].add(numbers, codes, batch.column(name))
         if codes is not None and copies:
             unlabelled = [-1, *labels.numbers_of(set(labels.doubtful()) - set(options.keep))]
             copies = _copies(batch, copies, str(options.label), ~np.isin(codes, unlabelled))
     if not reading.rows:
         raise ValueError("the table has no rows.")
     reading.leave_out_strays()
+    ambiguous = [] if refusal else [text for text in labels.ambiguous() if text not in options.keep]
+    about_labels = _markers(labels, ambiguous)
+    labels.discard(ambiguous)
     unknown = [] if refusal else [text for text in labels.doubtful() if text not in options.keep]
-    about_labels = _missing_labels(labels, unknown)
+    about_labels += _missing_labels(labels, unknown)
     missing = np.zeros(len(totals), dtype=bool)
     missing[[0, *(code + 1 for code in labels.numbers_of(unknown))]] = True
-    known = None if refusal else (missing, totals)
+    known = None if refusal or ambiguous else (missing, totals)
     copies = copies if known and totals[~missing].sum() >= _LEAST else set()
     about_columns = _columns(reading, signs, known, copies, options)
     about_columns += _kept(options, source, labels)
@@ -228,7 +275,8 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
     labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    about_labels += _classes(labels, refusal, [row.place for row in blank], options.keep)
+    if not ambiguous:
+        about_labels += _classes(labels, refusal, [row.place for row in blank], options.keep)
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
@@ -243,6 +291,25 @@ def _copies(batch: Any, names: set[str], label: str, labelled: NDArray[np.bool_]
     rows = arrow().array(labelled)
     texts = trimmed(batch.column(label).filter(rows))
     return {name for name in names if trimmed(batch.column(name).filter(rows)).equals(texts)}
+
+
+def _markers(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
+    """Texts that may mean a missing label, or be a class."""
+    doubtful = labels.doubtful()
+    others = [text for text in labels.texts() if text not in doubtful]
+    numbers = all(map(re.compile(r"-?[0-9]+").fullmatch, [*texts, *others]))
+    classes = tuple(sorted([*texts, *others], key=int if numbers else str))
+    return [
+        Doubt(
+            "marker",
+            labels.name,
+            f"{shown(text)} in {labels.marks[text] or labels.counts[text]:,} of {labels.rows:,} rows of {labels.where} may mean "
+            f"a missing label, or be a class beside {listed(others)}",
+            ("--missing", text),
+            classes=classes,
+        )
+        for text in texts
+    ]
 
 
 def _missing_labels(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
@@ -290,7 +357,15 @@ def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence
     counts = dict(zip(classes, np.bincount(codes[codes >= 0], minlength=len(classes)).tolist(), strict=True))
     single = [text for text in labels.texts() if counts.get(text) == 1 and labels.numbers_of([text])]
     enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
-    doubts = [Doubt("similar labels", labels.name, text) for text in labels.alike()]
+    doubts = []
+    for texts in labels.alike():
+        some = ", ".join(f"{shown(text)} ({counts[text]:,})" for text in texts)
+        sentence = (
+            f"the labels {some} of {labels.where} count as different classes: correct the file if they are one class"
+        )
+        settled = labels.known is not None or set(texts) & {*keep, *(single if enough else ())}
+        remedy = None if settled else ("--keep", min(texts, key=lambda text: counts[text]))
+        doubts.append(Doubt("similar labels", labels.name, sentence, remedy))
     for text in single:
         sentence = (
             f"the class {shown(text)} of {labels.where} has a single label, so models cannot be compared or checked"
@@ -322,33 +397,40 @@ class Signs:
 
     Attributes
     ----------
-    mode_count : int
-        Cells with the most frequent number of the first batch.
-    empty : array of int
-        Empty cells by code of the label + 1.
+    mode, mode_count : float or str or None, int
+        The most frequent number or text of the first batch, and the cells that hold it.
+    empty, at_mode : array of int
+        Empty cells, and cells with the most frequent value, by code of the label + 1.
     whole : array or None
         The first numbers, in order; None if some number is not whole.
     """
 
     def __init__(self, most: int):
+        self.mode: float | str | None = None
         self.mode_count = 0
-        self.empty = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
+        self.empty, self.at_mode = np.zeros((2, MOST_CLASSES + 2), dtype=np.int64)
         self._most, self._kept = most, 0
-        self._mode: float | None = None
         self._whole: list[NDArray[np.float64]] | None = []
 
-    def add(self, numbers: Numbers, codes: NDArray[np.integer] | None) -> None:
-        """Add the cells of the next rows, whose labels have these codes."""
+    def add(self, numbers: Numbers, codes: NDArray[np.integer] | None, column: Any) -> None:
+        """Add the cells of the next rows, as numbers and as they are; their labels have these codes."""
+        values = numbers.values[np.isfinite(numbers.values)]
+        same = np.zeros(len(numbers.values), dtype=bool)
+        if numbers.odd.any() and not isinstance(self.mode, float):
+            texts = trimmed(column)
+            if self.mode is None:
+                self.mode = Counter(texts.filter(arrow().array(numbers.odd)).to_pylist()).most_common(1)[0][0]
+            same = arrow(".compute").equal(texts, self.mode).to_numpy(zero_copy_only=False)
+        elif len(values):
+            if self.mode is None:
+                distinct, counts = np.unique(values, return_counts=True)
+                self.mode = float(distinct[counts.argmax()])
+            same = numbers.values == self.mode
+        self.mode_count += int(same.sum())
         if codes is not None:
             self.empty += np.bincount(codes[numbers.missing] + 1, minlength=len(self.empty))
-        values = numbers.values[np.isfinite(numbers.values)]
-        if not len(values):
-            return
-        if self._mode is None:
-            distinct, counts = np.unique(values, return_counts=True)
-            self._mode = float(distinct[counts.argmax()])
-        self.mode_count += int(np.sum(values == self._mode))
-        if self._whole is not None and self._kept < self._most:
+            self.at_mode += np.bincount(codes[same] + 1, minlength=len(self.empty))
+        if len(values) and self._whole is not None and self._kept < self._most:
             values = values[: self._most - self._kept]
             self._kept += len(values)
             self._whole = (
@@ -487,7 +569,7 @@ def _nearly_one_value(name: str, column: ColumnSurvey, signs: Signs) -> str:
 
 
 def _leak(name: str, signs: Signs, missing: NDArray[np.bool_], totals: NDArray[np.int64]) -> str:
-    """A sentence if a column is filled just where the label is, or just where it is not."""
+    """A sentence if a column tells whether the label is missing: by being filled, or by one of its values."""
     n_missing, n_given = int(totals[missing].sum()), int(totals[~missing].sum())
     if min(n_missing, n_given) < _LEAST / 2:
         return ""
@@ -496,4 +578,12 @@ def _leak(name: str, signs: Signs, missing: NDArray[np.bool_], totals: NDArray[n
         return f"column {shown(name)} is empty where the label is missing, and filled where it is given: it knows the answer"
     if with_label >= _TOGETHER and with_none <= 1.0 - _TOGETHER:
         return f"column {shown(name)} is filled only where the label is missing: it can tell nothing about the classes"
+    shares = {"missing": signs.at_mode[missing].sum() / n_missing, "given": signs.at_mode[~missing].sum() / n_given}
+    most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+    if shares[most] >= _TOGETHER and shares[least] <= 1.0 - _TOGETHER:
+        value = shown(f"{signs.mode:g}" if isinstance(signs.mode, float) else str(signs.mode))
+        return (
+            f"column {shown(name)} is {value} where the label is {most}, and not where it is {least}: it tells whether there is "
+            "a label, not which"
+        )
     return ""

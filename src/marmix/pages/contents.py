@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from marmix.labels import missing_in_words
+
 
 @dataclass(frozen=True)
 class DataFacts:
@@ -123,6 +125,11 @@ class LabelFacts:
     classes: list[ClassFacts]
     certainty: Certainty
     votes: VoteFacts | None = None  # None if each row has one label
+    missing_texts: dict[str, int] = field(default_factory=dict)  # texts that counted as missing, "" for empty cells
+
+    def missing_in_words(self) -> str:
+        """Which texts counted as missing labels, and how often."""
+        return missing_in_words(self.missing_texts, "row" if self.votes is None else "cell")
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,8 @@ def _numbers(findings: Findings) -> str:
         if sure is not None:
             words = f"{count(sure)} <small>{share_of(sure, labels.imputed)} of them</small>"
         facts.append((f"At least 90{wording.SPACE}% sure", words))
-    return '<dl class="numbers">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts) + "</dl>"
+    said = f'<p class="note">{plain(labels.missing_in_words())}</p>' if labels.missing_texts else ""
+    return '<dl class="numbers">' + "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts) + f"</dl>{said}"
 
 
 def _scoreboard(findings: Findings) -> str:

@@ -20,7 +20,8 @@ def summary_lines(findings: Findings) -> list[str]:
         advice = {caution.text: caution.advice for caution in findings.cautions}
         advised = [_reason(reason, advice.get(reason, "")) for reason in reasons]
         lines = [f"{VERDICTS[verdict.use]}.", *advised, "", *lines]
-    facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
+    facts = [] if not labels.missing_texts else [("missing", labels.missing_in_words())]
+    facts += [] if labels.votes is None else [("votes", labels.votes.sentence())]
     facts.append(("imputed", _imputed(findings)))
     if labels.certainty.wrong.value is not None:
         facts.append(("wrong", f"about {_number(labels.certainty.wrong)} of the {labels.imputed:,} imputed labels"))

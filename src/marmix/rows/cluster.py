@@ -11,6 +11,7 @@ import os
 import pickle
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial, reduce
@@ -70,8 +71,8 @@ class Shard:
         self._loaded, self._threads, self._spaces, self.empty = loaded, threads, spaces, False
         self._shared: dict[int, Any] = {}
 
-    def labels(self, classes: Any) -> list[NDArray[Any]]:
-        """Distinct labels, among `classes` if they are named."""
+    def labels(self, classes: Any) -> list[tuple[NDArray[Any], Counter[str]]]:
+        """Distinct labels, among `classes` if they are named, and texts that counted as missing."""
         return [found_labels(y, classes) for _, y, _ in self._loaded]
 
     def number(self, coded: bool, classes: NDArray[Any]) -> int:
@@ -451,7 +452,7 @@ class ClusterRows(Rows):
         holders = self._load()
         if all_classes is None:
             distinct = [part for parts in holders.call("labels", named).values() for part in parts]
-            all_classes = choose_classes(distinct, named, _declared_categories(y))
+            all_classes, self.missing_texts = choose_classes(distinct, named, _declared_categories(y))
         self.classes = all_classes
         self.codes = labels if self._coded else [delayed(number_labels)(part, all_classes) for part in labels]
         self._encode(holders)

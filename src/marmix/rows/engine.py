@@ -1,14 +1,15 @@
 """`Rows`, the user's rows wherever they are, and `Engine`, the rows of a fit in its axes, over which functions are mapped."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, on_host, unmasked
-from marmix.labels import encode_labels, has_votes, most_voted, number_labels, vote_shares
+from marmix.arrays import Array, like, namespace, on_cluster, on_device, on_host, unmasked
+from marmix.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
 from marmix.rows.checks import LARGEST, check_scales
@@ -223,6 +224,8 @@ class Rows(ABC):
         Indices of the classes, -1 where a label is missing, in the form that `map` takes; the most voted class of votes.
     shares : array of shape (n, K) or None
         Shares of the classes in the votes of each row, in the form that `map` takes; None if each row has one label.
+    missing_texts : mapping
+        Texts that counted as missing labels, and how many rows have each.
     labels_in_file : bool
         Whether the labels are in a file; imputed labels are then not kept in memory.
     """
@@ -230,6 +233,7 @@ class Rows(ABC):
     classes: NDArray[Any]
     codes: Any
     shares: Any = None
+    missing_texts: Mapping[str, int] = MappingProxyType({})
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
@@ -253,8 +257,10 @@ class Rows(ABC):
         single : bool
             Whether rows on a device are computed in single precision.
         """
-        weight = unmasked(open_array(sample_weight, "sample_weight"))
-        self._add_labels(open_array(y, "y"), weight, named, classes, single)
+        y, weight = open_array(y, "y"), unmasked(open_array(sample_weight, "sample_weight"))
+        self._add_labels(y, weight, named, classes, single)
+        if not (on_cluster(y) or on_device(y) or has_votes(y)):
+            self.missing_texts = missing_texts(y, named if classes is None else classes)
         return self
 
     @abstractmethod

@@ -1,8 +1,10 @@
 """Label columns of tables, read in batches."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,18 @@ from marmix.arrays import Array
 from marmix.labels import (
     MISSING,
     MISSING_CELLS,
-    MISSING_FIELDS,
     MISSING_LABELS,
     Labels,
+    as_classes,
+    check_marks,
+    class_like,
+    looks_like_class,
     looks_missing,
+    missing_in_words,
     most_voted,
     vote_shares,
 )
-from marmix.tables.cells import NUMBER, WHOLE, arrow, as_numbers, as_text, listed, plain, shown
+from marmix.tables.cells import NUMBER, TRUTHS, WHOLE, arrow, as_numbers, as_text, listed, plain, shown
 
 MOST_CLASSES = 100
 MOST_CONVERTED = 100_000  # classes of `to_memmap`
@@ -38,7 +44,8 @@ class LabelColumn(Labels):
     """Encoder of the label column of a data file, which comes in batches.
 
     A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without a point.
-    Missing are null, NaN, blank, NA, N/A, #N/A, nan, null, NULL, None, <NA>, NaT, ?, -1, -1.0, and the texts of `missing`.
+    Missing are null, blank, the texts of `marmix.labels.MISSING_LABELS` (NA, N/A, nan, null, None, ?, -1 and so on) that are not
+    named in `classes` or `keep`, and those of `missing`.
 
     Parameters
     ----------
@@ -47,7 +54,12 @@ class LabelColumn(Labels):
     missing : iterable of str, default=()
         Further texts that mean a missing label.
     classes : sequence or None, default=None
-        The classes of a fitted model; other labels are an error.
+        The classes; other labels are an error. A text matches a number or truth value of the same meaning: "1.0" matches 1, and
+        "true" matches True.
+    keep : iterable of str, default=()
+        Texts that are classes although they usually mean a missing label.
+    fitted : bool, default=True
+        Whether `classes` are those of a fitted model, some of which may have no label here.
 
     Attributes
     ----------
@@ -55,6 +67,8 @@ class LabelColumn(Labels):
         Rows so far, and those without a label.
     counts : Counter
         Rows of each label so far.
+    marks : Counter
+        Texts that counted as missing labels, "" for empty cells, and how many rows have each.
 
     Examples
     --------
@@ -68,15 +82,26 @@ class LabelColumn(Labels):
     """
 
     option = "--label"  # of the program, which names the column
+    unit = "row"  # what has a label
     shares: Array | None = None  # of the classes in the votes of each row; None if each has one label
 
-    def __init__(self, name: str, missing: Iterable[str] = (), classes: Sequence[Any] | NDArray[Any] | None = None):
+    def __init__(
+        self,
+        name: str,
+        missing: Iterable[str] = (),
+        classes: Sequence[Any] | NDArray[Any] | None = None,
+        *,
+        keep: Iterable[str] = (),
+        fitted: bool = True,
+    ):
         super().__init__(f"label column {shown(name)}", classes, most=MOST_CLASSES)
-        self.name, self.columns = name, [name]
-        self.markers = {*MISSING_LABELS, *(str(text).strip() for text in missing)}
+        self.name, self.columns, self.fitted = name, [name], fitted
+        self._said_missing = {str(text).strip() for text in missing}
+        self._meanings = {_class_meaning(name): str(name) for name in self._numbers if not isinstance(name, str)}
         self._numbers = {str(label): k for label, k in self._numbers.items()}
+        self.markers = {text for text in MISSING_LABELS if text not in keep and self._class_of(text) is None}
+        self.markers |= self._said_missing
         self._parts: list[NDArray[np.integer]] = []
-        self._marks: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
 
     def add(self, column: Any) -> NDArray[np.integer]:
@@ -86,7 +111,7 @@ class LabelColumn(Labels):
         values, places = _distinct(column)
         nulls = int(np.count_nonzero(places == MISSING))
         if nulls:
-            self._marks[""] += nulls
+            self.marks[""] += nulls
         self._parts.append(self.add_distinct([text.strip() for text in as_text(values).to_pylist()], places))
         return self._parts[-1]
 
@@ -96,8 +121,9 @@ class LabelColumn(Labels):
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
         if value in self.markers:
-            self._marks[value] += count
+            self.marks[value] += count
             return None
+        value = self._class_of(value) or value
         if "\0" in value:
             raise ValueError(
                 f"{self.where} holds {shown(value)} in data row {first() + 1}, which has a NUL character: labels must be plain "
@@ -106,18 +132,38 @@ class LabelColumn(Labels):
         self.counts[value] += count
         return value
 
+    def _class_of(self, text: str) -> str | None:
+        """The allowed class that a text means, as text; None if there is none."""
+        return text if text in self._numbers else self._meanings.get(_class_meaning(text))
+
+    @property
+    def n_missing(self) -> int:
+        """Rows without a label; with several columns, cells."""
+        return self.marks.total()
+
     def doubtful(self) -> list[str]:
-        """The labels that probably mean a missing label."""
-        return [text for text in self.texts() if looks_missing(text, self.texts())]
+        """The labels that probably mean a missing label; none if the classes are named."""
+        return [text for text in self.texts() if looks_missing(text, self.texts())] if self.known is None else []
+
+    def ambiguous(self) -> list[str]:
+        """The texts that may mean a missing label as well as a class."""
+        others = [text for text in self.texts() if text not in self.doubtful()]
+        return [*self._class_like(), *(text for text in self.doubtful() if looks_like_class(text, others))]
+
+    def _class_like(self) -> list[str]:
+        """The texts that counted as missing, although nobody said so and they may be classes."""
+        marks = [] if self.known is not None else [text for text in self.marks if text not in self._said_missing]
+        return class_like(marks, (text for text in self.texts() if text not in self.doubtful()))
 
     def discard(self, texts: Iterable[str]) -> None:
         """Count labels that were added as missing."""
+        texts = list(texts)
+        self._said_missing.update(str(text).strip() for text in texts)
         for text in {str(text).strip() for text in texts} - self.markers:
             self.markers.add(text)
             count = self.counts.pop(text, 0)
-            self.n_missing += count
             if count:
-                self._marks[text] += count
+                self.marks[text] += count
 
     def numbers_of(self, texts: Iterable[str]) -> set[int]:
         """The codes that `add_batch` returns for labels."""
@@ -127,10 +173,12 @@ class LabelColumn(Labels):
         """The labels as text, in order of first appearance."""
         return [text for text in self._numbers if text not in self.markers]
 
-    def stranger(self, label: str, first: Callable[[], int]) -> str:
+    def stranger(self, labels: Sequence[str], row: int) -> str:
+        others = f" and {listed(labels[1:])}" if len(labels) > 1 else ""
+        whose = "of the model. Correct it" if self.fitted else "of --classes. Correct it, name it there"
         return (
-            f"{self.where} holds {shown(label)} in data row {first() + 1}, which is not among the classes {listed(self.classes)} "
-            f"of the model. Correct it, or give --missing {shown(label)} if it means a missing label."
+            f"{self.where} holds {shown(labels[0])} in data row {row + 1}{others}, which {'are' if others else 'is'} not among "
+            f"the classes {listed(self._numbers)} {whose}, or give --missing {shown(labels[0])} if it means a missing label."
         )
 
     def too_many(self) -> str:
@@ -149,14 +197,24 @@ class LabelColumn(Labels):
         Raises
         ------
         ValueError
-            If there are fewer than two, or almost as many as labelled rows.
+            If there are fewer than two, or almost as many as labelled rows, or if a text may be a class or mean a missing label.
         """
         if self.known is not None:
+            absent = [] if self.fitted else [name for name in self._numbers if not self.counts[name]]
+            if absent:
+                raise ValueError(
+                    f"{self.where} has no label {shown(absent[0])}, which --classes names: remove it there, or label a row of it."
+                )
             return self.known
+        for text in self._class_like():
+            raise ValueError(
+                f"{self.where} holds {shown(text)}, which may be a class or mean a missing label: give it in missing= "
+                "(--missing) if it is missing, or name all classes in classes= (--classes)."
+            )
         texts, n_labels = self.texts(), len(self.columns) * self.rows - self.n_missing
         if len(texts) < 2:
             what = f"one class only, {shown(texts[0])}" if texts else "no label at all"
-            markers = "Cells that are empty, NA, ? or -1 count as missing labels. " if self.n_missing else ""
+            markers = " ".join([*self.notes(), ""])
             raise ValueError(
                 f"{self.where} has {what}: at least two classes must have labels. {markers}"
                 f"If the classes are in another column, choose it with {self.option}."
@@ -176,34 +234,24 @@ class LabelColumn(Labels):
         return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
 
     def notes(self) -> list[str]:
-        """Notes on classes that look alike and on the markers of missing labels."""
-        notes = []
-        if len(self._marks) > 1:
-            parts = ", ".join(
-                f"{shown(text) if text else 'empty'} ({count:,})" for text, count in sorted(self._marks.items())
-            )
-            notes.append(f"Missing labels are written in several ways: {parts}. All count as missing.")
-        return [*notes, *self.alike()]
+        """A note that says which texts counted as missing labels, and how often."""
+        return [missing_in_words(self.marks, self.unit)] if self.marks else []
 
-    def alike(self) -> list[str]:
-        """Notes on labels that differ only in case, whitespace or the notation of a number."""
+    def alike(self) -> list[list[str]]:
+        """Groups of labels that differ only in case, whitespace or the notation of a number."""
         meanings: dict[Any, list[str]] = {}
         for text in sorted(self.texts()):
             meanings.setdefault(_meaning(text), []).append(text)
-        return [
-            f"The labels {listed(texts)} count as different classes: correct them if they are not."
-            for texts in meanings.values()
-            if len(texts) > 1
-        ]
+        return [texts for texts in meanings.values() if len(texts) > 1]
 
 
 class VoteColumns(LabelColumn):
     """Encoder of columns that each hold the labels of one annotator; a blank cell is no vote."""
 
-    option = "--votes"
+    option, unit = "--votes", "cell"
 
-    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None):
-        super().__init__(", ".join(names), missing, classes)
+    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None, **options: Any):
+        super().__init__(", ".join(names), missing, classes, **options)
         self.columns = list(names)
         self._by_column: list[list[NDArray[np.integer]]] = [[] for _ in names]
 
@@ -235,8 +283,8 @@ class ShareColumns(LabelColumn):
 
     option = "--shares"
 
-    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None):
-        super().__init__(", ".join(names), missing, classes)
+    def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None, **options: Any):
+        super().__init__(", ".join(names), missing, classes, **options)
         self.columns, self.where = list(names), f"the columns {listed(names)}"
         if len(self.columns) < 2:
             raise ValueError("--shares needs a column for each class, at least two.")
@@ -281,11 +329,10 @@ class ShareColumns(LabelColumn):
         if self.known is not None:
             names = list(map(str, self._names))
             if sorted(names) != sorted(map(str, self.known.tolist())):
-                raise ValueError(
-                    f"--shares names {listed(names)}, but the classes of the model are {listed(self.known)}."
-                )
+                whose = "the classes of the model are" if self.fitted else "--classes names"
+                raise ValueError(f"--shares names {listed(names)}, but {whose} {listed(self.known)}.")
             values = values[:, [names.index(str(name)) for name in self.known.tolist()]]
-        return vote_shares(values, self.classes, fitted=self.known is not None)[0]
+        return vote_shares(values, self.classes, fitted=self.known is not None and self.fitted)[0]
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -299,14 +346,38 @@ def label_columns(
     shares: Sequence[str] | None,
     missing: Iterable[str] = (),
     classes: Any = None,
+    **options: Any,
 ) -> LabelColumn:
     """The encoder of a label column, of the columns of annotators, or of columns of shares: whichever is named."""
     if votes:
-        return VoteColumns(votes, missing, classes)
+        return VoteColumns(votes, missing, classes, **options)
     if shares:
-        return ShareColumns(shares, missing, classes)
+        return ShareColumns(shares, missing, classes, **options)
     assert label is not None
-    return LabelColumn(label, missing, classes)
+    return LabelColumn(label, missing, classes, **options)
+
+
+def named_classes(texts: Sequence[str], missing: Iterable[str] = ()) -> list[Any] | None:
+    """Classes as the user names them in a command: integers if all are written as such; None if there are none."""
+    names = [text.strip() for text in texts]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"--classes names {shown(name)} twice.")
+        if name in {text.strip() for text in missing}:
+            raise ValueError(f"--classes and --missing both name {shown(name)}: is it a class, or a missing label?")
+    if len(names) == 1 or "" in names:
+        raise ValueError("--classes needs the names of all classes, at least two.")
+    return list(map(int, names)) if names and all(map(_INTEGER.fullmatch, names)) else names or None
+
+
+def _class_meaning(label: Any) -> Any:
+    """A key that is equal for texts, numbers and truth values that mean the same class; text means itself."""
+    if isinstance(label, bool | np.bool_):
+        return Decimal(int(label))
+    text = str(label).strip()
+    if isinstance(label, str) and text.casefold() in TRUTHS:
+        return Decimal(TRUTHS.index(text.casefold()))
+    return Decimal(text) if NUMBER.fullmatch(text) else text
 
 
 def _meaning(text: str) -> Any:
@@ -323,11 +394,10 @@ class ConvertedLabels(Labels):
     `source` names the table in messages; `text` says that it is a text file, whose labels get the type that all of them fit.
     """
 
-    text_advice = "write missing labels as null"
-
-    def __init__(self, name: str, source: str, text: bool):
+    def __init__(self, name: str, source: str, text: bool, classes: Any = None):
         super().__init__(f"{source}: the label {name!r}", most=MOST_CONVERTED)
         self.name, self.text = name, text
+        self.named = [] if classes is None else as_classes(classes).tolist()
 
     def add(self, column: Any) -> NDArray[np.integer]:
         """Encode the labels of the next rows, an Arrow array, in order of first appearance."""
@@ -337,11 +407,10 @@ class ConvertedLabels(Labels):
         return self.add_distinct(values.to_pylist(), places)
 
     def read(self, value: Any, count: int, first: Callable[[], int]) -> Any:
-        if self.text:
-            return None if value in MISSING_FIELDS else value
         if isinstance(value, float) and value.is_integer():  # an integer in a column with NaN
             value = int(value)
-        label = super().read(value, count, first)
+        named = value in self.named or (self.text and value.strip() in map(str, self.named))
+        label = value if named else super().read(value, count, first)
         if label is not None and not isinstance(label, int | str):
             raise ValueError(f"{self.where} holds {label!r}: labels are integers, strings or booleans.")
         return label
@@ -357,8 +426,25 @@ class ConvertedLabels(Labels):
                 raise ValueError(
                     f"{self.where} holds {names[matches.index(None)]}: labels are whole numbers or strings."
                 )
-            numbers = [int(match[1]) for match in matches if match]
-            return [None if number == MISSING else number for number in numbers]
+            whole = [int(match[1]) for match in matches if match]
+            return [None if number == MISSING and MISSING not in self.named else number for number in whole]
         if {name.lower() for name in names} <= {"true", "false"}:
             return [name.lower() == "true" for name in names]
-        return [None if name == str(MISSING) else name for name in names]
+        return names
+
+    def sorted_names(self) -> list[Any]:
+        """The sorted labels, or the named classes."""
+        names = super().sorted_names()
+        strange = [name for name in names if name not in self.named]
+        if self.named and strange:
+            raise ValueError(f"{self.where} holds {strange[0]!r}, which is not among the classes {self.named}.")
+        return self.named or names
+
+    def check_marks(self) -> None:
+        """Raise ValueError if a text for missing labels may be a class, and warn of those that counted as missing."""
+        usual = ("-1", "-1.0", *([""] if self.text else []))
+        texts = {text: count for text, count in self.marks.items() if text not in usual}
+        if not self.named:
+            check_marks(texts, self.sorted_names(), self.where)
+        if texts:
+            warnings.warn(f"{self.where}: {missing_in_words(texts)}", UserWarning, stacklevel=4)
