@@ -598,7 +598,7 @@ def test_a_terminated_fit_leaves_nothing(name, code, frame, tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=tmp_path, text=True, env=ENVIRONMENT, **pipes) as running:
         assert running.stdout.readline() == "fitting\n"
-        assert len(list(tmp_path.iterdir())) == 2
+        assert len(list(tmp_path.iterdir())) == 3  # with a hidden folder and its lock
         running.send_signal(getattr(signal, name))
         _, stderr = running.communicate()
     assert running.returncode == code
@@ -608,7 +608,7 @@ def test_a_terminated_fit_leaves_nothing(name, code, frame, tmp_path):
 
 def test_an_interrupted_fit_leaves_nothing(frame, tmp_path, program, monkeypatch):
     def interrupted(*arguments):
-        assert len(list(tmp_path.iterdir())) == 2
+        assert len(list(tmp_path.iterdir())) == 3
         raise KeyboardInterrupt
 
     monkeypatch.setattr("marmix.journey.fit.candidates_of", interrupted)

@@ -1,5 +1,6 @@
 """Outputs: whole or not at all; rows as they were, with columns added; formulas detected and escaped."""
 
+import contextlib
 import csv
 import io
 import os
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marmix import outputs
 from marmix.tables import Output, RowWriter, one_file, open_table
 from marmix.tables.writing import csv_lines, formulas, neutralised, six_digits, write_table
 
@@ -90,22 +92,145 @@ def test_a_file_that_was_not_written_undoes_all(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(FILES)
 
 
-def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch):
+def interrupt(monkeypatch, step, error):
+    """Make `error` end the given step of those that move files: two out of the way, then two into place."""
+    steps = 0
+
+    def counted(function):
+        def interrupted(*paths):
+            nonlocal steps
+            steps += 1
+            function(*paths)
+            if steps == step:
+                raise error
+
+        return interrupted
+
+    for name in ("replace", "link"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+
+
+def write_until(folder, force, step, error, monkeypatch):
+    """Write the files, ended by an error at a step of the moves, or before them at step 0."""
+    with Output(folder, FILES, force=force) as output:
+        write_all(output)
+        (output.scratch / "large").write_text("x")
+        if not step:
+            raise error
+        interrupt(monkeypatch, step, error)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch, step):
     for name in FILES:
         (tmp_path / name).write_text(f"old {name}")
-    before, move, moves = everything(tmp_path), os.replace, 0
-
-    def interrupted(source, target):
-        nonlocal moves
-        moves += 1
-        move(source, target)
-        if moves == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt), Output(tmp_path, FILES, force=True) as output:
-        write_all(output)
+    before = everything(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        write_until(tmp_path, True, step, KeyboardInterrupt, monkeypatch)
     assert everything(tmp_path) == before
+
+
+class Killed(BaseException):
+    """Ends a run as a kill does: nothing is cleared."""
+
+
+@pytest.mark.parametrize(
+    ("there", "step"), [*((True, step) for step in range(5)), *((False, step) for step in range(3))]
+)
+def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_path, monkeypatch, there, step):
+    """The files are those of before, or all new ones if the run was killed after the last step."""
+    for name in FILES if there else ():
+        (tmp_path / name).write_text(f"old {name}")
+    before = everything(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "_undo", lambda *paths: None)
+        patch.setattr(Output, "_clear", lambda self: [os.close(self._locks.popitem()[1]) for _ in FILES])
+        with pytest.raises(Killed):
+            write_until(tmp_path, there, step, Killed, patch)
+    assert len(os.listdir(tmp_path)) > len(before)
+    with one_file(tmp_path / "other") as part:
+        part.write_text("x")
+    (tmp_path / "other").unlink()
+    complete = step == (4 if there else 2)
+    assert everything(tmp_path) == ({name: f"new {name}".encode() for name in FILES} if complete else before)
+    assert set(os.listdir(tmp_path)) == set(everything(tmp_path))
+
+
+# Enters an output, says so, and ends when it may or is killed; the module needs no other.
+WRITER = f"""
+import runpy, sys
+Output = runpy.run_path({outputs.__file__!r})["Output"]
+with Output(sys.argv[1], sys.argv[2:], force=True) as output:
+    for name in sys.argv[2:]:
+        output.path(name).write_text("theirs")
+    print("in", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def writer():
+    """Start another process that writes files to a folder, and wait until it has begun."""
+    with contextlib.ExitStack() as running:
+
+        def start(*words):
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process = running.enter_context(
+                subprocess.Popen([sys.executable, "-c", WRITER, *words], text=True, **pipes)
+            )
+            running.callback(process.kill)
+            assert process.stdout.readline() == "in\n"
+            return process
+
+        yield start
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_alone(tmp_path, writer, there):
+    out = tmp_path / "out"
+    if there:
+        out.mkdir()
+    process = writer(str(out), *FILES)
+    hidden = set(os.listdir(out if there else tmp_path))
+    for force in (True, False):
+        with pytest.raises(OSError, match=f"another run .process {process.pid}"), Output(out, FILES, force=force):
+            raise AssertionError
+    (out if there else tmp_path).joinpath("mine").write_text("x")
+    with one_file((out if there else tmp_path) / "mine", force=True) as part:  # another file of the folder
+        part.write_text("y")
+    assert set(os.listdir(out if there else tmp_path)) == hidden | {"mine"}
+    process.communicate("end\n")
+    assert process.returncode == 0
+    assert (out / FILES[0]).read_text() == (out / FILES[1]).read_text() == "theirs"
+    with pytest.raises(FileExistsError), Output(out, FILES):
+        raise AssertionError
+    process = writer(str(out), *FILES)
+    process.kill()
+    process.wait()
+    with Output(out, FILES, force=True) as output:
+        write_all(output)
+    assert {name for name in os.listdir(out) if name != "mine"} == set(FILES)
+    assert (out / FILES[0]).read_text() == "new a.csv"
+
+
+@pytest.mark.parametrize("kind", ["itself", "symbolic link", "hard link", "link to the source"])
+def test_a_source_is_never_replaced(tmp_path, kind):
+    source, target = tmp_path / "source", tmp_path / "a.csv"
+    if kind == "itself":
+        source = tmp_path / "." / "x" / ".." / "a.csv"
+        (tmp_path / "x").mkdir()
+        target.write_text("mine")
+    elif kind == "link to the source":
+        target.write_text("mine")
+        source.symlink_to(target)
+    else:
+        source.write_text("mine")
+        (target.symlink_to if kind == "symbolic link" else target.hardlink_to)(source)
+    for force in (True, False):
+        for out in (Output(tmp_path, FILES, force=force, sources=[source]), one_file(target, force, sources=[source])):
+            with pytest.raises(FileExistsError, match=r"a\.csv is the file that is read"), out:
+                raise AssertionError
+    assert source.read_text() == target.read_text() == "mine"
 
 
 def test_a_file_that_somebody_wrote_meanwhile_is_not_replaced(tmp_path):
@@ -146,7 +271,7 @@ def test_only_files_that_were_named_are_written(tmp_path):
 
 def test_a_killed_program_leaves_no_file_under_its_name(tmp_path):
     code = (
-        "import os, sys; from marmix.tables import Output\n"
+        f"import os, runpy, sys; Output = runpy.run_path({outputs.__file__!r})['Output']\n"
         "with Output(sys.argv[1], ['a.csv']) as output:\n"
         "    output.path('a.csv').write_text('half'); os._exit(9)\n"
     )
@@ -174,12 +299,10 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
         raise AssertionError
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_planted_link_is_never_followed(tmp_path, there):
+def test_a_planted_link_is_never_followed(tmp_path):
     """A link under the name of the output is refused, or replaced itself; the file that it names stays as it was."""
     precious, link = tmp_path / "precious", tmp_path / "rows.csv"
-    if there:
-        precious.write_text("mine")
+    precious.write_text("mine")
     link.symlink_to(precious)
     with pytest.raises(FileExistsError), one_file(link):
         raise AssertionError
@@ -187,14 +310,25 @@ def test_a_planted_link_is_never_followed(tmp_path, there):
         part.write_text("new")
     assert not link.is_symlink()
     assert link.read_text() == "new"
-    assert precious.exists() == there
-    assert not there or precious.read_text() == "mine"
+    assert precious.read_text() == "mine"
+
+
+def test_a_link_to_nothing_is_refused_at_once(tmp_path):
+    (tmp_path / "out").symlink_to(tmp_path / "absent")
+    (tmp_path / "a.csv").symlink_to("a.csv")  # to itself
+    for folder in (tmp_path / "out", tmp_path):
+        with (
+            pytest.raises(FileExistsError, match=r"is a link to .*, which does not exist"),
+            Output(folder, FILES, force=True),
+        ):
+            raise AssertionError
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "out"]
 
 
 def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
     with Output(tmp_path, FILES) as output:
         write_all(output)
-        (hidden,) = tmp_path.iterdir()
+        (hidden,) = (path for path in tmp_path.iterdir() if path.is_dir())
         assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
     with Output(tmp_path / "out", FILES) as output:
         write_all(output)

@@ -1,38 +1,53 @@
 """Files that appear complete or not at all; the package writes to disk only through this module."""
 
+import hashlib
 import os
+import re
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from unicodedata import normalize
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Output", "one_file", "write_whole"]
 
 _ADVICE = "give another --out, or --force to replace {}"
+_HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{32})")
+_PAUSES = (0.01, 0.05, 0.2)  # seconds; another run may hold a lock for a moment, to see whether its owner is alive
 
 
 class Output:
-    """A folder of files that appear together when all are written.
+    """A folder of files that appear together when all are written, and that one run at a time may write.
 
     They are written to a private hidden folder, next to the target or in it, and moved when the `with` block ends. If it ends
-    with an exception, nothing is left behind and existing files are unchanged.
+    with an exception, nothing is left behind and existing files are unchanged. If the program is killed, the next output to the
+    same place removes the hidden folder, and undoes a move that was not complete.
 
     Parameters
     ----------
     folder : path
         Created if it does not exist; its parent must exist.
     files : sequence of str
-        Names of the files, all of which must be written. They are moved in this order: if the program is killed meanwhile, the
-        first of them are in place, and none of the files that they replace.
+        Names of the files, all of which must be written.
     force : bool, default=False
         Whether to replace existing files of these names. Other files in the folder are not touched.
     obsolete : sequence of str, default=()
         Names of files that would contradict the new ones: removed with `force`, an error without.
+    sources : sequence of paths, default=()
+        Files that are read meanwhile, which are never replaced.
     advice : str, default="give another --out, or --force to replace {}"
         Ends the error message about existing files; ``{}`` becomes "it" or "them".
+    wait : bool, default=False
+        Whether to wait for another run that writes the same files, which is otherwise an error.
 
     Attributes
     ----------
@@ -42,7 +57,8 @@ class Output:
     Raises
     ------
     OSError
-        On entry, if one of the files exists, the parent does not, or the folder cannot be written.
+        On entry, if one of the files exists or is being written by another run, the parent does not exist, or the folder cannot
+        be written.
     """
 
     def __init__(
@@ -52,26 +68,34 @@ class Output:
         *,
         force: bool = False,
         obsolete: Sequence[str] = (),
+        sources: Sequence[str | os.PathLike[str]] = (),
         advice: str = _ADVICE,
+        wait: bool = False,
     ):
         self.folder, self.files, self.force = Path(folder), list(files), force
-        self._obsolete, self._advice = list(obsolete), advice
+        self._obsolete, self._sources, self._advice, self._wait = list(obsolete), list(sources), advice, wait
+        self._locks: dict[Path, int] = {}
 
     def __enter__(self) -> Self:
-        self._check()
-        self._new = not self.folder.exists()
-        self._part = (self.folder.absolute().parent if self._new else self.folder) / f".marmix-{uuid.uuid4().hex}"
-        self.scratch, self._ready, self._old = (self._part / name for name in ("scratch", "new", "old"))
+        self._part = Path()
         try:
-            self._part.mkdir(mode=0o700)
+            self._check()
+            place = self._lock()
+            self._check()
+            first = next(iter(self._locks)).name.removesuffix(".lock")
+            _remove_dead(place, self._locks)
+            part = place / f"{first}-{os.getpid()}-{uuid.uuid4().hex}"
+            self.scratch, self._ready, self._old = (part / name for name in ("scratch", "new", "old"))
+            self._part = part
+            part.mkdir(mode=0o700)
             for folder in (self.scratch, self._ready, self._old):
                 folder.mkdir()
         except BaseException as error:
             self._clear()
-            if not isinstance(error, OSError):
+            if not isinstance(error, OSError) or error.errno is None:
                 raise
-            reason = f"{self._part.parent} cannot be written ({error.strerror})"
-            raise OSError(f"{reason}: give another folder with --out.") from None
+            where = self.folder if self.folder.exists() else self.folder.absolute().parent
+            raise OSError(f"{where} cannot be written ({error.strerror}): give another folder with --out.") from None
         return self
 
     def path(self, name: str) -> Path:
@@ -94,75 +118,118 @@ class Output:
             self._clear()
 
     def _check(self) -> None:
+        paths = [self.folder / name for name in (*self.files, *self._obsolete)]
+        for link in (self.folder, *paths):
+            if link.is_symlink() and not link.exists():
+                raise FileExistsError(f"{link} is a link to {os.readlink(link)}, which does not exist: remove it.")
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file, where a folder is to be made: give another --out.")
         if not self.folder.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {self.folder.absolute().parent}: make it first.")
-        for name in (*self.files, *self._obsolete):
-            path = self.folder / name
+        for path in filter(os.path.lexists, paths):
             if path.is_dir() and not path.is_symlink():
                 raise FileExistsError(
                     f"{path} exists and is a folder, where a file is to be written: give another path."
                 )
-            if os.path.lexists(path) and not self.force:
+            if any(os.path.exists(source) and path.samefile(source) for source in self._sources):
+                raise FileExistsError(f"{path} is the file that is read, and is not overwritten: give another path.")
+            if not self.force:
                 advice = self._advice.format("it" if len(self.files) == 1 else "them")
                 raise FileExistsError(f"{path} exists: {advice}.")
 
+    def _lock(self) -> Path:
+        """Lock the files, or the name of the folder if it does not exist; returns the folder with the locks."""
+        while True:
+            self._new = not self.folder.exists()
+            place = self.folder.absolute().parent if self._new else self.folder
+            self._take(place, [self.folder.absolute().name] if self._new else [*self.files, *self._obsolete])
+            if self._new == (not self.folder.exists()):
+                return place
+            self._release()
+
+    def _take(self, place: Path, names: Sequence[str]) -> None:
+        for path in [_lock_of(place, name) for name in names]:
+            handle = _locked(path, self._wait)
+            for pause in _PAUSES if handle is None else ():
+                time.sleep(pause)
+                handle = handle or _locked(path, self._wait)
+            if handle is None:
+                owners = [entry.name.split("-")[2] for entry in place.glob(f"{path.stem}-*")]
+                process = f" (process {owners[0]})" if owners else ""
+                free = "" if fcntl else f", or remove {path} if no run is left"
+                raise OSError(
+                    f"{self.folder} is being written by another run{process}: wait for it to end{free}, or write elsewhere."
+                )
+            self._locks[path] = handle
+
+    def _release(self) -> None:
+        while self._locks:
+            _unlock(*self._locks.popitem())
+
     def _move(self) -> None:
         """Move all files to their places, or none of them."""
-        if self._new and not self.folder.exists():
-            os.rename(self._ready, self.folder)  # atomic
-            return
-        if len(self.files) == 1 and not self._obsolete:
+        if self._new:
+            with suppress(OSError):  # somebody has made the folder, and it is not empty
+                os.rename(self._ready, self.folder)  # atomic
+                return
+            self._take(self.folder, self.files)
+        elif len(self.files) == 1 and self.force and not self._obsolete:
             os.replace(self._ready / self.files[0], self.folder / self.files[0])  # atomic
             return
-        replaced = [name for name in (*self._obsolete, *self.files) if os.path.lexists(self.folder / name)]
-        moves = [(self.folder / name, self._old / name) for name in reversed(replaced)]
-        moves += [(self._ready / name, self.folder / name) for name in self.files]
-        started: list[tuple[Path, Path]] = []
         try:
-            for source, target in moves:
-                started.append((source, target))
-                os.replace(source, target)
-        except BaseException:
-            for source, target in reversed(started):
-                with suppress(FileNotFoundError):
-                    os.replace(target, source)
+            for name in () if self._new else (*reversed(self.files), *self._obsolete):
+                if os.path.lexists(self.folder / name):
+                    os.replace(self.folder / name, self._old / name)
+            for name in self.files:
+                _link(self._ready / name, self.folder / name)
+        except BaseException as error:
+            _undo(self._part, self.folder, self.files)
+            if isinstance(error, FileExistsError):
+                raise FileExistsError(f"{self.folder} has got other files meanwhile: give another path.") from None
             raise
 
     def _clear(self) -> None:
-        """Remove the hidden folder, unless it holds replaced files that could not be restored."""
-        for folder in (self.scratch, self._ready):
-            shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):
-            self._old.rmdir()
-        with suppress(OSError):
-            self._part.rmdir()
+        """Remove the hidden folder, unless it holds replaced files that could not be restored, and the locks."""
+        if self._part.name:
+            for folder in (self.scratch, self._ready):
+                shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                self._old.rmdir()
+            with suppress(OSError):
+                self._part.rmdir()
+        self._release()
 
 
 @contextmanager
 def one_file(
-    path: str | os.PathLike[str], force: bool = False, *, advice: str = _ADVICE, pipes: bool = True
+    path: str | os.PathLike[str],
+    force: bool = False,
+    *,
+    sources: Sequence[str | os.PathLike[str]] = (),
+    advice: str = _ADVICE,
+    pipes: bool = True,
+    wait: bool = False,
 ) -> Iterator[Path]:
     """Yield a path to write to; the file appears at `path` when the `with` block ends without an exception.
 
-    Errors, `force` and `advice` are as in `Output`. With `pipes`, a pipe or a device at `path` is written directly.
+    Errors, `force`, `sources`, `advice` and `wait` are as in `Output`. With `pipes`, a pipe or a device at `path` is written
+    directly, and so is ``/dev/stdout``.
     """
     path = Path(path)
-    if pipes and path.exists() and not path.is_file() and not path.is_dir():
+    if pipes and path.exists() and (not (path.is_file() or path.is_dir()) or str(path.parent) in ("/dev", "/dev/fd")):
         yield path
         return
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, where a file is to be written: give another path.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.absolute().parent}: make it first.")
-    with Output(path.parent, (path.name,), force=force, advice=advice) as output:
+    with Output(path.parent, (path.name,), force=force, sources=sources, advice=advice, wait=wait) as output:
         yield output.path(path.name)
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a file, replacing an existing one."""
-    with one_file(path, force=True, pipes=False) as part:
+    with one_file(path, force=True, pipes=False, wait=True) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
@@ -173,3 +240,103 @@ def _to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name, at which nothing may exist."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from None
+        os.rename(source, target)
+
+
+def _undo(part: Path, folder: Path, names: Sequence[str]) -> None:
+    """Take back the files of a move that was not complete, and restore those that it replaced."""
+    for name in names:
+        with suppress(FileNotFoundError):
+            if not (part / "new" / name).exists():
+                os.replace(folder / name, part / "new" / name)
+            elif (folder / name).samefile(part / "new" / name):
+                os.unlink(folder / name)
+    for file in (part / "old").iterdir():
+        if not os.path.lexists(folder / file.name):
+            os.replace(file, folder / file.name)
+
+
+# Locks: the operating system lifts them when their process ends. Where it has none, the hidden file itself is the lock.
+
+
+def _lock_of(place: Path, name: str) -> Path:
+    """The hidden file that stands for a name in a folder, the same for all spellings that a file system may take for one."""
+    key = os.fsencode(normalize("NFC", name).casefold())
+    return place / f".marmix-{hashlib.sha256(key).hexdigest()[:16]}.lock"
+
+
+def _locked(path: Path, wait: bool = False) -> int | None:
+    """Create and lock a file; returns its handle, or None if another run has it."""
+    while True:
+        new, handle = True, -1
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            new = False
+            with suppress(FileNotFoundError):  # its owner has just removed it
+                handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        if handle < 0:
+            continue
+        try:
+            if fcntl:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if (fcntl or new) and os.path.samestat(os.fstat(handle), os.lstat(path)):
+                return handle
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # another has it, or the file system has no locks
+            if new and not isinstance(error, BlockingIOError):
+                return handle
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        if not fcntl:
+            return None
+
+
+def _unlock(path: Path, handle: int) -> None:
+    if not fcntl:
+        os.close(handle)  # an open file cannot be removed on Windows
+    with suppress(OSError):
+        os.unlink(path)
+    if fcntl:
+        os.close(handle)
+
+
+def _remove_dead(place: Path, own: dict[Path, int]) -> None:
+    """Remove what killed runs have left in a folder: locks that are free, and hidden folders whose lock is free or one's own."""
+    hidden = [entry for entry in os.scandir(place) if _HIDDEN.fullmatch(entry.name)]
+    folders: dict[Path, list[Path]] = {}
+    for entry in hidden:
+        if entry.is_dir(follow_symlinks=False):
+            folders.setdefault(place / f"{entry.name[:24]}.lock", []).append(Path(entry.path))
+    for lock in {*folders, *(Path(entry.path) for entry in hidden if entry.name.endswith(".lock"))}:
+        handle = own.get(lock) or _locked(lock)
+        if handle is None:
+            continue
+        for part in folders.get(lock, []):
+            with suppress(OSError):
+                names = os.listdir(part / "new")
+                if not all(_same(part / "new" / name, place / name) for name in names):
+                    _undo(part, place, names)
+            shutil.rmtree(part, ignore_errors=True)
+        if lock not in own:
+            _unlock(lock, handle)
+
+
+def _same(path: Path, other: Path) -> bool:
+    return other.exists() and path.samefile(other)
