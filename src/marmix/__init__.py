@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from marmix.container import load, save
 from marmix.estimators import (
+    LabelledRows,
     MARBoostingClassifier,
     MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
     MARStudentMixture,
+    WithUnlabelled,
 )
 from marmix.inference import Inference, compare, pool
 from marmix.labels import votes
@@ -26,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BoundaryWarning",
     "Inference",
+    "LabelledRows",
     "MARBoostingClassifier",
     "MARClassifierCV",
     "MARGaussianMixture",
@@ -34,6 +37,7 @@ __all__ = [
     "MARStudentMixture",
     "Mechanism",
     "Sensitivity",
+    "WithUnlabelled",
     "__version__",
     "compare",
     "load",

@@ -24,6 +24,7 @@ bias vanishes as rows are added, and the variance stays finite. `Score.n_effecti
 equally weighted rows with the same variance.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.arrays import Array, unmasked
+from marmix.callers import check_cross_validated
 from marmix.labels import as_classes, has_votes, known_labels, label_shares, most_voted, vote_shares
 from marmix.pseudo_labels import UncertainPosterior, checked_proba, pseudo_labels
 
@@ -62,7 +64,8 @@ class PartialLabelKFold:
     """K-fold cross-validation of the labelled rows; unlabelled rows are in every training set and in no test set.
 
     Training sets therefore have relatively more unlabelled rows than the data, by up to a factor of k / (k - 1), which affects
-    estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights.
+    estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights. A classifier that would
+    learn missing labels as a class is refused: cross-validate `marmix.LabelledRows` around it.
 
     Parameters
     ----------
@@ -102,6 +105,8 @@ class PartialLabelKFold:
             labels = labels[is_labelled]
         else:
             is_labelled, labels = known_labels(y, np.empty(0) if self.classes is None else as_classes(self.classes))
+        if not is_labelled.all():
+            check_cross_validated(sys._getframe(1))
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(
@@ -255,10 +260,45 @@ SCORES: dict[str, tuple[Callable[..., Score], int]] = {
     "accuracy": (accuracy, 1),
     "roc_auc": (roc_auc, 1),
 }
+# Names for `scoring=` of scikit-learn, after "marmix_", and the metrics
+SCORER_NAMES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier", "accuracy": "accuracy", "roc_auc": "roc_auc"}
 
 
-def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, Any, Any], float]:
+class PopulationScorer(NamedTuple):
+    """A scorer ``scorer(estimator, X, y)`` for scikit-learn; see `population_scorer`."""
+
+    metric: str
+    missingness: Any = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        function, sign = SCORES[self.metric]
+        try:
+            classes = _check_scored(estimator)
+            q = missing_proba_of(estimator if self.missingness is None else self.missingness, X)
+        except _ScoringError as error:
+            # raised, it would become NaN in scikit-learn's cross-validation, and a search would take its first candidate
+            if sys._getframe(1).f_globals.get("__name__", "").startswith("sklearn."):
+                return error  # type: ignore[return-value]
+            raise
+        return sign * function(y, estimator.predict_proba(X), q, classes=classes).value
+
+    def __repr__(self) -> str:
+        return (
+            f"population_scorer({self.metric!r})"
+            if self.missingness is None
+            else f"population_scorer({self.metric!r}, ...)"
+        )
+
+
+class _ScoringError(ValueError):
+    """An estimator that cannot be scored, whatever the rows."""
+
+
+def population_scorer(metric: str, missingness: Any = None) -> PopulationScorer:
     """A scorer for `cross_val_score` and `GridSearchCV` that estimates the metric on the whole population.
+
+    Once marmix is imported, scikit-learn also knows these scorers by name, with q from the scored estimator itself:
+    ``scoring="marmix_neg_log_loss"``, ``"marmix_neg_brier_score"``, ``"marmix_accuracy"`` and ``"marmix_roc_auc"``.
 
     Parameters
     ----------
@@ -270,28 +310,67 @@ def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, An
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)``. The estimator needs `predict_proba` and `classes_`.
+        ``scorer(estimator, X, y)``. The estimator needs `predict_proba` and `classes_`, and must not have learnt missing labels
+        as a class: `marmix.LabelledRows` fits any classifier to the labelled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.evaluation import population_scorer
+    >>> X = np.array([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]])
+    >>> y = [0, 0, -1, 1, 1, -1]
+    >>> population_scorer("accuracy")(MARGaussianMixture(link="logit").fit(X, y), X, y)
+    1.0
     """
     if metric not in SCORES:
         raise ValueError(f"metric={metric!r} is not one of {', '.join(SCORES)}.")
-    function, sign = SCORES[metric]
-
-    def scorer(estimator: Any, X: Any, y: Any) -> float:
-        q = _missing_proba(estimator if missingness is None else missingness, X)
-        return sign * function(y, estimator.predict_proba(X), q, classes=estimator.classes_).value
-
-    return scorer
+    return PopulationScorer(metric, missingness)
 
 
-def _missing_proba(source: Any, X: Any) -> Array:
+def _check_scored(estimator: Any) -> NDArray[Any]:
+    """The classes of an estimator that can be scored; otherwise an error."""
+    name = type(estimator).__name__
+    if not hasattr(estimator, "predict_proba"):
+        raise _ScoringError(f"{name} has no predict_proba: scores of the population need class probabilities.")
+    classes = np.asarray(estimator.classes_)
+    final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    named = getattr(final, "classes", None)
+    missing = ~known_labels(classes, np.empty(0) if named is None else np.asarray(named))[0]
+    if missing.any():
+        raise _ScoringError(
+            f"{name} has learnt missing labels as the class {classes[missing].tolist()[0]!r}: fit it to the labelled rows, with "
+            f"marmix.LabelledRows({name}(...))."
+        )
+    return classes
+
+
+def missing_proba_of(source: Any, X: Any) -> Array:
     """q from an estimator, from the last step of a pipeline, or from a function."""
     if isinstance(source, Pipeline) and hasattr(source[-1], "missing_proba"):
         return np.asarray(source[-1].missing_proba(source[:-1].transform(X)))
     if hasattr(source, "missing_proba"):
         return np.asarray(source.missing_proba(X))
     if not callable(source):
-        raise ValueError(f"{type(source).__name__} has no missing_proba: pass the source of q as missingness=.")
+        raise _ScoringError(
+            f"{type(source).__name__} has no missing_proba: name the source of q, population_scorer(..., missingness=clf)."
+        )
     return np.asarray(source(X))
+
+
+def _register_scorers() -> None:
+    """Make the scorers known to scikit-learn by name; should it keep its scorers elsewhere one day, it refuses the names."""
+    scorers = {f"marmix_{name}": PopulationScorer(metric) for name, metric in SCORER_NAMES.items()}
+    getattr(sys.modules.get("sklearn.metrics._scorer"), "_SCORERS", {}).update(scorers)
+    modules = [module for name, module in sys.modules.items() if name.startswith("sklearn.")]
+    for value in {id(value): value for module in modules for value in vars(module).values()}.values():
+        for constraints in ("_parameter_constraints", "_skl_parameter_constraints"):  # lists of names, made at import
+            for constraint in getattr(value, constraints, {}).get("scoring", ()):
+                if isinstance(names := getattr(constraint, "options", None), set):
+                    names.update(scorers)
+
+
+_register_scorers()
 
 
 class MissingnessCheck(NamedTuple):

@@ -6,12 +6,15 @@ from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
+from marmix.estimators.wrappers import LabelledRows, WithUnlabelled
 
 __all__ = [
+    "LabelledRows",
     "MARBoostingClassifier",
     "MARClassifierCV",
     "MARGaussianMixture",
     "MARKernelClassifier",
     "MARLogisticRegression",
     "MARStudentMixture",
+    "WithUnlabelled",
 ]

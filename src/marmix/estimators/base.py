@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
+from marmix.callers import InsideScikitLearn
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
@@ -140,7 +141,7 @@ def _has_link(estimator: "MARClassifier") -> bool:
     return True
 
 
-class MARClassifier(Described, ClassifierMixin, BaseEstimator):
+class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator):
     """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
     uncertainty: Any = SettingAndMethod()

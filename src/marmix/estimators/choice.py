@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marmix import evaluation
 from marmix.arrays import Array, to_host_or_refuse, unmasked
+from marmix.callers import InsideScikitLearn
 from marmix.conformal import conformal_sets
 from marmix.estimators.base import MARClassifier, NotKept, replace_fit, score_labelled, sensitivity_of
 from marmix.estimators.boosting import MARBoostingClassifier
@@ -149,7 +150,7 @@ class Overlap(NamedTuple):
     n_labelled: int
 
 
-class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
+class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator):
     """Average of candidate classifiers, weighted by the evidence of held-out rows.
 
     Each candidate predicts rows that were held out whole. Their labels alone are those of easy rows; but whether a label is

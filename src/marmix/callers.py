@@ -1,0 +1,253 @@
+"""Refusals inside scikit-learn: tools that would take a missing label for a class, seen from the estimators that they call.
+
+Many tools of scikit-learn number or sort the labels before they fit, so that -1 or None becomes a class, and an estimator has
+no official way to object: the labels that reach it look sound. So an estimator that is called from scikit-learn looks at the
+functions that call it (`calls`), up to the first one of another library, and refuses if one of them holds missing labels but
+counts every label as a class. A tool that is not on the list of those that work (`WORKING`) counts as one that does not.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import update_wrapper
+from inspect import signature
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+
+from marmix.labels import known_labels
+
+# Modules whose tools pass the labels on as they are, and do not use them otherwise, or score labelled rows only.
+WORKING = (
+    *("sklearn.base", "sklearn.compose", "sklearn.feature_selection", "sklearn.frozen", "sklearn.inspection"),
+    *("sklearn.model_selection", "sklearn.multioutput", "sklearn.pipeline", "sklearn.semi_supervised", "sklearn.utils"),
+)
+# Exceptions: these need two classes, or use labels as features.
+NOT_WORKING = ("sklearn.model_selection._classification_threshold", "ClassifierChain", "_BaseChain")
+SORTING = ("HalvingGridSearchCV", "HalvingRandomSearchCV", "MultiOutputClassifier")  # fail beside None
+NUMBERING = ("predict_proba", "predict_log_proba", "decision_function")  # methods of cross_val_predict
+WATCHED = ("fit", "predict", *NUMBERING)
+PLAIN = ("sklearn", "lightgbm", "xgboost", "catboost")  # libraries whose classifiers take -1 for a class
+
+
+class Call(NamedTuple):
+    """A call of a function of scikit-learn that has not returned."""
+
+    module: str
+    name: str
+    values: Mapping[str, Any]  # arguments and local variables
+
+    @property
+    def tool(self) -> str:
+        """The name of the estimator or function that users know."""
+        owner = self.values.get("self", self.values.get("ensemble"))
+        if owner is not None:
+            return type(owner).__name__
+        return self.module if self.name.startswith("_") or "<" in self.name else self.name
+
+
+def calls(frame: FrameType | None) -> Iterator[Call]:
+    """The calls of scikit-learn that led to a frame, innermost first, up to the first caller of another library."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(("sklearn.", "joblib.")):
+            return
+        if module.startswith("sklearn."):
+            yield _call(module, frame)
+        frame = frame.f_back
+
+
+def _call(module: str, frame: FrameType) -> Call:
+    """A frame as a call; the wrappers that validate parameters still have the arguments as the user gave them."""
+    values = frame.f_locals
+    function = values.get("fit_method", values.get("func"))
+    if frame.f_code.co_name != "wrapper" or not callable(function):
+        return Call(module, frame.f_code.co_qualname, values)
+    first = (values["estimator"],) if "fit_method" in values else ()
+    try:
+        arguments = signature(function).bind_partial(*first, *values["args"], **values["kwargs"]).arguments
+    except (KeyError, TypeError):
+        arguments = {}
+    return Call(function.__module__, function.__qualname__, arguments)
+
+
+class InsideScikitLearn:
+    """Base class of classifiers that take missing labels, and refuse to be fitted or asked where these count as a class."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for name in WATCHED:
+            if name in vars(cls):
+                setattr(cls, name, _Watched(vars(cls)[name]))
+        super().__init_subclass__(**kwargs)
+
+    def __sklearn_clone__(self) -> Any:
+        check_calls(self, sys._getframe(1))
+        return super().__sklearn_clone__()  # type: ignore[misc]
+
+
+class _Watched:
+    """A method that checks the callers when it is looked up, which many tools do before they touch the labels."""
+
+    def __init__(self, method: Any):
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        if estimator is not None:
+            check_calls(estimator, sys._getframe(1))
+        return self.method.__get__(estimator, owner)
+
+
+def check_calls(estimator: Any, frame: FrameType | None) -> None:
+    """Raise ValueError if a tool of scikit-learn that calls the estimator counts missing labels as a class."""
+    stack = list(calls(frame))
+    if any(call.module == "sklearn.utils._available_if" for call in stack):
+        return  # would be reported as a missing method
+    named = getattr(estimator, "classes", None)
+    classes = np.empty(0) if named is None else np.asarray(named)
+    for call in stack:
+        values = call.values
+        scorer = next(_plain_scorers(values.get("scorer")), None)
+        if scorer is not None and "test" in values and _has_missing(values.get("y"), classes, values["test"]):
+            raise ValueError(_scorer_words(scorer))
+        if call.module.startswith("sklearn.metrics."):
+            if _has_missing(values.get("y_true", values.get("y")), classes):
+                metric = values.get("self")
+                names = _plain_scorers(metric) if hasattr(metric, "_score_func") else iter([call.tool])
+                for name in names:
+                    raise ValueError(_scorer_words(name))
+        elif call.name == "cross_val_predict":
+            if values.get("method") in NUMBERING and _has_missing(values.get("y"), classes):
+                raise ValueError(_tool_words(f"cross_val_predict(method={values['method']!r})", estimator))
+        elif (
+            call.tool in SORTING
+            and _has_missing(labels := values.get("y"), classes)
+            and np.asarray(labels).dtype == object
+        ):
+            raise ValueError(
+                f"{call.tool} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
+            )
+        elif not _works(call) and _counts_missing(call, classes):
+            raise ValueError(_tool_words(call.tool, estimator))
+
+
+def check_unlabelled_rows(frame: FrameType | None) -> None:
+    """Raise ValueError if a tool changes the rows, or leaves out classes, before they are joined with unlabelled rows."""
+    for call in calls(frame):
+        tool = call.values.get("self")
+        if "OneVsOne" in call.tool or call.name == "_fit_ovo_binary":
+            raise ValueError(
+                "OneVsOneClassifier fits two classes at a time, but unlabelled rows are of all classes: fit the estimator to all "
+                "classes at once, or use OneVsRestClassifier."
+            )
+        if isinstance(tool, Pipeline) and any(step not in (None, "passthrough") for _, step in tool.steps[:-1]):
+            raise ValueError(
+                "WithUnlabelled is a step of a Pipeline, whose other steps do not transform its unlabelled rows: put the "
+                "pipeline inside, WithUnlabelled(make_pipeline(...), X_unlabelled)."
+            )
+
+
+def codes_with_minus_one(frame: FrameType | None) -> bool:
+    """Whether the labels are codes of `OutputCodeClassifier`, of which -1 is one."""
+    return any(call.module == "sklearn.multiclass" for call in calls(frame))
+
+
+def check_cross_validated(frame: FrameType | None) -> None:
+    """Raise ValueError if the classifier that scikit-learn cross-validates would learn missing labels as a class."""
+    for call in calls(frame):
+        if call.name == "cross_val_predict":
+            raise ValueError(
+                "cross_val_predict predicts every row once, but these folds test labelled rows only: pass it X[labelled], "
+                "y[labelled], and marmix.WithUnlabelled(estimator, X[~labelled])."
+            )
+        tool = call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
+        for classifier in _leaves(tool):
+            kind = type(classifier)
+            if kind.__module__.partition(".")[0] in PLAIN and is_classifier(classifier):
+                raise ValueError(
+                    f"{kind.__name__} would learn missing labels as a class: cross-validate "
+                    f"marmix.LabelledRows({kind.__name__}(...)), which is fitted to the labelled rows."
+                )
+        if tool is not None:
+            return
+
+
+def _leaves(estimator: Any) -> Iterator[Any]:
+    """The classifiers inside pipelines and other tools that learn the labels as they are given."""
+    kind = type(estimator)
+    if isinstance(estimator, InsideScikitLearn) or kind.__module__.startswith("sklearn.semi_supervised"):
+        return
+    if isinstance(estimator, Pipeline):
+        yield from _leaves(estimator.steps[-1][1])
+    elif hasattr(estimator, "get_params"):
+        parameters = estimator.get_params(deep=False)
+        inner = [parameters.get("estimator"), *(member for _, member in parameters.get("estimators") or ())]
+        leaves = [leaf for member in inner for leaf in _leaves(member)]
+        yield from leaves if any(hasattr(member, "fit") for member in inner) else [estimator]
+
+
+def _works(call: Call) -> bool:
+    return call.module.startswith(WORKING) and not (call.module in NOT_WORKING or call.tool in NOT_WORKING)
+
+
+def _counts_missing(call: Call, classes: Any) -> bool:
+    """Whether missing labels are among the labels or the classes of a call."""
+    owners = (call.values.get("self"), call.values.get("ensemble"))
+    labels = (*(call.values.get(name) for name in ("y", "y_true", "classes")), *map(_classes_of, owners))
+    return any(_has_missing(values, classes) for values in labels)
+
+
+def _classes_of(tool: Any) -> Any:
+    try:
+        return getattr(tool, "classes_", None)
+    except Exception:  # a property of an unfitted tool
+        return None
+
+
+def _has_missing(y: Any, classes: Any, rows: Any = None) -> bool:
+    """Whether some of these rows have a missing label."""
+    if y is None or hasattr(y, "tocsr") or isinstance(y, str):
+        return False
+    if isinstance(y, list | tuple):
+        y = np.asarray(y, dtype=object)
+    try:
+        columns = list(np.asarray(y).T) if len(getattr(y, "shape", ())) == 2 else [y]
+        labelled = np.all([known_labels(column, classes)[0] for column in columns], axis=0)
+    except (TypeError, ValueError):
+        return False
+    return not (labelled if rows is None else labelled[rows]).all()
+
+
+def _plain_scorers(scorer: Any) -> Iterator[str]:
+    """Names of the metrics of scikit-learn in a scorer, or in several."""
+    if isinstance(scorer, dict):
+        for member in scorer.values():
+            yield from _plain_scorers(member)
+    elif type(scorer).__module__ == "sklearn.metrics._scorer":
+        if hasattr(scorer, "_scorers"):
+            yield from _plain_scorers(scorer._scorers)
+        function: Callable[..., Any] | None = getattr(scorer, "_score_func", None)
+        if function is not None and getattr(function, "__module__", "").startswith("sklearn."):
+            yield function.__name__
+
+
+def _scorer_words(name: str) -> str:
+    return (
+        f"{name} of scikit-learn counts missing labels as a class. Use cv=StratifiedPartialLabelKFold(), which scores labelled "
+        "rows only, or a scorer of marmix, such as scoring='marmix_accuracy'."
+    )
+
+
+def _tool_words(tool: str, estimator: Any) -> str:
+    name = type(estimator).__name__
+    if name == "LabelledRows":
+        return (
+            f"{tool} takes missing labels for a class. Pass it X[labelled], y[labelled] and the classifier without LabelledRows, "
+            "or put LabelledRows around all of it."
+        )
+    return (
+        f"{tool} takes missing labels for a class. Pass it X[labelled], y[labelled] and, in place of {name}(...), "
+        f"marmix.WithUnlabelled({name}(...), X[~labelled])."
+    )
