@@ -32,10 +32,19 @@ class GroupMoments(NamedTuple):
         """Moments of the classes, without the unlabelled rows."""
         return GroupMoments(*(part[:-1] for part in self))
 
+    @property
+    def squares(self) -> "GroupMoments":
+        """The same moments without products of different features."""
+        if self.scatter.ndim == 2:
+            return self
+        return self._replace(scatter=np.einsum("gii->gi", self.scatter).copy())
+
     def same(self, other: "GroupMoments") -> bool:
         """Whether both are equal up to rounding, as for the same rows in any order."""
         if self.mean.shape != other.mean.shape:
             return False
+        if self.scatter.ndim != other.scatter.ndim:
+            return self.squares.same(other.squares)
         only_squares = self.scatter.ndim == 2
         size = np.sqrt(self.scatter if only_squares else np.einsum("gii->gi", self.scatter))  # of each column
         weight = np.abs(self.weight - other.weight) <= 1e-9 * self.weight
@@ -44,6 +53,11 @@ class GroupMoments(NamedTuple):
         scale = largest**2 if only_squares else largest[:, :, None] * largest[:, None, :]
         scatter = np.abs(self.scatter - other.scatter) <= 1e-9 * scale
         return bool(weight.all() and mean.all() and scatter.all())
+
+    @property
+    def variance(self) -> Array:
+        """Variances (d,) of the features in all rows."""
+        return self.squares.overall()[1]
 
     def overall(self) -> tuple[Array, Array]:
         """Mean and covariance (or variances) of all rows."""

@@ -97,6 +97,10 @@ class Fields:
             raise self.refuse(name, wanted)
         return value
 
+    def ndim(self, name: str) -> int:
+        """The number of dimensions of an array, which is not read yet; 0 if it is none."""
+        return int(getattr(self._values.get(name), "ndim", 0))
+
     def array(self, name: str, kind: Any, length: int) -> NDArray[Any]:
         """Return a one-dimensional array of this type and length, in which -1 is any length."""
         wanted = f"an array of {np.dtype(kind).name}" + (f" of length {length}" if length >= 0 else "")

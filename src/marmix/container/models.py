@@ -311,7 +311,7 @@ def _model_state(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
     state = {
         "n_features_in_": model.n_features,
         "classes_": model.classes,
-        "_frame": {name: getattr(model.frame, name) for name in _FRAME[type(model.frame)]},
+        "_frame": {name: _frame_value(model.frame, name) for name in _FRAME[type(model.frame)]},
         "_measure": model.uncertainty,
         "_columns": list(model.columns),
         "mechanism_": _mechanism_state(model.mechanism),
@@ -348,7 +348,8 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     if entropy is not None and not isinstance(entropy, float):
         raise fitted.refuse("_entropy", "a number or null")
     rows = fitted.part("_fingerprint")
-    scatter = rows.floats("scatter", *((K + 1, d) if scores.type is TreeScores else (K + 1, d, d)))
+    products = issubclass(scores.type, GaussianScores) or (scores.type is not TreeScores and rows.ndim("scatter") == 3)
+    scatter = rows.floats("scatter", *((K + 1, d, d) if products else (K + 1, d)))
     moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), scatter
     rows.finish()
     model = FittedModel(
@@ -378,13 +379,21 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     estimator.model_ = model
 
 
+def _frame_value(frame: Frame, name: str) -> Any:
+    """A value of a frame; a diagonal whitener as its diagonal, as wide data would make a very large matrix."""
+    return frame.factors if name == "whitener" and frame.factors is not None else getattr(frame, name)
+
+
 def _read_frame(fields: Fields, d: int, kind: type) -> Frame:
     """The axes of a fit to d features, of the kind that the score model takes."""
     centre = fields.floats("centre", d)
     if kind is not KernelScores:
-        frame = UserAxes(centre) if kind is TreeScores else Frame(centre, fields.floats("whitener", d, d))
+        if kind is TreeScores:
+            fields.finish()
+            return UserAxes(centre)
+        whitener = fields.floats("whitener", *((d,) if fields.ndim("whitener") == 1 else (d, d)))
         fields.finish()
-        return frame
+        return Frame(centre, whitener)
     scale, landmarks, gamma = fields.floats("scale", d), fields.floats("landmarks", -1, d), fields.number("gamma")
     root = fields.floats("root", -1, len(landmarks))
     fields.finish()

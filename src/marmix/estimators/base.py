@@ -50,19 +50,19 @@ class Training(NamedTuple):
     features: NDArray[Any] | None  # feature names, None if X has none
     names: list[str]  # the same, or x0, x1, ...
     mean: Array
-    covariance: Array
+    covariance: Array  # or the variances (d,), if the score model needs no products of features
     covariates: Covariates
 
     @property
     def scale(self) -> Array:
         """Standard deviations of the features; one where a feature is constant."""
-        sd = np.sqrt(np.diag(self.covariance))
+        sd = np.sqrt(self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance))
         return np.where(sd > 0.0, sd, 1.0)
 
     @property
     def sample(self) -> Sample:
         """Rows on the host on which settings are chosen, standardised."""
-        return sample_of(self.rows, Frame(self.mean, np.diag(1.0 / self.scale)), self.covariates)
+        return sample_of(self.rows, Frame(self.mean, 1.0 / self.scale), self.covariates)
 
     def objective(self, frame: Frame, model: ScoreModel, tempering: float) -> Objective:
         """Objective of a fit of this model in these axes."""
@@ -146,6 +146,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
 
     uncertainty: Any = SettingAndMethod()
     link: str | None
+    _only_squares = False  # whether the fit needs no products of features
     model_: FittedModel
     classes_: Any = FromModel(lambda model: model.classes)
     n_features_in_: Any = FromModel(lambda model: model.n_features)
@@ -197,13 +198,15 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             classes=None if reset else self.model_.classes,
             single=self.precision == "single",
         )
+        rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
         check_width(d, self.get_params().get("covariance_type", "diag"))
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         mean, covariance = rows.moments.overall()
         rows.check_moments(mean, np.diag(covariance), names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
-        covariates = Covariates.standardised([] if self.link is None else columns, mean, covariance)
+        variance = covariance if covariance.ndim == 1 else np.diag(covariance)
+        covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
         return Training(rows, features, names, mean, covariance, covariates)
 
     def _mechanism(self, training: Training) -> Mechanism | None:

@@ -31,7 +31,7 @@ from marmix.model import FittedModel
 from marmix.moments import GroupMoments, group_moments, merged
 from marmix.notes import BoundaryWarning, Note, mechanism_notes
 from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
-from marmix.rows import Covariates, Frame, HostRows, Rows, UserAxes, rows_of
+from marmix.rows import Covariates, HostRows, Rows, UserAxes, rows_of
 from marmix.rows.checks import check_finite
 from marmix.rows.engine import slices
 from marmix.scores.trees import Trees, TreeScores, no_trees, trees_of
@@ -336,8 +336,7 @@ class MARBoostingClassifier(MARClassifier):
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         columns = [] if self.link is None else columns
-        sd = np.sqrt(variance[columns])
-        covariates = Covariates(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
+        covariates = Covariates.standardised(columns, mean, variance)
         return Training(rows, features, names, mean, variance, covariates)
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:

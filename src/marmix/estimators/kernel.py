@@ -141,6 +141,7 @@ class MARKernelClassifier(MARClassifier):
     array([0, 1, 1])
     """
 
+    _only_squares = True
     C_: Any = FromModel(lambda model: model.score_model.C)  # type: ignore[attr-defined]
     gamma_: Any = FromModel(lambda model: model.frame.gamma)  # type: ignore[attr-defined]
     landmarks_: Any = FromModel(lambda model: model.frame.landmarks)  # type: ignore[attr-defined]
@@ -394,7 +395,7 @@ class _Trials:
         cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=self.n_classes)).tolist()]
         w = None if sample.weight is None else sample.weight[rows]
         v = None if sample.covariates is None else sample.covariates[:, rows]
-        frame = Frame(np.zeros(len(x)), np.eye(len(x)))  # the features are the axes
+        frame = Frame(np.zeros(len(x)), np.ones(len(x)))  # the features are the axes
 
         def fitted(columns: slice, weight: float, theta: Array, mechanism: Mechanism | None, most: int) -> Fit:
             rest = [None if part is None else part[..., columns] for part in (w, v)]

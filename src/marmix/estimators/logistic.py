@@ -119,6 +119,7 @@ class MARLogisticRegression(MARClassifier):
     True
     """
 
+    _only_squares = True
     coef_: Any = FromModel(lambda model: model.values["coef"])
     intercept_: Any = FromModel(lambda model: model.values["intercept"])
 
@@ -184,7 +185,7 @@ class MARLogisticRegression(MARClassifier):
         training = self._validated(X, y, sample_weight)
         scale = training.scale
         model = LinearScores(len(scale), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
-        frame = Frame(training.mean, np.diag(1.0 / scale))
+        frame = Frame(training.mean, 1.0 / scale)
         objective = training.objective(frame, model, self._weight(training))
         search = Search(
             check_random_state(self.random_state),

@@ -164,7 +164,7 @@ def _means_of(model: FittedModel, scores: GaussianScores) -> Columns:
     """Weights, labels and means of the components."""
     features = [_short(name) for name in model.column_names]
     weights, means = model.values["weights"], model.values["means"]
-    sd = np.sqrt(np.diag(model.moments.overall()[1]))
+    sd = np.sqrt(model.moments.variance)
     shown = _largest(np.ptp(means, axis=0) / np.where(sd > 0.0, sd, 1.0))
     notes = []
     if len(shown) < len(features):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from marmix.arrays import Array, along_rows, like
 from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_report, starts
+from marmix.fitting.row_space import RowSpace
 from marmix.likelihood import Block
 from marmix.mechanism import Mechanism
 from marmix.moments import GroupMoments
@@ -178,6 +179,10 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
 
     Without a mechanism the objective is concave, and its maximum is found up to rounding.
     """
+    if RowSpace.helps(objective):
+        space = RowSpace(objective)
+        fit = fit_logistic(space.objective, mechanism, search._replace(values=space.enter(search.values)))
+        return fit._replace(theta=space.leave(fit.theta), sums=None)
     model: LinearScores = objective.model  # type: ignore[assignment]
     engine, rng = objective.engine, search.rng
     sample = objective if engine.n_rows <= _CALIBRATION_ROWS else objective.thinned(_CALIBRATION_ROWS)

@@ -34,23 +34,43 @@ class Frame:
     """The axes of the fit: centred and, as far as the covariance structure allows, whitened.
 
     Quadratic features are formed in these axes only, so that units and correlations of the features cost no digits.
+
+    Parameters
+    ----------
+    centre : array of shape (d,)
+    whitener : array of shape (d, d), or (d,)
+        A regular matrix; a diagonal one is stored as its diagonal, `factors`, which is None for others.
     """
 
     def __init__(self, centre: Array, whitener: Array):
-        self.centre, self.whitener, self.size = centre, whitener, len(centre)
-        scale = np.diag(whitener)
-        if np.count_nonzero(whitener) == np.count_nonzero(scale) == len(scale):  # a regular diagonal matrix
-            self.unwhitener: Array = np.diag(1.0 / scale)
-            self.log_det = float(np.log(np.abs(scale)).sum())
+        self.centre, self.size = centre, len(centre)
+        factors = whitener if whitener.ndim == 1 else np.diag(whitener).copy()
+        diagonal = np.count_nonzero(whitener) == np.count_nonzero(factors) == len(factors)
+        self.factors: Array | None = factors if diagonal else None
+        if self.factors is not None:
+            self.log_det = float(np.log(np.abs(factors)).sum())
         else:
-            self.unwhitener = np.asarray(np.linalg.inv(whitener), dtype=float)
+            self._matrices = whitener, np.asarray(np.linalg.inv(whitener), dtype=float)
             self.log_det = float(np.linalg.slogdet(whitener)[1])
+
+    @property
+    def whitener(self) -> Array:
+        """The matrix (d, d) from the user's axes to those of the fit."""
+        return self._matrices[0] if self.factors is None else np.diag(self.factors)
+
+    @property
+    def unwhitener(self) -> Array:
+        """The inverse of the whitener."""
+        return self._matrices[1] if self.factors is None else np.diag(1.0 / self.factors)
 
     def enter(self, X: NDArray[np.floating]) -> Array:
         """Rows (n, d) in the user's axes as columns (d, n) in the axes of the fit."""
         if on_host(X):
+            if self.factors is not None:
+                return np.ascontiguousarray(((X - self.centre) * self.factors).T)
             return np.asarray(self.whitener @ (X - self.centre).T)
-        return like(self.whitener, X) @ (X - like(self.centre, X)).T
+        x = X - like(self.centre, X)
+        return like(self.whitener, X) @ x.T if self.factors is None else (x * like(self.factors, X)).T
 
 
 class UserAxes(Frame):
@@ -76,10 +96,10 @@ class Covariates(NamedTuple):
     frame: Frame
 
     @classmethod
-    def standardised(cls, columns: list[int], mean: Array, covariance: Array) -> "Covariates":
-        """Columns scaled to mean 0 and variance 1, given mean and covariance of all features."""
-        sd = np.sqrt(np.diag(covariance))[columns]
-        return cls(columns, Frame(mean[columns], np.diag(1.0 / np.where(sd > 0.0, sd, 1.0))))
+    def standardised(cls, columns: list[int], mean: Array, variance: Array) -> "Covariates":
+        """Columns scaled to mean 0 and variance 1, given mean and variance of all features."""
+        sd = np.sqrt(variance[columns])
+        return cls(columns, Frame(mean[columns], 1.0 / np.where(sd > 0.0, sd, 1.0)))
 
     def enter(self, X: Any) -> Any:
         """Covariates (L, n) of rows (n, d) in the user's axes; None if there are none."""
@@ -105,7 +125,7 @@ class Covariates(NamedTuple):
         return alpha
 
 
-NO_COVARIATES = Covariates([], Frame(np.empty(0), np.empty((0, 0))))
+NO_COVARIATES = Covariates([], Frame(np.empty(0), np.empty(0)))
 
 
 class Engine(ABC):
@@ -239,6 +259,9 @@ class Rows(ABC):
     takes_out = False  # whether `map` can write to `out`
     allow_nan = False  # whether `map` takes rows with missing values
     smallest = 1.0 / LARGEST  # numbers of a feature below which their squares vanish
+    only_squares = (
+        False  # whether moments on the host are without products of features, of which wide data have too many
+    )
 
     def __init__(self, X: Any):
         self.X = X

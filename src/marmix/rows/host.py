@@ -344,7 +344,7 @@ class HostRows(Rows):
     def moments(self) -> GroupMoments:  # type: ignore[override]
         def part(rows: slice) -> GroupMoments:
             weight = None if self.weight is None else self.weight[rows]
-            moments = group_moments(self.counted[rows], self.labels[rows], weight, len(self.classes))
+            moments = group_moments(self.counted[rows], self.labels[rows], weight, len(self.classes), self.only_squares)
             release(self.counted[rows])
             if weight is not None:
                 release(weight)
