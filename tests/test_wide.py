@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import marmix
 from marmix import MARLogisticRegression
 from marmix.fitting import Objective
 from marmix.fitting.row_space import RowSpace
@@ -74,3 +75,15 @@ def test_a_wide_fit_goes_on_from_a_previous_one():
 def test_coefficients_of_rows_that_are_all_the_same_are_zero():
     X, y = np.ones((6, 9)), np.array([0, 1, 0, 1, -1, -1])
     np.testing.assert_array_equal(MARLogisticRegression(link=None).fit(X, y).coef_, np.zeros((1, 9)))
+
+
+def test_a_wide_model_is_saved_without_matrices_of_its_features(tmp_path):
+    X, y = wide(20, 400)
+    clf = MARLogisticRegression(n_init=1, max_iter=50).fit(X, y)
+    marmix.save(clf, tmp_path / "wide.marmix")
+    assert (tmp_path / "wide.marmix").stat().st_size < 8 * 400**2 / 2
+    loaded = marmix.load(tmp_path / "wide.marmix")
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert loaded.fitted_to(X, y)
+    assert not loaded.fitted_to(X[:, ::-1], y)
+    assert loaded.bic() == clf.bic()

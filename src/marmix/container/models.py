@@ -578,7 +578,9 @@ def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
     if not C > 0.0:
         raise fields.refuse("C", "positive")
     p, V = 1 + d + (d * (d + 1) // 2 if degree == 2 else 0), 1 if K == 2 else K
-    information = fields.floats("information", p, p)
+    information = fields.floats("information", *((p,) if fields.ndim("information") == 1 else (p, p)))
+    if information.ndim == 1 and not (information > 0.0).all():
+        raise fields.refuse("information", "positive")
     centre, scale = fields.floats("centre", d), fields.floats("scale", d)
     fields.finish()
     if not (scale > 0.0).all():

@@ -36,8 +36,8 @@ _PENALTY = 10.0  # C of kernel candidates: with 100 they were overconfident on r
 # Most iterations of a Student mixture, and of a crowded logistic regression with a mechanism: with many classes and few rows they
 # climb slowly, and predict no better for it.
 _MOST_ITERATIONS = 100
-# Number of features above which slow candidates are fewer still: each fit keeps several matrices of its square.
-_MANY_FEATURES = 1000
+# Number of features above which slow candidates are fewer still, and the number of features that a tree then sees.
+_MANY_FEATURES, _FEATURES_OF_TREE = 1000, 300
 # Most trees of crowded boosting over all its rounds, and fewest rounds.
 _MOST_TREES, _FEWEST_ROUNDS = 1500, 100
 
@@ -95,12 +95,13 @@ def default_candidates(
     light = crowded(n_classes, n_features, n_labelled) and not thorough
     very_wide = light and n_features > _MANY_FEATURES
     if kind in ("auto", "logistic"):
-        for C in (0.1,) if very_wide else (0.1, 1.0, 10.0):
+        slow = very_wide and n_rows > n_features  # with fewer rows they are fitted in the space of the rows
+        for C in (0.1,) if slow else (0.1, 1.0, 10.0):
             grid[f"logistic, C={C:g}, ignored"] = MARLogisticRegression(C=C, **ignoring)
         modelling: dict[str, Any] = {**mechanism, "n_init": 1, "max_iter": _MOST_ITERATIONS} if light else {**mechanism}
         for C in (1.0,) if light else (1.0, 10.0):
             grid[f"logistic, C={C:g}, mechanism"] = MARLogisticRegression(C=C, **modelling)
-        if not very_wide:
+        if not slow:
             grid["logistic, C=1, tempered"] = MARLogisticRegression(C=1.0, mechanism_weight=0.3, **modelling)
         products = 1 + n_features + n_features * (n_features + 1) // 2
         if numeric and n_labelled >= products * (n_classes - 1):
@@ -124,7 +125,7 @@ def default_candidates(
         for weight in () if very_wide else _SMOOTH if n_classes == 2 else _SMOOTH_MANY:
             grid[f"kernel, weight {weight:g}"] = MARKernelClassifier(C=_PENALTY, mechanism_weight=weight, **mechanism)
     if kind == "boosting" or (kind == "auto" and boosting_installed()):
-        trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
+        trees = _fewer_trees(n_classes, n_features) if light else {}
         grid["plain boosting, ignored"] = MARBoostingClassifier(**_PLAIN, **trees, **ignoring)
         grid["boosting, ignored"] = MARBoostingClassifier(**trees, **ignoring)
         for weight in _TREES[1:2] if very_wide else _TREES:
@@ -132,14 +133,19 @@ def default_candidates(
     return grid
 
 
-def _most_rounds(n_classes: int) -> int:
-    """Most rounds of crowded boosting, which grows a tree for each class in every round."""
-    return min(500, max(_MOST_TREES // n_classes, _FEWEST_ROUNDS))
+def _fewer_trees(n_classes: int, n_features: int) -> dict[str, Any]:
+    """Settings of crowded boosting, which grows a tree for each class in every round."""
+    if n_features > _MANY_FEATURES:
+        return {"max_estimators": _FEWEST_ROUNDS, "colsample_bytree": _FEATURES_OF_TREE / n_features}
+    return {"max_estimators": min(500, max(_MOST_TREES // n_classes, _FEWEST_ROUNDS))}
 
 
-def default_rivals(n_classes: int = 2, light: bool = False) -> dict[str, BaseEstimator]:
-    """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting."""
-    trees: dict[str, Any] = {"max_estimators": _most_rounds(n_classes)} if light else {}
+def default_rivals(n_classes: int = 2, n_features: int = 1, light: bool = False) -> dict[str, BaseEstimator]:
+    """What users would fit to the labelled rows without marmix: logistic regression, a random forest, gradient boosting.
+
+    With `light`, gradient boosting has fewer trees, as in `default_candidates`.
+    """
+    trees = _fewer_trees(n_classes, n_features) if light else {}
     boosting = MARBoostingClassifier(**_PLAIN, learning_rate=0.1, link=None, **trees)
     return {
         "logistic regression": LogisticRegression(max_iter=500),

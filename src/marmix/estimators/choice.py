@@ -348,7 +348,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             expected = unlabelled_counts(prior, z if shares is None else shares, self.classes_, weight)
         grid = self._grid(X, z)
         light = crowded(len(self.classes_), X.shape[1], int(np.sum(z >= 0)))
-        rivals = self._pipelines(default_rivals(len(self.classes_), light) if self.rivals else {})
+        rivals = self._pipelines(default_rivals(len(self.classes_), X.shape[1], light) if self.rivals else {})
         if same := set(grid) & set(rivals):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals

@@ -30,6 +30,8 @@ class RowSpace:
         model: LinearScores = objective.model  # type: ignore[assignment]
         engine: NumpyEngine = objective.engine  # type: ignore[assignment]
         self._model = model
+        slopes = 0.25 + 1.0 / (model.C * model.scale**2 * engine.total_weight)  # in axes with variance one
+        model.information = np.concatenate([[0.25], slopes])
         with one_thread():
             x = engine.x * model.scale[:, None]
             directions, sizes, coordinates = np.linalg.svd(x, full_matrices=False)

@@ -176,7 +176,7 @@ class LinearScores:
 
     @property
     def information(self) -> Array:
-        """Information of a row about one vector, (p, p), which scales the coordinates."""
+        """Information of a row about one vector, which scales the coordinates: (p, p), or its diagonal (p,) for wide data."""
         return self._information
 
     @information.setter
@@ -214,7 +214,12 @@ class KernelScores(LinearScores):
 
 
 def _inverse_root(information: Array) -> Array:
-    """R with ``R R'`` the inverse of the information; its smallest eigenvalues are raised if it is nearly singular."""
+    """R with ``R R'`` the inverse of the information; its smallest eigenvalues are raised if it is nearly singular.
+
+    The diagonal of a diagonal one.
+    """
+    if information.ndim == 1:
+        return np.asarray(1.0 / np.sqrt(information))
     if len(information) > _MANY:
         try:
             return np.asarray(solve_triangular(np.linalg.cholesky(information), np.eye(len(information)), lower=True).T)
@@ -225,7 +230,7 @@ def _inverse_root(information: Array) -> Array:
 
 
 class LinearChart:
-    """Free coordinates of the coefficients around a reference, scaled by a root (p, p) of the inverse information."""
+    """Free coordinates of the coefficients around a reference, scaled by a root of the inverse information."""
 
     def __init__(self, model: LinearScores, reference: Array, root: Array):
         self.model, self.reference, self._root = model, reference, root
@@ -260,9 +265,10 @@ class LinearChart:
 
     def theta(self, vector: Array) -> Array:
         """The coefficients at these coordinates."""
-        return self.reference + vector.reshape(self.reference.shape) @ self._root.T
+        steps = vector.reshape(self.reference.shape)
+        return self.reference + (steps * self._root if self._root.ndim == 1 else steps @ self._root.T)
 
     def gradient(self, vector: Array, theta: Array, moments: Moments) -> Array:
         """Gradient in the coordinates of the log-likelihood less the penalty."""
         by_theta = moments.by_component - self.model.penalty_slope(theta)
-        return (by_theta @ self._root).ravel()
+        return (by_theta * self._root if self._root.ndim == 1 else by_theta @ self._root).ravel()

@@ -284,7 +284,8 @@ def open_table(
 
 def check_columns(wanted: Sequence[str], names: Sequence[str], where: str) -> None:
     """Raise ValueError for columns that do not exist, with the closest names."""
-    missing = [name for name in wanted if name not in set(names)]
+    present = set(names)
+    missing = [name for name in wanted if name not in present]
     if missing:
         near = [match for name in missing for match in get_close_matches(name, names, 1)]
         hint = f"Did you mean {listed(near)}?" if near else f"Its columns are {listed(names, 20)}."
