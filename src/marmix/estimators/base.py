@@ -203,9 +203,9 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         check_width(d, self.get_params().get("covariance_type", "diag"))
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         mean, covariance = rows.moments.overall()
-        rows.check_moments(mean, np.diag(covariance), names)
-        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
+        rows.check_moments(mean, variance, names)
+        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
         return Training(rows, features, names, mean, covariance, covariates)
 
