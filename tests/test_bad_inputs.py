@@ -42,7 +42,7 @@ def names(sound, tmp_path, monkeypatch):
 
 
 def contents(folder):
-    return {str(path): None if path.is_dir() else path.read_bytes() for path in sorted(folder.rglob("*"))}
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
 def test_the_table_is_long_and_says_each_thing_once():

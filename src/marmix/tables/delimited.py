@@ -41,7 +41,7 @@ class Text(io.RawIOBase):
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with this)
         self._pieces = pieces(path, self._file)
         self._lines, self._begun, self._ended, self._rest = 1, False, False, b""
-        self.quotes = 0
+        self.quotes = self.checksum = 0
         self.read(start)
         self.quotes = self._rest.count(b'"')
 
@@ -68,6 +68,7 @@ class Text(io.RawIOBase):
         """The next bytes of the file, in UTF-8."""
         packed = next(self._pieces, b"")
         self._ended = not packed
+        self.checksum = zlib.crc32(packed, self.checksum)
         try:
             piece = packed if self.encoding is None else self._decoder.decode(packed, self._ended).encode()
         except UnicodeError as error:
@@ -104,8 +105,8 @@ def delimited_batches(
     wanted: list[str],
     step: Callable[[float], object],
     block: int | None = None,
-) -> Generator[Any, None, None]:
-    """Yield record batches of the wanted columns, all as text.
+) -> Generator[Any, None, int]:
+    """Yield record batches of the wanted columns, all as text, and return a checksum of the whole file.
 
     The rows begin `start` bytes from the beginning, and have `blank` empty cells after the named ones.
     """
@@ -151,6 +152,7 @@ def delimited_batches(
             raise ValueError(
                 f"{path} has a quotation mark that is not closed: see data row {rows}. Write quotation marks within a cell twice."
             )
+        return source.checksum
 
 
 def _message(path: Path, error: str, rows: int, block: int) -> str:

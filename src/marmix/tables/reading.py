@@ -53,14 +53,14 @@ class Watch:
     """Files that may be read several times and must not change meanwhile.
 
     A change shows in the size, the time of the last change or the identity of a file, in the number of rows, or in a checksum of
-    a column that was read before.
+    the file or of a column that was read before.
     """
 
     def __init__(self, name: str, files: Iterable[str | os.PathLike[str]]):
         self.name = name
         self._states = {os.fspath(file): _state(file) for file in files}
         self._rows: int | None = None
-        self._checksums: dict[str, tuple[int, ...]] = {}
+        self._checksums: dict[str, Any] = {}
 
     def check(self) -> None:
         """Raise ValueError if a file is not as it was."""
@@ -86,20 +86,26 @@ class Watch:
             raise
         self.check()
 
-    def compared(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The record batches of one pass, compared with those of earlier passes."""
+    def compared(self, batches: Iterable[Any], *, text: bool) -> Iterator[Any]:
+        """The record batches of one pass, compared with those of earlier passes; of text the whole file is compared."""
         rows, checksums = 0, dict[str, tuple[int, ...]]()
         for batch in batches:
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            for name, column in () if text else zip(batch.schema.names, batch.columns, strict=True):
                 checksums[name] = checksum(column, rows, checksums.get(name, (0, 0, 0)))
             rows += batch.num_rows
             if self._rows is not None and rows > self._rows:
                 raise self._changed()
             yield batch
-        seen = self._checksums
-        if self._rows not in (None, rows) or any(seen.get(name, value) != value for name, value in checksums.items()):
+        if self._rows not in (None, rows):
             raise self._changed()
-        self._rows, self._checksums = rows, seen | checksums
+        self._rows = rows
+        self.same(checksums)
+
+    def same(self, checksums: Mapping[str, Any]) -> None:
+        """Raise ValueError if checksums of the same parts of the table were others before."""
+        if any(self._checksums.get(name, value) != value for name, value in checksums.items()):
+            raise self._changed()
+        self._checksums |= checksums
 
 
 def _state(file: str | os.PathLike[str]) -> tuple[int, ...] | None:
@@ -186,7 +192,8 @@ class DataFile:
     def _batches(self, wanted: list[str], step: Step) -> Iterator[Any]:
         with naming(str(self.path), ". Is the file complete?"):
             batches = self._watch.watched(self._read, wanted, step)
-            yield from self._watch.compared(batch.select(wanted) for batch in batches if batch.num_rows)
+            text = self.kind in _DELIMITERS
+            yield from self._watch.compared((batch.select(wanted) for batch in batches if batch.num_rows), text=text)
         step(1.0)
 
     def digest(self) -> str:
@@ -270,7 +277,7 @@ def open_table(
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
             given = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "header_row": header_row}
-            source = _of_text(path, _DELIMITERS[kind], given)
+            source = _of_text(path, _DELIMITERS[kind], watch, given)
         else:
             source = _of_sheet(path, sheet, header_row, decimal) if kind == "excel" else _of_typed_file(path, kind)
     watch.check()
@@ -403,7 +410,7 @@ def _of_path(path: Path) -> Source:
                 f"{path}: the name should end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, .arrow or .feather."
             )
         watch = Watch(str(path), [path])
-        source = _of_text(path, _DELIMITERS[kind]) if kind in _DELIMITERS else _of_typed_file(path, kind)
+        source = _of_text(path, _DELIMITERS[kind], watch) if kind in _DELIMITERS else _of_typed_file(path, kind)
         return replace(source, read=partial(watch.watched, source.read))
     inside = (
         file.relative_to(path) for file in sorted(path.rglob("*")) if file.suffix.lower() in _PARQUET and file.is_file()
@@ -488,7 +495,7 @@ def _of_parquet(dataset: Any, name: str) -> Source:
     return Source(name, dataset.schema.names, read, rows, _index(dataset.schema))
 
 
-def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = None) -> Source:
+def _of_text(path: Path, usual: str | None, watch: Watch, given: Mapping[str, Any] | None = None) -> Source:
     """A text file, with cells as text; not decoded for `to_memmap`, which gives no options and reads numbers only."""
     advice = (
         "pass pandas.read_csv(path, chunksize=100_000, ...) instead of the path, with header=None, sep=, decimal= or encoding= "
@@ -505,7 +512,7 @@ def _of_text(path: Path, usual: str | None, given: Mapping[str, Any] | None = No
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
         how = (encoding, dialect.delimiter, dialect.decimal, start)
-        return delimited_batches(path, *how, names, blank, wanted, step, block)
+        watch.same({"file": (yield from delimited_batches(path, *how, names, blank, wanted, step, block))})
 
     return Source(str(path), names, read, text=True, dialect=dialect, assumed=assumed)
 
