@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
+# No parameter is larger, and no divisor is smaller than one over it: squares, and products with features, stay finite.
+LARGEST = 1e150
+
 
 class ContainerError(ValueError):
     """The file is not a saved model, or it is damaged, edited, too large or too new."""
@@ -60,11 +63,11 @@ class Fields:
         """Return true or false."""
         return self._value(name, "true or false", bool | np.bool_)  # type: ignore[arg-type]
 
-    def number(self, name: str, least: float = -np.inf) -> Any:
-        """Return a real number; finite if `least` is given, otherwise possibly NaN or infinite."""
+    def number(self, name: str, least: float = -np.inf, most: float = LARGEST) -> Any:
+        """Return a real number; from `least` to `most` if `least` is given, otherwise possibly NaN or infinite."""
         value = self._value(name, "a number", int | float | np.integer | np.floating, _is_not_bool)  # type: ignore[arg-type]
-        if least > -np.inf and not least <= value < np.inf:
-            raise self.refuse(name, f"a finite number from {least:g} on")
+        if least > -np.inf and not least <= value <= most:
+            raise self.refuse(name, f"a number from {least:g} to {most:g}")
         return value
 
     def whole(self, name: str, least: int = 0, most: int = 2**53) -> Any:
@@ -88,12 +91,13 @@ class Fields:
         wanted = f"a list of whole numbers from {least} to {most}"
         return self._value(name, wanted, list, lambda items: all(type(n) is int and least <= n <= most for n in items))
 
-    def floats(self, name: str, *shape: int, finite: bool = True) -> NDArray[Any]:
-        """Return an array of doubles of this shape, in which -1 is any length."""
-        wanted = f"an array of {'finite ' if finite else ''}numbers of shape {shape}"
+    def floats(self, name: str, *shape: int, least: float = -LARGEST, most: float = LARGEST) -> NDArray[Any]:
+        """Return an array of doubles of this shape, in which -1 is any length, from `least` to `most`; NaN if `most` is NaN."""
+        limits = "" if np.isnan(most) else f" from {least:g} to {most:g}"
+        wanted = f"an array of numbers{limits} of shape {shape}"
         value = self._value(name, wanted, np.ndarray, lambda array: array.dtype == float and array.ndim == len(shape))
         fits = all(side in (-1, length) for side, length in zip(shape, value.shape, strict=True))
-        if not fits or (finite and not np.isfinite(value).all()):
+        if not fits or (limits and not ((value >= least) & (value <= most)).all()):
             raise self.refuse(name, wanted)
         return value
 
@@ -114,7 +118,8 @@ class Fields:
         wanted = "an array of two or more different classes"
         value = self._value(name, wanted, np.ndarray, lambda array: array.ndim == 1 and array.dtype.kind in "biufUO")
         items = value.tolist()
-        if len(items) < 2 or len(set(items)) < len(items) or any(item is None or item != item for item in items):
+        alike = all(isinstance(item, str) for item in items) or all(isinstance(item, int | float) for item in items)
+        if not alike or len(items) < 2 or len(set(items)) < len(items) or any(item != item for item in items):
             raise self.refuse(name, wanted)
         return value
 

@@ -31,6 +31,7 @@ TEXT_BYTES, TEXT_GROWTH = 2**20, 100  # limit for arrays of text: bytes, and byt
 MODEL, CHECKSUM = "model.json", "model.sha256"
 DTYPES = {"bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 _MEMBER = re.compile(r"model\.json|model\.sha256|arrays/[A-Za-z0-9_.-]{1,150}\.npy", re.ASCII)
+_VERSION = re.compile(r"[0-9A-Za-z.+_!-]{1,100}", re.ASCII)
 _AGAIN = "Copy the file again, or save the model again."
 
 
@@ -155,13 +156,15 @@ def _check_header(header: Any) -> None:
     fields = Fields(header, MODEL)
     fields.text("format", ("marmix",))
     version, writer = fields.whole("format_version", 1), fields.part("written_by")
+    versions = {name: writer.text(name) for name in ("marmix", "numpy", "scikit-learn")}
+    for name, text in versions.items():
+        if not _VERSION.fullmatch(text):
+            raise writer.refuse(name, "a version")
     if version > FORMAT_VERSION:
         raise ContainerError(
-            f"the file has version {version} of the format, written by marmix {writer.text('marmix')[:20]}. This version "
+            f"the file has version {version} of the format, written by marmix {versions['marmix']}. This version "
             f"of marmix reads versions up to {FORMAT_VERSION}: upgrade marmix."
         )
-    for name in ("marmix", "numpy", "scikit-learn"):
-        writer.text(name)
     for name in ("about", "model", "arrays"):
         fields.part(name)
     for name in ("class", "classes", "features"):  # compared with the model after it is restored
@@ -177,10 +180,11 @@ def _array(name: str, data: bytes, entry: Any) -> NDArray[Any]:
         raise ContainerError(f"the array {name!r} does not have the checksum in {MODEL}. {_AGAIN}")
     with suppress(ValueError):
         version = np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
         plain = dtype.name in DTYPES and dtype.byteorder != ">" and len(shape) <= 4 and min(shape, default=0) >= 0
         if version == (1, 0) and plain and file.tell() + math.prod(shape) * dtype.itemsize == len(data):
-            array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False).astype(dtype.name, copy=False)
+            values = np.frombuffer(data, dtype, offset=file.tell()) if math.prod(shape) else np.empty(0, dtype)
+            array: NDArray[Any] = values.astype(dtype.name).reshape(shape, order="F" if fortran else "C")
             if array_entry(array, data) == entry:
                 return array
     raise ContainerError(f"the array {name!r} does not have the type, shape or size that {MODEL} lists. {_AGAIN}")

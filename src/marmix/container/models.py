@@ -6,6 +6,7 @@ Classes are looked up by name in a table: nothing in a file is imported, called 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from itertools import pairwise
+from string import Formatter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.container.fields import Fields
+from marmix.container.fields import LARGEST, Fields
 from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import (
     MARBoostingClassifier,
@@ -32,6 +33,7 @@ from marmix.mechanism.measures import MEASURES
 from marmix.model import FittedModel
 from marmix.moments import GroupMoments
 from marmix.notes import SENTENCES, Note
+from marmix.prior import prior_of
 from marmix.rows import Frame, KernelFrame, UserAxes
 from marmix.scores.covariance import STRUCTURES, structure
 from marmix.scores.gaussian import Gaussians, GaussianScores
@@ -57,6 +59,20 @@ _CLASSIFIERS = (
 )
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
 _ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
+_MOST_SCORE = 1e200  # of a row like those of the fit: scores of rows far from these are then finite, too
+_MOST_RATIO = 1e15  # between the variances of the rows and those that the axes of the fit stand for
+_SETTINGS: dict[str, tuple[Any, ...]] = {  # types of parameters that only a further fit uses; None is allowed
+    **dict.fromkeys(("n_jobs", "random_state"), (int, np.integer)),
+    **dict.fromkeys(
+        ("verbose", "warm_start", "copy", "with_mean", "with_std", "rivals"), (bool, int, np.bool_, np.integer)
+    ),
+    **dict.fromkeys(("classes", "mechanism_features", "features"), (list, tuple, np.ndarray)),
+    **dict.fromkeys(("categorical_features",), (str, list, tuple, np.ndarray)),
+    **dict.fromkeys(("n_components",), (int, np.integer, dict)),
+    **dict.fromkeys(("prior",), (dict, list, tuple, np.ndarray)),
+    **dict.fromkeys(("cv",), (int, np.integer, list, tuple)),
+    **dict.fromkeys(("estimators",), (dict,)),
+}
 
 
 # Estimators and pipelines
@@ -138,6 +154,9 @@ def estimator_of(state: Any, fitted: bool = True, depth: int = 0) -> Any:
         )
     if isinstance(candidates := parameters.get("estimators"), dict):
         parameters["estimators"] = {key: estimator_of(value, False, depth + 1) for key, value in candidates.items()}
+    for key, value in parameters.items():
+        if key in _SETTINGS and value is not None and not isinstance(value, _SETTINGS[key]):
+            raise fields.refuse(key, "a parameter of its type")
     estimator = cls(**parameters)
     if fitted:
         restore(estimator, fields.part("fitted"))
@@ -170,7 +189,11 @@ def _pipeline(fields: Fields, fitted: bool, depth: int) -> Pipeline:
         steps.append((entry[0], estimator_of(entry[1], fitted, depth + 1)))
     names, objects = [name for name, _ in steps], [step for _, step in steps]
     *first, last = map(type, objects)
-    if last not in _CLASSIFIERS or any(step in (*_CLASSIFIERS, Pipeline) for step in first):
+    if (
+        last not in _CLASSIFIERS
+        or any(step in (*_CLASSIFIERS, Pipeline) for step in first)
+        or any(map(_is_preparation, objects[1:]))
+    ):
         raise fields.refuse("steps", "a list of transformers that ends in a classifier")
     if fitted and any(len(a.get_feature_names_out()) != b.n_features_in_ for a, b in pairwise(objects)):
         raise fields.refuse("steps", "a list of steps whose numbers of features agree")
@@ -191,16 +214,21 @@ def _restore_features(estimator: Any, fitted: Fields) -> int:
 def _restore_scaler(scaler: StandardScaler, fitted: Fields) -> None:
     d = _restore_features(scaler, fitted)
     present = {"mean_": scaler.with_mean or scaler.with_std, "var_": scaler.with_std, "scale_": scaler.with_std}
+    limits = {"var_": {"least": 0.0, "most": np.finfo(float).max}, "scale_": {"least": 1.0 / LARGEST}}
     for name, is_present in present.items():
-        value = fitted.floats(name, d) if is_present else fitted.anything(name)
+        value = fitted.floats(name, d, **limits.get(name, {})) if is_present else fitted.anything(name)
         if not is_present and value is not None:
             raise fitted.refuse(name, "null")
         setattr(scaler, name, value)
-    if scaler.scale_ is not None and not (scaler.scale_ > 0.0).all():
-        raise fitted.refuse("scale_", "positive")
-    scaler.n_samples_seen_ = fitted.anything("n_samples_seen_")
-    if not isinstance(scaler.n_samples_seen_, int | float | np.generic | np.ndarray):
-        raise fitted.refuse("n_samples_seen_", "a number")
+    if scaler.with_std:  # the scale of a constant column is one
+        follows = np.isclose(scaler.scale_, np.sqrt(scaler.var_), rtol=_ROUNDING, atol=0.0) | (scaler.scale_ == 1.0)
+        if not follows.all():
+            raise fitted.refuse("scale_", "the square root of var_")
+    seen = scaler.n_samples_seen_ = fitted.anything("n_samples_seen_")
+    number = isinstance(seen, int | float | np.number) and not isinstance(seen, bool)
+    counts = isinstance(seen, np.ndarray) and seen.shape == (d,) and seen.dtype.kind in "iuf"
+    if not (number or counts) or not np.all((np.asarray(seen) >= 0) & (np.asarray(seen) <= LARGEST)):
+        raise fitted.refuse("n_samples_seen_", "a number of rows")
     if fitted.has("_sklearn_output_config"):
         config = fitted.part("_sklearn_output_config")
         scaler.set_output(transform=config.text("transform", ("default", "pandas", "polars")))
@@ -213,12 +241,15 @@ def _restore_cv(estimator: MARClassifierCV, fitted: Fields) -> None:
         raise fitted.refuse("method", "'average' or 'pick'")
     d = _restore_features(estimator, fitted)
     estimator.classes_ = fitted.labels("classes_")
+    prior_of(estimator.prior, estimator.classes_)
     candidates, weights = fitted.anything("estimators_"), fitted.anything("weights_")
     if not isinstance(candidates, dict) or not isinstance(weights, dict) or list(candidates) != list(weights):
         raise fitted.refuse("weights_", "a weight for each candidate")
     shares = list(weights.values())
     if not all(isinstance(share, float) and 0.0 <= share <= 1.0 for share in shares) or abs(sum(shares) - 1.0) > 1e-6:
         raise fitted.refuse("weights_", "weights that sum to one")
+    if not all(isinstance(name, str) for name in candidates):
+        raise fitted.refuse("estimators_", "candidates by name")
     estimator.estimators_ = {name: estimator_of(state, depth=1) for name, state in candidates.items()}
     estimator.weights_ = weights
     numbers = np.arange(len(estimator.classes_))
@@ -252,10 +283,21 @@ def _numbers(fitted: Fields, name: str, kind: Any) -> Any:
     if value is None:
         return None
     fields = Fields(value, f"{fitted.where}, {name}")
+    least = {
+        "stderr": 0.0,
+        "plain_stderr": 0.0,
+        "n_effective": 0.0,
+        "n_labelled": 0,
+        "n_truncated": 0,
+        "no_chance": 0.0,
+    }
     later = {"least", "most", "no_chance"} if kind in (Score, Gain) else set()
     names = [field for field in kind.__annotations__ if field not in later or fields.has(field)]
     numbers = kind(**{field: fields.number(field) for field in names})
     fields.finish()
+    for field in names:
+        if getattr(numbers, field) < least.get(field, -np.inf):
+            raise fields.refuse(field, "a number from 0 on")
     return numbers
 
 
@@ -270,19 +312,39 @@ def _results(fitted: Fields, weights: dict[str, float]) -> dict[str, Any]:
         or len({len(column) for column in table.values()}) > 1
         or any(column.dtype.kind != kinds.get(name, "f") for name, column in table.items())
         or not set(weights) <= set(table["candidate"].tolist())
+        or any(
+            abs(weights.get(name, 0.0) - weight) > _ROUNDING
+            for name, weight in zip(table["candidate"].tolist(), table["weight"].tolist(), strict=True)
+        )
     ):
-        raise fitted.refuse("results_", f"a table with the {len(weights)} candidates")
+        raise fitted.refuse("results_", f"a table with the {len(weights)} candidates and their weights")
     return dict(table)
 
 
 def _restore_preparation(step: Any, fitted: Fields) -> None:
+    if step.impute not in ("median", "drop"):
+        raise fitted.refuse("impute", "'median' or 'drop'")
     step.n_features_in_, step.n_rows_ = fitted.whole("n_features_in_", 1), fitted.whole("n_rows_", 1)
     step.notes_, step.feature_names_in_ = fitted.texts("notes_"), fitted.texts("feature_names_in_")
     step.columns_ = fitted.anything("columns_")
     names = step.features_in()  # checks the columns
-    if len(step.feature_names_in_) != step.n_features_in_ or not set(names) <= set(step.feature_names_in_):
+    for column in step.columns_:
+        fields = Fields(column, f"{fitted.where}, columns_")
+        for name in ("name", "kind", "levels"):
+            fields.anything(name)
+        fill = fields.number("fill", -LARGEST) if column["fill"].__class__ in (int, float) else fields.anything("fill")
+        if (fill is None) != (step.impute == "drop") or len(set(column["levels"])) < len(column["levels"]):
+            raise fitted.refuse("columns_", "a list of columns with different levels and what fills their gaps")
+        fields.whole("missing", 0, step.n_rows_)
+        fields.finish()
+    chosen = set(step.feature_names_in_)
+    if (
+        len(step.feature_names_in_) != step.n_features_in_
+        or len(chosen) < step.n_features_in_
+        or not set(names) <= chosen
+    ):
         raise fitted.refuse("columns_", "among the features")
-    if len(set(names)) < len(names) or step.impute not in ("median", "drop"):
+    if len(set(names)) < len(names):
         raise fitted.refuse("columns_", "a list of different columns")
     fitted.finish()
 
@@ -345,13 +407,11 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
         raise fitted.refuse("_columns", "a list of different columns")
     score_model, theta = scores.read(fitted, K, frame.size)
     entropy = fitted.anything("_entropy")
-    if entropy is not None and not isinstance(entropy, float):
-        raise fitted.refuse("_entropy", "a number or null")
+    if entropy is not None and not (isinstance(entropy, float) and 0.0 <= entropy <= LARGEST):
+        raise fitted.refuse("_entropy", "a number from 0 on or null")
     rows = fitted.part("_fingerprint")
     products = issubclass(scores.type, GaussianScores) or (scores.type is not TreeScores and rows.ndim("scatter") == 3)
-    scatter = rows.floats("scatter", *((K + 1, d, d) if products else (K + 1, d)))
-    moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), scatter
-    rows.finish()
+    moments = _read_moments(rows, K, d, only_squares=not products)
     model = FittedModel(
         score_model=score_model,
         theta=theta,
@@ -359,14 +419,14 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
         uncertainty=measure,
         mechanism=_mechanism(fitted, measure, 2 + len(columns), K),
         columns=columns,
-        tempering=fitted.number("_tempering", 0.0),
+        tempering=fitted.number("_tempering", 0.0, 1.0),
         classes=classes,
         n_features=d,
         features=features,
-        moments=GroupMoments(*moments),
-        loglik_ignorable=fitted.number("loglik_ignorable_"),
-        loglik_missing=fitted.number("loglik_missing_"),
-        trace=fitted.floats("trace_", -1, finite=False),
+        moments=moments,
+        loglik_ignorable=fitted.number("loglik_ignorable_", -LARGEST),
+        loglik_missing=fitted.number("loglik_missing_", -LARGEST),
+        trace=fitted.floats("trace_", -1, most=np.nan),
         converged=fitted.flag("converged_"),
         n_iter=fitted.whole("n_iter_"),
         n_passes=fitted.whole("n_passes_"),
@@ -375,6 +435,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     )
     _check_derived(fitted, model)
     fitted.finish()
+    _check_axes(fitted, model)
     _check_predictions(model)
     estimator.model_ = model
 
@@ -382,6 +443,46 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
 def _frame_value(frame: Frame, name: str) -> Any:
     """A value of a frame; a diagonal whitener as its diagonal, as wide data would make a very large matrix."""
     return frame.factors if name == "whitener" and frame.factors is not None else getattr(frame, name)
+
+
+def _read_moments(rows: Fields, K: int, d: int, only_squares: bool) -> GroupMoments:
+    """The moments of the rows of each class and of the unlabelled ones, such as rows can have."""
+    weight, mean = rows.floats("weight", K + 1, least=0.0), rows.floats("mean", K + 1, d)
+    shape, most = (K + 1, d) if only_squares else (K + 1, d, d), float(np.finfo(float).max)
+    scatter = rows.floats("scatter", *shape, least=-most, most=most)
+    rows.finish()
+    if not (weight[:-1] > 0.0).all():
+        raise rows.refuse("weight", "positive for each class")
+    squares = scatter if only_squares else np.einsum("gii->gi", scatter)
+    if (squares < 0.0).any() or mean[weight == 0.0].any() or scatter[weight == 0.0].any():
+        raise rows.refuse("scatter", "sums of squares")
+    if not only_squares:
+        root = np.sqrt(squares)
+        limits = root[:, :, None] * root[:, None, :]
+        slack = _ROUNDING * np.maximum(limits, np.finfo(float).tiny)
+        symmetric = np.abs(scatter - np.swapaxes(scatter, 1, 2)) <= slack
+        if not symmetric.all() or (np.abs(scatter) > limits + slack).any():
+            raise rows.refuse("scatter", "sums of squares and products")
+    return GroupMoments(weight, mean, scatter)
+
+
+def _check_axes(fitted: Fields, model: FittedModel) -> None:
+    """Raise ContainerError if the axes of the fit are not those of rows with such moments."""
+    mean, covariance = model.moments.overall()
+    variance = covariance if covariance.ndim == 1 else np.diag(covariance)
+    if not np.isfinite(variance).all():
+        raise fitted.refuse("_fingerprint", "about rows of finite variance")
+    frame = model.frame
+    if isinstance(frame, KernelFrame):  # which a warm start keeps, for other rows too
+        return
+    if (np.abs(frame.centre - mean) > _ROUNDING * (np.abs(mean) + np.sqrt(variance))).any():
+        raise fitted.refuse("_frame", "centred at the mean of the rows")
+    if isinstance(frame, UserAxes) or not variance.any():
+        return
+    squares = np.sum(frame.unwhitener**2, axis=1) if frame.factors is None else frame.factors**-2.0
+    ratio = squares.max() / variance.max()
+    if not 1.0 / _MOST_RATIO <= ratio <= _MOST_RATIO:
+        raise fitted.refuse("_frame", "on the scale of the rows")
 
 
 def _read_frame(fields: Fields, d: int, kind: type) -> Frame:
@@ -394,13 +495,9 @@ def _read_frame(fields: Fields, d: int, kind: type) -> Frame:
         whitener = fields.floats("whitener", *((d,) if fields.ndim("whitener") == 1 else (d, d)))
         fields.finish()
         return Frame(centre, whitener)
-    scale, landmarks, gamma = fields.floats("scale", d), fields.floats("landmarks", -1, d), fields.number("gamma")
-    root = fields.floats("root", -1, len(landmarks))
+    scale, landmarks = fields.floats("scale", d, least=1.0 / LARGEST), fields.floats("landmarks", -1, d)
+    gamma, root = fields.number("gamma", 1.0 / LARGEST), fields.floats("root", -1, len(landmarks))
     fields.finish()
-    if not (scale > 0.0).all():
-        raise fields.refuse("scale", "positive")
-    if not 0.0 < gamma < np.inf:
-        raise fields.refuse("gamma", "a positive number")
     if not 0 < len(root) <= len(landmarks):
         raise fields.refuse("root", "a matrix with at most as many rows as there are landmarks")
     return KernelFrame(centre, scale, landmarks, gamma, root)
@@ -432,6 +529,8 @@ def _check_derived(fitted: Fields, model: FittedModel) -> None:
             double = isinstance(value, float) or getattr(value, "dtype", None) == np.float64
             agrees = double and np.shape(value) == np.shape(expected)
             agrees = agrees and np.allclose(value, expected, rtol=_ROUNDING, atol=1e-300, equal_nan=True)
+            # degrees of freedom may be infinite, and a mechanism without missing labels has no shape
+            agrees = agrees and bool(np.isfinite(value).all() or name in ("alpha_", "shape_", "dof_"))
         if not agrees:
             raise fitted.refuse(name, "what follows from the rest of the model")
 
@@ -458,11 +557,11 @@ def _mechanism(fitted: Fields, measure: str, size: int, classes: int) -> Mechani
     alpha = fields.anything("alpha")
     if not isinstance(alpha, list) or len(alpha) != size or not all(isinstance(slope, float) for slope in alpha):
         raise fields.refuse("alpha", f"a list of {size} numbers")
-    if not np.isfinite(alpha[1:]).all() or not (np.isfinite(alpha[0]) or alpha[0] == -np.inf):
-        raise fields.refuse("alpha", "finite")
+    if not (np.abs(alpha[int(alpha[0] == -np.inf) :]) <= LARGEST).all():
+        raise fields.refuse("alpha", f"a list of numbers up to {LARGEST:g}")
     shape, share = fields.number("shape"), fields.number("share", 0.0)
-    if not (0.0 <= shape < np.inf or (np.isnan(shape) and alpha[0] == -np.inf)):
-        raise fields.refuse("shape", "a finite number from 0 on")
+    if not (0.0 <= shape <= LARGEST or (np.isnan(shape) and alpha[0] == -np.inf)):
+        raise fields.refuse("shape", f"a number from 0 to {LARGEST:g}")
     if not share < 1.0:
         raise fields.refuse("share", "below 1")
     if fields.text("uncertainty", MEASURES) != measure:
@@ -471,7 +570,7 @@ def _mechanism(fitted: Fields, measure: str, size: int, classes: int) -> Mechani
     if fields.has("label"):  # files without a label term do not mention it
         label, free = fields.anything("label"), fields.flag("free_label")
         sound = isinstance(label, list) and len(label) == classes and all(isinstance(delta, float) for delta in label)
-        if not sound or not np.isfinite(label).all() or (free and label[0] != 0.0):
+        if not sound or not (np.abs(label) <= LARGEST).all() or (free and label[0] != 0.0):
             raise fields.refuse("label", f"a list of {classes} finite numbers, the first one 0 if they were estimated")
         mechanism = replace(mechanism, label=tuple(label), free_label=free)
     fields.finish()
@@ -491,9 +590,12 @@ def _read_notes(fitted: Fields, K: int, d: int) -> list[Note]:
         note = Note(fields.text("code", SENTENCES), fields.anything("values"))
         fields.finish()
         details = Fields(note.values, f"{fitted.where}, notes_")
-        for name, most in (("classes", K), ("columns", d)):
-            if details.has(name):
-                details.wholes(name, 0, most - 1)
+        for name in {name for _, name, _, _ in Formatter().parse(SENTENCES[note.code]) if name}:
+            if name in ("classes", "columns"):
+                details.wholes(name, 0, {"classes": K, "columns": d}[name] - 1)
+            elif not isinstance(details.anything(name), str | int | float):
+                raise fitted.refuse("notes_", "a list of notes with numbers and text")
+        details.finish()
         try:
             SENTENCES[note.code].format(**note.values)
         except (KeyError, ValueError, TypeError, IndexError, AttributeError):
@@ -503,13 +605,19 @@ def _read_notes(fitted: Fields, K: int, d: int) -> list[Note]:
 
 
 def _check_predictions(model: FittedModel) -> None:
-    """Raise ContainerError if the model gives no probabilities at the mean of the rows."""
-    row = model.frame.centre[None, :]
+    """Raise ContainerError if the model gives no probabilities for rows like those of its fit."""
+    mean, covariance = model.moments.overall()
+    sd = np.sqrt(covariance if covariance.ndim == 1 else np.diag(covariance))
+    means = model.moments.mean[model.moments.weight > 0.0]
+    steps = np.array([-3.0, -1.0, 1.0, 3.0])[:, None] * sd
     try:
         with np.errstate(all="ignore"):
-            sound = bool(np.isfinite(model.measure(row)).all())  # scores that are not finite are an error
-            sound = sound and not (model.has_mechanism and not 0.0 <= model.missing_proba(row)[0] <= 1.0)
-    except ValueError:
+            rows = np.vstack([model.frame.centre, means, mean + steps, mean + steps * (-1.0) ** np.arange(len(sd))])
+            sound = bool((np.abs(model.scores(rows)) <= _MOST_SCORE).all() and np.isfinite(model.measure(rows)).all())
+            if sound and model.has_mechanism:
+                q = model.missing_proba_by_class(rows)
+                sound = bool(((q >= 0.0) & (q <= 1.0)).all())
+    except ValueError:  # scores that are not finite
         sound = False
     if not sound:
         raise ContainerError("the parameters in the file give no probabilities: they are damaged or made up.")
@@ -536,13 +644,19 @@ def _read_mixture(
 ) -> tuple[GaussianScores, Gaussians]:
     """The part of a mixture that Gaussian and Student-t components share."""
     kind = fitted.text("_covariance_type", STRUCTURES)
-    counts, floor = fields.wholes("counts", 1, 2**20), fields.number("floor", 0.0)
+    counts, floor = fields.wholes("counts", 1, 2**20), fields.number("floor", 0.0, 1.0)
     mu = parameters.floats("mu", -1, d)
     C = len(mu)
     if len(counts) != K or sum(counts) != C:
         raise fitted.refuse("_model", f"about {K} classes and {C} components")
     shape = [{"C": C, "d": d}[side] for side in _FACTORS[kind]]
-    theta = Gaussians(parameters.floats("log_pi", C), mu, parameters.floats("chol", *shape))
+    log_pi, chol = parameters.floats("log_pi", C, most=_ROUNDING), parameters.floats("chol", *shape)
+    if abs(np.exp(log_pi).sum() - 1.0) > _ROUNDING:
+        raise parameters.refuse("log_pi", "logarithms of weights that sum to one")
+    pivots = np.einsum("...ii->...i", chol) if kind in ("full", "tied") else chol
+    if (pivots < 1.0 / LARGEST).any() or (kind in ("full", "tied") and np.triu(chol, 1).any()):
+        raise parameters.refuse("chol", "lower triangular with a positive diagonal")
+    theta = Gaussians(log_pi, mu, chol)
     return GaussianScores(structure(kind, d), counts, floor), theta
 
 
@@ -578,16 +692,24 @@ def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
     if not C > 0.0:
         raise fields.refuse("C", "positive")
     p, V = 1 + d + (d * (d + 1) // 2 if degree == 2 else 0), 1 if K == 2 else K
-    information = fields.floats("information", *((p,) if fields.ndim("information") == 1 else (p, p)))
-    if information.ndim == 1 and not (information > 0.0).all():
-        raise fields.refuse("information", "positive")
-    centre, scale = fields.floats("centre", d), fields.floats("scale", d)
+    information = _read_information(fields, p)
+    centre, scale = fields.floats("centre", d), fields.floats("scale", d, least=1.0 / LARGEST)
     fields.finish()
-    if not (scale > 0.0).all():
-        raise fields.refuse("scale", "positive")
     model = LinearScores(d, K, degree, C, centre, scale)
     model.information = information
     return model, fitted.floats("_theta", V, p)
+
+
+def _read_information(fields: Fields, size: int) -> Any:
+    """The mean of ``phi phi'``, a matrix of moments, or its diagonal."""
+    if fields.ndim("information") == 1:
+        return fields.floats("information", size, least=1.0 / LARGEST)
+    matrix = fields.floats("information", size, size)
+    root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    slack = _ROUNDING * (1.0 + np.outer(root, root))
+    if (np.abs(matrix - matrix.T) > slack).any() or (np.abs(matrix) > np.outer(root, root) + slack).any():
+        raise fields.refuse("information", "a matrix of moments")
+    return matrix
 
 
 def _kernel_state(model: KernelScores, theta: Any) -> dict[str, Any]:
@@ -596,7 +718,7 @@ def _kernel_state(model: KernelScores, theta: Any) -> dict[str, Any]:
 
 def _kernel_model(fitted: Fields, K: int, size: int) -> tuple[ScoreModel, Any]:
     fields = fitted.part("_model")
-    C, information = fields.number("C"), fields.floats("information", 1 + size, 1 + size)
+    C, information = fields.number("C"), _read_information(fields, 1 + size)
     if not C > 0.0:
         raise fields.refuse("C", "positive")
     fields.finish()
@@ -633,7 +755,7 @@ def _tree_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
         left=arrays.array("left", np.int32, S),
         right=arrays.array("right", np.int32, S),
         value=arrays.floats("value", -1),
-        gain=arrays.floats("gain", S),
+        gain=arrays.floats("gain", S, least=0.0),
         first_code=arrays.array("first_code", np.int32, S + 1),
         codes=arrays.array("codes", np.int32, -1),
         categorical=arrays.array("categorical", np.bool_, S),

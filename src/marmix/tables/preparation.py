@@ -773,7 +773,7 @@ def is_column(column: Any) -> bool:
     if not isinstance(column, dict) or not isinstance(column.get("name"), str) or column.get("kind") not in _KINDS:
         return False
     levels, fill = column.get("levels"), column.get("fill")
-    if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
+    if "fill" not in column or not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
         return False
     if column["kind"] == "number":
         return not levels and (fill is None or (isinstance(fill, int | float) and bool(np.isfinite(fill))))

@@ -3,19 +3,16 @@
 import gzip
 import io
 import os
-import random
-import traceback
 import zipfile
 
 import numpy as np
-import pytest
+import openpyxl
+import pyarrow as pa
+from pyarrow import feather
+from pyarrow import parquet as pq
 
+from fuzz.running import Subject
 from marmix.tables import LabelColumn, Output, Preparation, RowWriter, open_table
-
-pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
-pq = pytest.importorskip("pyarrow.parquet")
-openpyxl = pytest.importorskip("openpyxl")
 
 ROWS = [
     ["id", "x", "group", "label"],
@@ -122,35 +119,31 @@ def journey(path, out):
     return writer.rows
 
 
-def test_a_damaged_file_gives_a_result_or_a_short_message_and_no_output(tmp_path, seeds):
-    refused = done = 0
-    for seed in seeds(300):
-        rng = random.Random(seed)
-        ending = rng.choice(list(SOURCES))
-        damage = mutated_inside if ending == ".xlsx" and rng.random() < 0.7 else mutated
-        data = damage(SOURCES[ending], rng)
-        path, out = tmp_path / f"rows{ending}", tmp_path / "out"
+def prepare(folder):
+    """The undamaged files, which can be read."""
+    for ending, data in SOURCES.items():
+        path = folder / f"rows{ending}"
         path.write_bytes(data)
-        try:
-            journey(path, out)
-            done += 1
-            (out / "imputed.csv").unlink()
-            out.rmdir()
-        except (ValueError, OSError) as error:
-            refused += 1
-            message = str(error)
-            assert message.count("\n") <= 2, message
-            assert 10 < len(message) < 600, message
-        except Exception:
-            pytest.fail(f"seed {seed}: {ending} {data!r}\n{traceback.format_exc()}")
-        assert os.listdir(tmp_path) == [path.name], data
-        path.unlink()
-    assert refused
-    assert done
+        assert journey(path, folder / f"out{ending}") == 40
 
 
-@pytest.mark.parametrize("ending", SOURCES)
-def test_the_files_that_are_damaged_are_sound_before(tmp_path, ending):
-    path = tmp_path / f"rows{ending}"
-    path.write_bytes(SOURCES[ending])
-    assert journey(path, tmp_path / "out") == 40
+def attempt(sound, rng, folder):
+    """Read a damaged file and write its rows."""
+    ending = rng.choice(list(SOURCES))
+    damage = mutated_inside if ending == ".xlsx" and rng.random() < 0.7 else mutated
+    path, out = folder / f"rows{ending}", folder / "out"
+    path.write_bytes(damage(SOURCES[ending], rng))
+    try:
+        journey(path, out)
+    except (ValueError, OSError) as error:
+        message = str(error)
+        assert message.count("\n") <= 2, message
+        assert 10 < len(message) < 600, message
+        assert os.listdir(folder) == [path.name], message
+        return "refused"
+    assert sorted(os.listdir(folder)) == ["out", path.name]
+    assert os.listdir(out) == ["imputed.csv"]
+    return "read"
+
+
+SUBJECT = Subject(prepare, attempt, 300, frozenset({"read", "refused"}))
