@@ -73,9 +73,10 @@ def folds_of_copies(
     """
     if weight is None or len(np.unique(rows)) == len(rows):
         return deal(z)
-    order = np.lexsort((-weight, rows))
-    heaviest = order[np.append(True, np.diff(rows[order]) > 0)]
-    row = np.unique(rows, return_inverse=True)[1]
+    _, first, row = np.unique(rows, return_index=True, return_inverse=True)
+    row = np.argsort(np.argsort(first))[row]  # numbered by their first copies
+    order = np.lexsort((-weight, row))
+    heaviest = order[np.append(True, np.diff(row[order]) > 0)]
     fold = _fold_of_each(deal(z[heaviest]), len(heaviest))
     for code in np.unique(z):
         voted = row[z == code]
@@ -132,6 +133,8 @@ class Sample(NamedTuple):
         if isinstance(cv, Integral):
             tests = self.dealt(int(cv), random_state)
             by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
+            if tests and isinstance(rows, HostRows) and rows.kept is not None:
+                by_row[rows.kept] = np.arange(len(rows.kept)) % len(tests)
             by_row[self.numbers] = _fold_of_each(tests, len(self.z))
             return Folds(tests, by_row)
         by_row = _fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)
