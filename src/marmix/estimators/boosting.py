@@ -511,7 +511,8 @@ def stratified_folds(
 ) -> list[NDArray[np.intp]]:
     """Folds of these rows, each with its share of every class and of the unlabelled rows."""
     order = random.permutation(rows)
-    order = order[np.argsort(z[order], kind="stable")]
+    _, first, group = np.unique(z[order], return_index=True, return_inverse=True)
+    order = order[np.argsort(first[group], kind="stable")]  # groups as they come, whatever their names
     return [np.sort(order[k::n_folds]) for k in range(n_folds)]
 
 

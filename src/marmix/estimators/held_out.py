@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from marmix.arrays import Array
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.notes import BoundaryWarning
-from marmix.rows import Covariates, Frame, HostRows, Rows
+from marmix.rows import Covariates, Frame, HostRows, Rows, row_order
 
 # Weights of the mechanism among which "auto" chooses.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
@@ -86,13 +86,11 @@ def folds_of_copies(
 
 
 def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
-    fold, first = np.full(len(z), -1), 0
-    for group in np.unique(z):
-        rows = rng.permutation(np.flatnonzero(z == group))
-        if len(rows) > 1:
-            fold[rows] = (first + np.arange(len(rows))) % cv
-            first += len(rows)
-    return [test for k in range(cv) if len(test := np.flatnonzero(fold == k))]
+    order = rng.permutation(len(z))
+    _, first, group, size = np.unique(z[order], return_index=True, return_inverse=True, return_counts=True)
+    by_group = np.argsort(first[group], kind="stable")  # groups as they come, whatever their names
+    rows = order[by_group[size[group[by_group]] > 1]]
+    return [np.sort(rows[k::cv]) for k in range(min(cv, len(rows)))]
 
 
 class Sample(NamedTuple):
@@ -120,15 +118,20 @@ class Sample(NamedTuple):
 
     def dealt(self, cv: int, random_state: Any) -> list[NDArray[np.intp]]:
         """Folds of the sample; copies of a row are in the same fold."""
-        rows = np.arange(len(self.z)) if self.numbers is None else self.numbers
-        return folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z, self.weight, rows)
+        order = row_order(
+            self.x.T, self.z, self.weight
+        )  # which depends neither on where the rows are nor on names of classes
+        rows = order if self.numbers is None else self.numbers[order]
+        weight = None if self.weight is None else self.weight[order]
+        tests = folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z[order], weight, rows)
+        return [np.sort(order[test]) for test in tests]
 
     def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
         """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
             if not isinstance(cv, Integral):
                 raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
-            return Folds(whole_row_folds(self.z, cv, random_state), None)
+            return Folds(self.dealt(int(cv), random_state), None)
         n = len(rows.codes)
         if isinstance(cv, Integral):
             tests = self.dealt(int(cv), random_state)
