@@ -1,5 +1,6 @@
 """`MARBoostingClassifier`: gradient-boosted trees for labels that are missing for a reason."""
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -32,7 +33,6 @@ from marmix.moments import GroupMoments, group_moments, merged
 from marmix.notes import BoundaryWarning, Note, mechanism_notes
 from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
 from marmix.rows import Covariates, HostRows, Rows, UserAxes, rows_of
-from marmix.rows.checks import check_finite
 from marmix.rows.engine import slices
 from marmix.scores.trees import Trees, TreeScores, no_trees, trees_of
 from marmix.sensitivity import Draw, calibration_draws
@@ -327,7 +327,7 @@ class MARBoostingClassifier(MARClassifier):
             categories = self.model_.score_model.categories  # type: ignore[attr-defined]
         rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
         assert isinstance(rows, HostRows)
-        rows.allow_nan, rows.smallest = True, _SMALLEST
+        rows.allow_nan, rows.smallest, rows.most_sorted = True, _SMALLEST, sys.maxsize
         rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
@@ -515,7 +515,8 @@ def stratified_folds(
 ) -> list[NDArray[np.intp]]:
     """Folds of these rows, each with its share of every class and of the unlabelled rows."""
     order = random.permutation(rows)
-    order = order[np.argsort(z[order], kind="stable")]
+    _, first, group = np.unique(z[order], return_index=True, return_inverse=True)
+    order = order[np.argsort(first[group], kind="stable")]  # groups as they come, whatever their names
     return [np.sort(order[k::n_folds]) for k in range(n_folds)]
 
 
@@ -767,7 +768,8 @@ def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
     sums, counts = np.zeros(d), np.zeros(d)
     for part in slices(len(X), _MOMENT_ROWS):
         x = np.asarray(X[part], dtype=float)
-        check_finite(x, names, part.start, allow_nan=True)
+        if np.isinf(x).any():
+            rows.check_finite(names)
         sums += np.nansum(x, axis=0)
         counts += np.sum(~np.isnan(x), axis=0)
         release(X[part])

@@ -24,6 +24,7 @@ from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
 from marmix.labels import copies_of
 from marmix.notes import BoundaryWarning
+from marmix.rows import row_order
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5
@@ -197,11 +198,15 @@ def fit_one(
     if not accepts_missing(pipeline[-1]):
         keep &= z >= 0
     fitted = clone(pipeline)
-    labels, rows, row_weights = z[keep], np.flatnonzero(keep), None if weight is None else weight[keep]
+    rows = np.flatnonzero(keep)
+    if not cross_validates(pipeline):  # whose folds are positions of the rows as they are
+        given = (z if shares is None else shares)[rows]
+        rows = rows[row_order(X[rows], given, None if weight is None else weight[rows])]
+    labels, row_weights = z[rows], None if weight is None else weight[rows]
     if shares is not None and takes_votes(pipeline):
-        labels = shares[keep]
+        labels = shares[rows]
     elif shares is not None and has_fit_parameter(pipeline[-1], "sample_weight"):
-        copies = copies_of(shares[keep])
+        copies = copies_of(shares[rows])
         rows, labels = rows[copies.rows], copies.z
         row_weights = copies.share if row_weights is None else copies.share * row_weights[copies.rows]
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]

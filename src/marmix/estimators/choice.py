@@ -52,6 +52,7 @@ from marmix.labels import (
 from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
+from marmix.rows import row_order
 from marmix.rows.checks import check_finite, checked_weights, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
@@ -352,7 +353,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         if same := set(grid) & set(rivals):
             raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
         grid |= rivals
-        folds = self._folds(X, z, shares)
+        folds = self._folds(X, z, shares, weight)
         self.tested_ = np.isin(np.arange(len(z)), np.concatenate([*folds, np.empty(0, dtype=np.intp)]))
         settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline)}
         for name in settings:
@@ -469,20 +470,24 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         return [f"x{i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
-    def _folds(self, X: NDArray[Any], z: NDArray[Any], shares: Array | None) -> list[NDArray[np.intp]]:
+    def _folds(
+        self, X: NDArray[Any], z: NDArray[Any], shares: Array | None, weight: Array | None
+    ) -> list[NDArray[np.intp]]:
         """Test rows of each fold; no folds if a class has a single labelled row, or row with votes."""
         if not isinstance(self.cv, Integral):
             folds = [test for _, test in check_cv(self.cv).split(X, z)]
             if len(np.unique(tested := np.concatenate(folds))) < len(tested):
                 raise ValueError("cv tests a row twice: use splits whose test sets do not overlap.")
             return folds
+        order = row_order(X, z if shares is None else shares, weight)  # so that the order of the rows does not matter
         if shares is None:
-            return [] if np.bincount(z[z >= 0]).min() < 2 else whole_row_folds(z, self.cv, self.random_state)
-        rows, codes, share = copies_of(shares)
+            tests = [] if np.bincount(z[z >= 0]).min() < 2 else whole_row_folds(z[order], self.cv, self.random_state)
+            return [np.sort(order[test]) for test in tests]
+        rows, codes, share = copies_of(shares[order])
         if np.bincount(codes[codes >= 0]).min() < 2:
             return []
         tests = folds_of_copies(lambda z: whole_row_folds(z, self.cv, self.random_state), codes, share, rows)
-        return [np.unique(rows[test]) for test in tests]
+        return [np.unique(order[rows[test]]) for test in tests]
 
     def _weigh(
         self,

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from marmix.arrays import Array
 from marmix.estimators.evidence import Evidence, linear_predictor
 from marmix.notes import BoundaryWarning
-from marmix.rows import Covariates, Frame, HostRows, Rows
+from marmix.rows import Covariates, Frame, HostRows, Rows, row_order
 
 # Weights of the mechanism among which "auto" chooses.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
@@ -73,9 +73,10 @@ def folds_of_copies(
     """
     if weight is None or len(np.unique(rows)) == len(rows):
         return deal(z)
-    order = np.lexsort((-weight, rows))
-    heaviest = order[np.append(True, np.diff(rows[order]) > 0)]
-    row = np.unique(rows, return_inverse=True)[1]
+    _, first, row = np.unique(rows, return_index=True, return_inverse=True)
+    row = np.argsort(np.argsort(first))[row]  # numbered by their first copies
+    order = np.lexsort((-weight, row))
+    heaviest = order[np.append(True, np.diff(row[order]) > 0)]
     fold = _fold_of_each(deal(z[heaviest]), len(heaviest))
     for code in np.unique(z):
         voted = row[z == code]
@@ -85,13 +86,11 @@ def folds_of_copies(
 
 
 def _dealt(z: NDArray[np.integer], cv: int, rng: np.random.RandomState) -> list[NDArray[np.intp]]:
-    fold, first = np.full(len(z), -1), 0
-    for group in np.unique(z):
-        rows = rng.permutation(np.flatnonzero(z == group))
-        if len(rows) > 1:
-            fold[rows] = (first + np.arange(len(rows))) % cv
-            first += len(rows)
-    return [test for k in range(cv) if len(test := np.flatnonzero(fold == k))]
+    order = rng.permutation(len(z))
+    _, first, group, size = np.unique(z[order], return_index=True, return_inverse=True, return_counts=True)
+    by_group = np.argsort(first[group], kind="stable")  # groups as they come, whatever their names
+    rows = order[by_group[size[group[by_group]] > 1]]
+    return [np.sort(rows[k::cv]) for k in range(min(cv, len(rows)))]
 
 
 class Sample(NamedTuple):
@@ -119,19 +118,26 @@ class Sample(NamedTuple):
 
     def dealt(self, cv: int, random_state: Any) -> list[NDArray[np.intp]]:
         """Folds of the sample; copies of a row are in the same fold."""
-        rows = np.arange(len(self.z)) if self.numbers is None else self.numbers
-        return folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z, self.weight, rows)
+        order = row_order(
+            self.x.T, self.z, self.weight
+        )  # which depends neither on where the rows are nor on names of classes
+        rows = order if self.numbers is None else self.numbers[order]
+        weight = None if self.weight is None else self.weight[order]
+        tests = folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z[order], weight, rows)
+        return [np.sort(order[test]) for test in tests]
 
     def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
         """Folds of the sample; `cv` as in `whole_row_folds`, for the user's rows."""
         if self.numbers is None:
             if not isinstance(cv, Integral):
                 raise ValueError("cv must be a number of folds for rows in a file, on a device or on a cluster.")
-            return Folds(whole_row_folds(self.z, cv, random_state), None)
+            return Folds(self.dealt(int(cv), random_state), None)
         n = len(rows.codes)
         if isinstance(cv, Integral):
             tests = self.dealt(int(cv), random_state)
             by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
+            if tests and isinstance(rows, HostRows) and rows.kept is not None:
+                by_row[rows.kept] = np.arange(len(rows.kept)) % len(tests)
             by_row[self.numbers] = _fold_of_each(tests, len(self.z))
             return Folds(tests, by_row)
         by_row = _fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)

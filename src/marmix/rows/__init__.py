@@ -9,7 +9,7 @@ from marmix.arrays import detached, on_cluster, on_device, unmasked
 from marmix.rows.checks import check_table, refuse_sparse
 from marmix.rows.device import DeviceRows
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, UserAxes, block_rows
-from marmix.rows.host import FileEngine, HostRows, NumpyEngine
+from marmix.rows.host import FileEngine, HostRows, NumpyEngine, row_order
 from marmix.rows.kernel import KernelFrame
 from marmix.streams import in_file, open_array
 
@@ -26,6 +26,7 @@ __all__ = [
     "Rows",
     "UserAxes",
     "block_rows",
+    "row_order",
     "rows_of",
 ]
 

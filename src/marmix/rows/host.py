@@ -31,6 +31,8 @@ from marmix.workers import available, ordered
 
 # Number of rows from which several threads are used.
 MANY_ROWS = 2**16
+# Most rows in memory that a fit puts in an order of its own: with more, the sort and the copy would take long.
+MOST_SORTED = 2**16
 # Rows transformed together, summed to moments together, and counted together.
 _SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
 # Blocks whose results are in memory at the same time.
@@ -187,6 +189,27 @@ def sorted_block(
     return Block(frame.enter(X), cuts, None if weight is None else weight[order], covariates.enter(X))
 
 
+def row_order(X: NDArray[Any], z: NDArray[Any], weight: Array | None = None) -> NDArray[np.intp]:
+    """Positions of rows sorted by their features, then by labels (or shares of votes) and weights.
+
+    The same rows are then in the same order however they were given, and stay so if a scaler's rounding differs.
+    """
+    order, group = np.arange(len(z)), np.zeros(len(z), dtype=int)
+    tied = np.arange(len(z))  # places in `order` of rows that are equal to a neighbour in all keys so far
+    for key in chain(X.T, z.T if z.ndim == 2 else [z], [] if weight is None else [weight]):
+        values = key[order[tied]]
+        within = np.lexsort((values, group[tied]))
+        order[tied], values = order[tied[within]], values[within]
+        before, after = values[:-1], values[1:]
+        same = (before == after) | ((before != before) & (after != after))  # NaN is equal to NaN
+        same &= group[tied[:-1]] == group[tied[1:]]
+        group[tied] = np.maximum.accumulate(np.where(np.append(True, ~same), tied, 0))
+        tied = tied[np.append(same, False) | np.append(False, same)]
+        if not len(tied):
+            break
+    return order
+
+
 class FileEngine(HostEngine):
     """Rows of an array of any numeric dtype, usually a memory map: each pass reads, sorts and transforms them block by block.
 
@@ -271,11 +294,13 @@ class HostRows(Rows):
     ----------
     counted, labels, weight, kept : arrays
         The rows of positive weight, their codes, their weights (None if unweighted) and their positions (None if these are all
-        rows). A row with votes for several classes is there once for each of them. For rows in a file, all rows, whatever
-        their weight.
+        rows, in order). A row with votes for several classes is there once for each of them. Rows to be fitted are in
+        `row_order`, so that no result depends on the order in which they were given, unless they are more than `most_sorted`.
+        For rows in a file, all rows as they are, whatever their weight.
     """
 
     takes_out = True
+    most_sorted = MOST_SORTED
 
     counted: NDArray[Any]
     labels: NDArray[np.integer]
@@ -317,6 +342,12 @@ class HostRows(Rows):
             self.counted, self.labels, self.weight = weighted_rows(self.X, self.codes, sample_weight, to_check)
             all_count = len(self.counted) == len(self.X)
             self.kept = None if all_count else np.flatnonzero(np.asarray(sample_weight) > 0)
+        if classes is None and not self.in_file and len(self.labels) <= self.most_sorted:
+            order = row_order(self.counted, self.labels, self.weight)
+            if (order[1:] < order[:-1]).any():
+                self.counted, self.labels = self.counted[order], self.labels[order]
+                self.weight = None if self.weight is None else self.weight[order]
+                self.kept = order if self.kept is None else self.kept[order]
 
     def numbered(self, y: Any, classes: NDArray[Any]) -> NDArray[Any]:
         codes, _, shares = encoded(to_host_or_refuse("impute", open_array(y, "y"))[0], None, classes)
@@ -355,7 +386,8 @@ class HostRows(Rows):
         return merged(chain.from_iterable(batches))
 
     def _check_values(self, names: list[str]) -> None:
-        check_finite(self.counted, names, allow_nan=self.allow_nan, places=self.kept)
+        places = None if self.kept is None else np.unique(self.kept)  # in the order of the user
+        check_finite(self.X if places is None else self.X[places], names, allow_nan=self.allow_nan, places=places)
 
     def engine(self, frame: Frame, covariates: Covariates = NO_COVARIATES) -> Engine:
         kind = FileEngine if self.in_file else NumpyEngine
