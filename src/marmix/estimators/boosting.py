@@ -769,7 +769,7 @@ def _moments(rows: HostRows, names: list[str]) -> GroupMoments:
     for part in slices(len(X), _MOMENT_ROWS):
         x = np.asarray(X[part], dtype=float)
         if np.isinf(x).any():
-            rows.check_finite(names)
+            rows._check_values(names)
         sums += np.nansum(x, axis=0)
         counts += np.sum(~np.isnan(x), axis=0)
         release(X[part])
