@@ -49,7 +49,7 @@ class Doubt:
     ----------
     what : str
         "missing label", "marker", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells",
-        "infinite", "range", "type", "one value", "leak", "comma", "header", "keep", "features", "no missing label",
+        "infinite", "range", "type", "one value", "leak", "comma", "sign", "header", "keep", "features", "no missing label",
         "single label", "similar labels" or "blank rows".
     column : str or None
     text : str
@@ -178,7 +178,7 @@ class Survey:
             Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
             for doubt in self.doubts
             if doubt.remedy and doubt.what != "no missing label"  # which the findings say
-            for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma") else ("note", "")]
+            for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma", "sign") else ("note", "")]
         ]
 
     def text(self) -> str:
@@ -522,7 +522,7 @@ def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] 
         many = column.filled >= _LEAST and column.distinct_share >= (0.8 if named else 0.9)
         prose = many and sum(len(level.split()) for level in column.some_levels) >= _PROSE * len(column.some_levels)
         problem = column.problem()
-        if not many or prose or (problem and problem.kind in ("dates", "type", "comma")):
+        if not many or prose or (problem and problem.kind in ("dates", "type", "comma", "sign")):
             return None
         text = f"column {shown(name)} names the rows: almost all of its values are different ({column.examples})"
         return "identifier", text

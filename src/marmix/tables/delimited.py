@@ -147,7 +147,7 @@ def delimited_batches(
                     yield batch if decimal == "." else _with_commas(batch)
                     step(min(source.tell() / size, 1.0))
         except pa.ArrowException as error:
-            raise ValueError(_message(path, str(error), rows, block)) from None
+            raise ValueError(_message(path, str(error), rows, block, source.quotes)) from None
         if source.quotes % 2 and last is not None and _runs_on(last):
             raise ValueError(
                 f"{path} has a quotation mark that is not closed: see data row {rows}. Write quotation marks within a cell twice."
@@ -155,15 +155,15 @@ def delimited_batches(
         return source.checksum
 
 
-def _message(path: Path, error: str, rows: int, block: int) -> str:
+def _message(path: Path, error: str, rows: int, block: int, quotes: int) -> str:
     """Translate an error of pyarrow."""
     ragged = _RAGGED.search(error)
     if ragged:
         row, expected, cells = (int(number) for number in ragged.groups())
-        return (
-            f"{path}: data row {row} has {counted(cells, 'cell')}, where the header has {expected}. Add or remove cells, "
-            "and quote cells that contain the delimiter."
-        )
+        advice = "Add or remove cells, and quote cells that contain the delimiter."
+        if quotes % 2:
+            advice = "Is there a quotation mark that is not closed? Write quotation marks within a cell twice."
+        return f"{path}: data row {row} has {counted(cells, 'cell')}, where the header has {expected}. {advice}"
     if "straddl" in error:
         return (
             f"{path}: a row after data row {rows} is longer than {block:,} bytes. Is there a quotation mark that is not closed? "

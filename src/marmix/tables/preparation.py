@@ -20,6 +20,7 @@ from marmix.tables.cells import (
     decimal_mark,
     is_numeric,
     listed,
+    matching,
     missing_cells,
     shown,
     trimmed,
@@ -35,6 +36,8 @@ _DAY = r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|(19|20)[0-9]{2}[-/][0-9]{1,2}|[0
 _MONTH = r"[0-9]{1,2}[ .-]+\p{L}{3,9}[ .,-]+[0-9]{2,4}|\p{L}{3,9}[ .]+[0-9]{1,2},? +[0-9]{4}"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]|[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?"
 _DATE = rf"^(({_DAY}|{_MONTH})([T ].*)?|({_TIME})( ?[aApP][mM])?)$"
+_SIGNED = r"^(\p{Sc}\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*\s*[%\x{2030}\p{Sc}])$"  # 25 %, and money
+_ERROR = r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"  # of spreadsheets
 _LEAVE_OUT = "leave the column out with --exclude"
 _ODD_CELLS = 20  # kept of each column, for messages
 _SPARSE, _SPARSE_ROWS = 3, 1000  # most filled cells of a sparse row, and most such rows kept
@@ -412,7 +415,7 @@ class Reading:
 
 
 class Problem(NamedTuple):
-    """Why a column cannot be a feature, and what to do: "type", "dates", "comma", "odd", "infinite" or "many"."""
+    """Why a column cannot be a feature, and what to do: "type", "dates", "comma", "sign", "odd", "infinite" or "many"."""
 
     kind: str
     text: str
@@ -431,6 +434,7 @@ class ColumnSurvey:
         self._numbers = self._commas = 0
         self._comma: tuple[str, int, str] | None = None
         self._infinite: tuple[str, int] | None = None
+        self._error: tuple[str, int] | None = None
         self._levels: Counter[str] = Counter()
         self._batch_texts = self._batch_levels = 0  # texts of the first batch that has some, and different ones
 
@@ -461,6 +465,9 @@ class ColumnSurvey:
         if numbers.odd.any():
             places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
             self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
+            errors = np.zeros(0, dtype=bool) if self._error else matching(text, _ERROR)
+            if errors.any():
+                self._error = self._first(text, errors)
             commas = with_other_mark(column) & numbers.odd
             self._commas += int(commas.sum())
             if commas.any():
@@ -579,6 +586,15 @@ class ColumnSurvey:
         name = shown(self.name)
         pa, pc = arrow(), arrow(".compute")
         dated = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _DATE)).as_py()
+        signed = pc.sum(pc.match_substring_regex(pa.array(list(self._levels)), _SIGNED)).as_py()
+        if not self.mostly_numbers and signed >= _MOSTLY * len(self._levels):
+            text = f"column {name} holds numbers with a percent or currency sign ({listed(self._levels, 3)})"
+            return Problem("sign", text, f"remove the signs, or {_LEAVE_OUT}")
+        if self._error and not self.mostly_numbers:
+            text = (
+                f"column {name} holds {shown(self._error[0])} in data row {self._error[1]}, an error of a spreadsheet"
+            )
+            return Problem("odd", text, f"correct the cell, or leave it empty if the value is missing, or {_LEAVE_OUT}")
         if not self.mostly_numbers and dated >= (_MOSTLY if self._many else 1.0) * len(self._levels):
             return Problem("dates", *dates(self.name, listed(self._levels, 1)))
         if self._comma and self._numbers + self._commas >= _MOSTLY * self.filled:
