@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ from marmix.labels import copies_of, encode_labels, has_votes, label_shares, mos
 from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
-from marmix.rows.checks import check_finite, checked_weights, refuse_sparse
+from marmix.rows.checks import check_finite, checked_weights, in_floats, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
 
@@ -638,7 +639,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
         refuse_sparse(X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        X = in_floats(X, partial(validate_data, self, reset=reset), fit=reset)
         check_finite(X, self._names())
         return X
 
