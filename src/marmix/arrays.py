@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+LARGEST = 1e150  # number of a feature: its square, and sums of many squares, do not overflow
+LEAST_SPREAD = 1e-11  # of the numbers of a feature, as a share of the largest: less is lost to rounding
+
 # Rows in one batched matrix product on a device.
 _RUN = 4096
 

@@ -6,6 +6,7 @@ from random forests, of the missing indicator and of the labels, and each row's 
 long as rows of every kind have some labels; their errors are larger than those of a model that is right.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +14,16 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_array
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.labels import encode_labels, has_votes, most_voted, vote_shares
+from marmix.rows.checks import check_finite, in_floats
 
 __all__ = ["Flexible", "flexible"]
 
 _TREES = 200
 _LEAF, _LABEL_LEAF = 10, 3  # rows in a leaf of a tree: of the missing indicator, of labels
 _MOST_ROWS = 5000  # rows that grow a tree
+_SINGLE = 1e30  # numbers up to this, and down to its inverse, keep their digits in single precision
 _DOUBT = 0.01  # share of equal probabilities in the posteriors: a forest is often certain
 
 
@@ -66,7 +69,8 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
     -------
     Flexible
     """
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    X = in_floats(unmasked(X), partial(check_array, input_name="X"))
+    check_finite(X, [f"x{i}" for i in range(X.shape[1])], allow_nan=True)
     if has_votes(y):
         shares, names = vote_shares(y, classes)
         z = most_voted(shares)
@@ -94,8 +98,24 @@ def flexible_missing_proba(
     return np.minimum(q, 1.0 - 1.0 / len(X)), forest
 
 
+class _Forest(RandomForestClassifier):
+    """A random forest of features of any size: scikit-learn's trees see them in single precision."""
+
+    def fit(self, X: Array, y: NDArray[Any]) -> "_Forest":
+        largest = np.fmax.reduce(np.abs(X), axis=0)
+        self.units_ = np.where((largest > _SINGLE) | ((largest > 0.0) & (largest < 1.0 / _SINGLE)), largest, 1.0)
+        super().fit(self._in_units(X), y)
+        return self
+
+    def predict_proba(self, X: Array) -> Array:
+        return np.asarray(super().predict_proba(self._in_units(X)))
+
+    def _in_units(self, X: Array) -> Array:
+        return np.clip(X / self.units_, -_SINGLE, _SINGLE)
+
+
 def _forest(n: int, leaf: int, random_state: Any) -> RandomForestClassifier:
-    return RandomForestClassifier(
+    return _Forest(
         _TREES,
         min_samples_leaf=leaf,
         max_samples=_MOST_ROWS if n > _MOST_ROWS else None,

@@ -325,7 +325,7 @@ class MARBoostingClassifier(MARClassifier):
             categories = _categories(X, self.categorical_features)
         else:
             categories = self.model_.score_model.categories  # type: ignore[attr-defined]
-        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
+        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset), fit=reset)
         assert isinstance(rows, HostRows)
         rows.allow_nan, rows.smallest, rows.most_sorted = True, _SMALLEST, sys.maxsize
         rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.rows import row_order
-from marmix.rows.checks import check_finite, checked_weights, refuse_sparse
+from marmix.rows.checks import check_finite, checked_weights, in_floats, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
 
@@ -655,7 +656,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             check_is_fitted(self)
         (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
         refuse_sparse(X)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=reset)
+        X = in_floats(X, partial(validate_data, self, reset=reset), fit=reset)
         check_finite(X, self._names())
         return X
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
+from marmix.arrays import LARGEST, LEAST_SPREAD, Array
 from marmix.journey.progress import Step
 from marmix.streams import release
 from marmix.tables.cells import shown
@@ -18,8 +18,6 @@ from marmix.tables.reading import DataFile
 
 BLOCK = 65_536  # rows processed together
 IN_MEMORY = 2**26  # bytes of features above which they go into a file
-_LARGEST = 1e150
-_DIGITS = 1e-11  # a spread below this share of the largest number is lost to rounding
 
 
 class FileRows(NamedTuple):
@@ -102,9 +100,9 @@ def _check_ranges(names: NDArray[Any], lowest: Array, highest: Array) -> None:
 def range_problem(name: str, low: float, high: float) -> str:
     """Why numbers between these ends cannot be fitted, and what to do; empty if they can."""
     largest, spread = max(abs(low), abs(high)), high - low
-    if largest > _LARGEST or 0.0 < spread < 1.0 / _LARGEST:
+    if largest > LARGEST or 0.0 < spread < 1.0 / LARGEST:
         return f"column {shown(name)} has numbers from {low:.3g} to {high:.3g}: use other units"
-    if 0.0 < spread < _DIGITS * largest:
+    if 0.0 < spread < LEAST_SPREAD * largest:
         return (
             f"column {shown(name)} has numbers from {low:.17g} to {high:.17g}, which differ only in their last digits: "
             f"subtract {low:.17g}"

@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from marmix.arrays import detached, on_cluster, on_device, unmasked
-from marmix.rows.checks import check_table, refuse_sparse
+from marmix.rows.checks import check_table, in_floats, refuse_sparse
 from marmix.rows.device import DeviceRows
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, UserAxes, block_rows
 from marmix.rows.host import FileEngine, HostRows, NumpyEngine, row_order
@@ -31,10 +29,11 @@ __all__ = [
 ]
 
 
-def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
+def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
     """The `Rows` for an array-like or the path of a `.npy` file, chosen by where the data are.
 
-    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
+    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features. `fit` is
+    whether a model is to be fitted to the rows.
     """
     X = unmasked(detached(open_array(X)))
     refuse_sparse(X)
@@ -48,4 +47,4 @@ def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
         check_table(X)
         validate(X, skip_check_array=True)
         return DeviceRows(X) if on_device(X) else HostRows(X)
-    return HostRows(validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False))
+    return HostRows(in_floats(X, validate, fit))

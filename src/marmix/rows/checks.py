@@ -1,6 +1,6 @@
 """Checks of rows and weights; error messages name the column or class and say what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
-from marmix.arrays import Array
+from marmix.arrays import LARGEST, LEAST_SPREAD, Array
 from marmix.streams import release
 
-LARGEST = 1e150  # of a feature: its square, and sums of many squares, stay below the largest number
 _CHUNK = 65536  # rows checked together
+_EXACT = 2**53  # whole numbers up to here are exact in floating point
 
 
 def refuse_sparse(X: Any) -> None:
@@ -33,6 +33,35 @@ def check_table(X: Any) -> None:
     dtype = getattr(X, "dtype", None)  # a dataframe has one per column
     if getattr(dtype, "kind", "c" if "complex" in str(dtype) else "f") not in "fiub":
         raise ValueError(f"X has the type {dtype}: features must be real numbers.")
+
+
+def in_floats(X: Any, validate: Callable[..., Any], fit: bool = True) -> NDArray[Any]:
+    """Rows in memory as floats, converted by scikit-learn's `validate_data`.
+
+    Dates are refused and, in a fit, whole numbers whose differences would be lost in the conversion.
+    """
+    types: list[Any] = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    names = list(getattr(X, "columns", range(len(types))))
+    for name, kind in zip(names, types, strict=True):
+        if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration", "Time")):
+            where = f"column {name!r} of X" if len(types) > 1 else "X"
+            raise ValueError(f"{where} holds dates or times: turn them into numbers, such as days since an event.")
+    try:
+        rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large for floating point: rescale the column.") from None
+    if fit and any(getattr(kind, "kind", "") in ("i", "u") and kind.itemsize == 8 for kind in types):
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        lost = (largest > _EXACT) & (high - low < LEAST_SPREAD * largest)
+        if lost.any():
+            i = int(lost.argmax())
+            name = names[i] if len(types) > 1 else f"x{i}"
+            raise ValueError(
+                f"column {name!r} has whole numbers around {largest[i]:.3g}, whose differences are lost to rounding: subtract "
+                "the smallest, or drop the column if it identifies the rows."
+            )
+    return rows
 
 
 def check_finite(
@@ -93,11 +122,13 @@ def check_lengths(X: Any, values: Any, name: str = "y") -> None:
 
 
 def check_weights(weight: NDArray[Any]) -> None:
-    """Check that weights are finite and not negative."""
+    """Check that weights are finite, not negative, and neither too large nor too small to compute with."""
     if not np.isfinite(weight).all():
         raise ValueError("Input sample_weight contains NaN or infinity.")
     if (weight < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
+    if (largest := weight.max(initial=0.0)) > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+        raise ValueError(f"sample_weight has weights of {largest:.0e}: rescale them, for instance to a mean of one.")
 
 
 def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -> None:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from marmix.arrays import Array, on_cluster
+from marmix.arrays import Array, on_cluster, unmasked
 from marmix.labels import choose_classes, found_labels, has_votes, number_labels
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, group_moments, merged
@@ -581,7 +581,8 @@ def _loaded(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
     """A partition in memory, checked."""
     _check_aligned(X, y=y, sample_weight=weight)
     numbers = [np.float64, np.float32]
-    return check_array(X, dtype=numbers, ensure_all_finite=False, ensure_min_samples=0, input_name="X"), y, weight
+    X = check_array(unmasked(X), dtype=numbers, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
+    return X, y, unmasked(weight)
 
 
 def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *beside: Any) -> Any:
@@ -591,7 +592,7 @@ def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *besi
         _check_aligned(X, y=values)
     if not len(X):
         return np.empty((0, *options["shape"]), dtype=options["dtype"])
-    rows = HostRows(np.asarray(X))
+    rows = HostRows(np.asarray(unmasked(X)))
     rows.allow_nan = options.pop("allow_nan")
     return rows.map(function, *beside, **options)
 

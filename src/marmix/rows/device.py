@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, detached, in_double, like, namespace, on_device, on_host, to_host
+from marmix.arrays import LARGEST, Array, detached, in_double, like, namespace, on_device, on_host, to_host
 from marmix.labels import copies_of
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments, merged
-from marmix.rows.checks import LARGEST, check_finite, check_lengths, check_weighted_classes, check_weights
+from marmix.rows.checks import check_finite, check_lengths, check_weighted_classes, check_weights
 from marmix.rows.engine import NO_COVARIATES, Covariates, Engine, Frame, Rows, encoded, slices, sorted_slice
 from marmix.rows.host import NumpyEngine
 from marmix.streams import open_array

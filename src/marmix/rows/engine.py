@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, like, namespace, on_cluster, on_device, on_host, unmasked
+from marmix.arrays import LARGEST, Array, like, namespace, on_cluster, on_device, on_host, unmasked
 from marmix.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
 from marmix.likelihood import Block
 from marmix.moments import GroupMoments
-from marmix.rows.checks import LARGEST, check_scales
+from marmix.rows.checks import check_scales
 from marmix.streams import open_array
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache

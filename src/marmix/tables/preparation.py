@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from marmix.arrays import LARGEST
 from marmix.tables.cells import (
     TRUTHS,
     Numbers,
@@ -750,7 +751,7 @@ class ColumnFeatures(NamedTuple):
 
 def _number(column: dict[str, Any], cells: Any) -> ColumnFeatures:
     numbers = as_numbers(cells)
-    wrong = numbers.odd | np.isinf(numbers.values)
+    wrong = numbers.odd | (np.abs(numbers.values) > LARGEST)
     fill = np.nan if column["fill"] is None else column["fill"]
     values = np.where(numbers.missing | wrong, fill, numbers.values)
     return ColumnFeatures(values[:, None], numbers.missing, wrong)
@@ -759,8 +760,14 @@ def _number(column: dict[str, Any], cells: Any) -> ColumnFeatures:
 def _not_a_number(name: str, cells: Any, row: int) -> str:
     """Message for a cell that is not a number in a number column."""
     cell = str(cells[0].as_py())
-    if np.isinf(as_numbers(cells).values[0]):
+    number = as_numbers(cells).values[0]
+    if np.isinf(number):
         return ": ".join(infinite(name, cell, row)) + "."
+    if np.abs(number) > LARGEST:
+        return (
+            f"column {shown(name)} holds {shown(cell)} in data row {row}, which is too large to compute with: correct the cell, "
+            "or use other units and fit again."
+        )
     if with_other_mark(cells)[0]:
         return ": ".join(comma(name, cell, row, decimal_mark(cells))) + "."
     return (
