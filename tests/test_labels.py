@@ -7,10 +7,11 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
-from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, save
 from marmix.datasets import hide_labels
 from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
+from marmix.journey import Progress, evaluate_file
 from marmix.labels import (
     MISSING_CELLS,
     MISSING_LABELS,
@@ -372,6 +373,22 @@ def test_integers_and_floats_that_are_equal_are_one_class_of_numbers(y):
 def test_truth_values_among_numbers_are_refused(y):
     with pytest.raises(ValueError, match="mixes labels of types bool"):
         encode_labels(y)
+
+
+@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("names", [[0.0, 1.0], [False, True], [-1.0, 1.0], ["None", "Mild"]])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_model_from_python_scores_a_file_as_it_scores_the_same_labels(names, ending, two, tmp_path):
+    for package in ("pandas", "pyarrow"):
+        pytest.importorskip(package)
+    rows = pd.DataFrame(two.X, columns=["u", "v"])
+    y = pd.Series(written(two, lambda k: names[k], None), dtype=float if isinstance(names[0], float) else object)
+    model = MARGaussianMixture(link="logit", classes=names, max_iter=2).fit(rows, y)
+    save(model, tmp_path / "model.marmix")
+    getattr(rows.assign(y=y), f"to_{ending}")(tmp_path / f"rows.{ending}", index=False)
+    scored = evaluate_file(tmp_path / "model.marmix", tmp_path / f"rows.{ending}", "y", progress=Progress(quiet=True))
+    assert scored.labelled == (~two.missing).sum()
+    assert np.trace(scored.confusion) / scored.labelled == pytest.approx(model.score(rows, y), abs=1e-12)
 
 
 # Refusals

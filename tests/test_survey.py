@@ -215,7 +215,73 @@ def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
     assert preparation.features_in() == ["x"]
 
 
-def test_a_single_label_is_missing_or_kept_and_similar_labels_are_only_said(look):
+THREE = np.arange(N) % 3
+
+
+@pytest.mark.parametrize(
+    "names", ["None Mild Severe", "none mild severe", "-1 0 1", "NA EU SA", "null weak strong", "None 1+ 2+"]
+)
+@pytest.mark.parametrize("beside", ["", "unknown"])
+def test_a_text_that_may_be_a_class_is_left_to_the_user_and_both_answers_settle_it(names, beside, look):
+    text, *others = names.split()
+    frame = table(kind=np.where(np.arange(N) % 5 == 0, beside, np.array(names.split())[THREE]))
+    found = look(frame)
+    assert [(doubt.what, doubt.remedy[1]) for doubt in found.open] == [("marker", text)]
+    assert f"{text!r} in {np.sum(frame['kind'] == text)} of {N} rows" in found.open[0].text
+    assert found.cautions() == [] or beside
+    missing, named = (line.strip() for line in found.text().splitlines() if line.startswith("  marmix"))
+    for command, classes in ((missing, others), (named, [text, *others])):
+        options = parsed(shlex.split(command)[1:])
+        again = survey(open_table(options.data), options, lambda share: None)
+        assert again.questions == []
+        labels = again.prepared(lambda columns: [])[1]
+        assert sorted(labels.classes.astype(str)) == sorted(classes)
+        assert (labels.codes >= 0).tolist() == frame["kind"].isin(classes).tolist()
+    for kept in ([], [text]):
+        options = found.answered(kept)
+        assert options == parsed(shlex.split(options.command)[1:])
+        assert survey(open_table(options.data), options, lambda share: None).open == []
+
+
+def test_named_classes_settle_every_question_about_labels(look):
+    frame = table(kind=np.where(HIDDEN, "?", np.array(["unknown", "Unknown", "None"])[(np.arange(N) // 3) % 3]))
+    found = look(frame, "--classes", "unknown", "Unknown", "None")
+    assert found.questions == []
+    labels = found.prepared(lambda columns: [])[1]
+    assert labels.classes.tolist() == ["unknown", "Unknown", "None"]
+    assert ((labels.codes < 0).tolist(), dict(labels.marks)) == (HIDDEN.tolist(), {"?": HIDDEN.sum()})
+
+
+@pytest.mark.parametrize("values", [(0, 1), (1, 0), (2.5, -1.0), ("open", "done"), ("True", "False"), ("north", "3")])
+def test_a_column_that_tells_whether_there_is_a_label_is_doubtful(values, look):
+    column = np.where(HIDDEN, *np.array(values, dtype=object))
+    (doubt,) = look(table(column=column)).doubts
+    assert (doubt.what, doubt.remedy, doubt.keep) == ("leak", ("--exclude", "column"), "column")
+    assert look(table(column=column), "--keep", "column").doubts == []
+    column[RNG.permutation(N)[: N // 3]] = values[0]  # no longer where the label is missing
+    assert look(table(column=column)).doubts == []
+
+
+def test_a_constant_where_the_label_is_missing_is_doubtful_beside_measurements(look):
+    (doubt,) = look(table(column=np.where(HIDDEN, 0.0, RNG.normal(size=N).round(3)))).doubts
+    assert (doubt.what, doubt.remedy) == ("leak", ("--exclude", "column"))
+
+
+def test_labels_that_differ_in_writing_only_are_asked_about(look):
+    kinds = np.where(np.arange(N) % 4 == 1, np.char.upper(LABELS.astype(str)), LABELS)
+    found = look(table(kind=kinds))
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", ("--keep", "OAK"))]
+    assert all(f"({np.sum(kinds == label)})" in found.doubts[0].text for label in ("OAK", "oak"))
+    assert look(table(kind=kinds), "--keep", "OAK").questions == []
+
+
+def test_a_file_with_all_labels_is_said_to_have_them_once(look):
+    found = look(table(kind=np.array(["elm", "oak"])[TRUTH]))
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("no missing label", ("--keep", "kind"))]
+    assert found.cautions() == []  # the findings say it
+
+
+def test_a_single_label_is_missing_or_kept_and_labels_like_it_are_only_said(look):
     kinds = LABELS.copy()
     kinds[1] = "Oak "
     found = look(table(kind=kinds))
@@ -363,6 +429,28 @@ def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
     assert [(list(options.missing), options.id) for options in begun] == [(["inconnu"], "nr")] * goes_on
 
 
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [("y\ny\n", ("keep", "None")), ("n\ny\n", ("missing", "None")), ("\n", None), ("", None), ("y\nn\n", None)],
+)
+def test_a_terminal_asks_whether_a_text_is_a_class(answers, outcome, tmp_path, monkeypatch):
+    table(nr=range(N), kind=np.where(HIDDEN, "", np.array(["None", "Mild", "Severe"])[(np.arange(N) // 3) % 3])).to_csv(
+        tmp_path / "trees.csv", index=False
+    )
+    begun = []
+
+    def begin(options, *_):
+        begun.append(options)
+        raise ValueError("stopped here")
+
+    monkeypatch.setattr("marmix.journey.fit._analysis", begin)
+    monkeypatch.setattr(sys, "stdin", Terminal(answers))
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--quiet"]
+    assert main(command) == (1 if outcome else 2)
+    assert [list(getattr(options, outcome[0])) for options in begun] == ([[outcome[1]]] if outcome else [])
+
+
 @pytest.mark.usefixtures("quick_figures")
 def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
     folder, command = messy
@@ -376,6 +464,8 @@ def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
     assert f"row {N + 1} " in said
     assert summary["reproduction"]["command"] == shlex.join(["marmix", *command, "--missing", "inconnu", "--id", "nr"])
     assert (summary["labels"]["imputed"], summary["labels"]["unfilled"]) == (HIDDEN.sum(), 1)
+    assert summary["labels"]["missing_texts"] == {"": 1, "inconnu": HIDDEN.sum()}
+    assert f"in {HIDDEN.sum()} rows, empty in 1." in (folder / "out" / "report.html").read_text()
     assert (summary["data"]["id"], summary["data"]["incomplete_rows"]) == ("nr", 0)
     written = pd.read_csv(folder / "out" / "imputed.csv")
     assert written["marmix_label"].isna().tolist() == [False] * N + [True]

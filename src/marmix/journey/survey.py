@@ -177,7 +177,7 @@ class Survey:
         return [
             Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
             for doubt in self.doubts
-            if doubt.remedy and doubt.what != "no missing label"  # which the findings say
+            if doubt.remedy and not doubt.classes and doubt.what != "no missing label"  # which the findings say
             for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma", "sign") else ("note", "")]
         ]
 
@@ -195,6 +195,7 @@ class Survey:
             elif doubt.remedy:
                 meant = "class" if doubt.remedy[0] == "--missing" else "feature"
                 keep = f"   (or {_words('--keep', doubt.keep)} if it is a {meant})" if doubt.keep else ""
+                keep = "   if they are different classes" if doubt.what == "similar labels" else keep
                 lines.append(f"      {_option(doubt)}{keep}")
         lines += [_wrapped("  - ", _sentence(doubt.text)) for doubt in asides]
         end = "This command makes these changes, and so does --yes:"
@@ -373,7 +374,7 @@ def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence
         remedy = ("--missing", text) if enough and text not in keep else None
         doubts.append(Doubt("single label", labels.name, sentence, remedy, keep=text if remedy else None))
     asked = any(doubt.remedy for doubt in doubts)
-    if not (asked or (codes < 0).any() or set(labels.columns) & set(keep)):
+    if labels.known is None and not (asked or (codes < 0).any() or set(labels.columns) & set(keep)):
         some = ", ".join(f"{shown(text)} ({count:,})" for text, count in list(counts.items())[:_CLASSES])
         text = (
             f"no label is missing in {labels.where}, so nothing would be imputed: if one of the classes, "

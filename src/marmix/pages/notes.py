@@ -21,6 +21,7 @@ _SHAPE = (
 # Level, text and advice by code. Other codes are notes, worded as for users of the estimators; None: nothing to say here.
 WORDS: dict[str, tuple[str, str, str] | None] = {
     "all-labelled": None,
+    "missing-texts": None,  # the page counts those of its rows
     "dof-infinite": None,
     "single-label": None,
     "dof-lowest": (
