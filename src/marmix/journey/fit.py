@@ -102,7 +102,7 @@ def fit_file(
     require_libraries()
     source = open_table(options.data, **options.reading)
     progress.say(source.path, source.assumed)
-    with Output(options.out, FILES, force=options.force) as output:
+    with Output(options.out, FILES, force=options.force, sources=[source.path]) as output:
         with progress.phase("surveying the columns") as step:
             surveyed = survey(source, options, step)
         if surveyed.questions and (surveyed.fatal or not agree(surveyed)):
