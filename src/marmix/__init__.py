@@ -3,6 +3,11 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from marmix.terminal import quiet_interrupts
+
+quiet_interrupts()
+
+# ruff: noqa: E402 (these take a while)
 from marmix.container import load, save
 from marmix.estimators import (
     LabelledRows,

@@ -3,16 +3,21 @@
 import argparse
 import errno
 import io
+import logging
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 from marmix import __version__
 from marmix.commands import ALL
 from marmix.commands.arguments import Parser
+from marmix.terminal import VisibleText, loud_interrupts, open_handles, quiet_interrupts
+
+PRINTING = ("evaluate", "sensitivity", "info", "completion")  # commands whose result is what they print
 
 EXAMPLES = """\
 examples:
@@ -33,38 +38,68 @@ class Terminated(BaseException):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, see `marmix --help`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    _allow_all_characters()
-    parser = parser_of_all()
-    options = parser.parse_args(words, argparse.Namespace(arguments=words, parser=parser))
-    try:
-        with _signals_as_exceptions():
-            code = int(options.run(options))
-        if sys.stdout is not None:  # None if the caller closed it
-            sys.stdout.flush()  # so that a full disk is reported
-        return code
-    except Terminated as signalled:
-        return 128 + int(str(signalled))
-    except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print(f"marmix {options.command}: interrupted", file=sys.stderr)
-        return 130
-    except (OSError, ValueError, ImportError, MemoryError) as error:
-        return _failed(options, _message(error), error)
-    except Exception as error:
-        return _failed(
-            options,
-            f"unexpected {type(error).__name__}: {error} (--debug shows the traceback; please report it)",
-            error,
-        )
+    options = argparse.Namespace(arguments=words, command="", debug=False)
+    quiet = loud_interrupts()
+    with _harmless_streams():
+        try:
+            options.parser = parser_of_all()
+            options.parser.parse_args(words, options)
+            if sys.stdout is None and (getattr(options, "json", False) or options.command in PRINTING):
+                raise OSError("standard output is closed, and the result would go there: open it.")
+            with _signals_as_exceptions(), _no_foreign_words(options.debug):
+                code = int(options.run(options))
+            if sys.stdout is not None:
+                sys.stdout.flush()  # so that a full disk is reported
+            return code
+        except Terminated as signalled:
+            return 128 + int(str(signalled))
+        except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except KeyboardInterrupt:
+            print(f"marmix {options.command}: interrupted", file=sys.stderr)
+            return 130
+        except (OSError, ValueError, ImportError, MemoryError) as error:
+            return _failed(options, _message(error), error)
+        except Exception as error:
+            return _failed(
+                options,
+                f"unexpected {type(error).__name__}: {error} (--debug shows the traceback; please report it)",
+                error,
+            )
+        finally:
+            if quiet:
+                quiet_interrupts()
 
 
-def _allow_all_characters() -> None:
-    """Escape characters that the terminal or pipe cannot encode."""
+@contextmanager
+def _harmless_streams() -> Iterator[None]:
+    """Print characters that the terminal cannot encode, or that would control it, in a form that can be seen."""
+    open_handles()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    with ExitStack() as streams:
+        # a stream that the caller closed is None
+        errors = streams.enter_context(open(os.devnull, "w")) if sys.stderr is None else sys.stderr
+        streams.enter_context(redirect_stderr(VisibleText(errors, lossy=True)))
+        if sys.stdout is not None:
+            streams.enter_context(redirect_stdout(VisibleText(sys.stdout)))
+        yield
+
+
+@contextmanager
+def _no_foreign_words(debug: bool) -> Iterator[None]:
+    """Keep quiet about warnings and log messages of libraries, as what matters is in the report; not with --debug."""
+    nowhere, log = logging.NullHandler(), logging.getLogger()
+    with warnings.catch_warnings():
+        if not debug:
+            warnings.showwarning = lambda *args, **kwargs: None
+            log.addHandler(nowhere)
+        try:
+            yield
+        finally:
+            log.removeHandler(nowhere)
 
 
 @contextmanager

@@ -136,6 +136,7 @@ def to_memmap(
         written,
         force=overwrite,
         obsolete=[path.name for path in files if path.name not in written],
+        sources=_sources(source),
         advice="give another target, or overwrite=True to replace {}",
     ) as output:
         numbers_path = output.scratch / "numbers"
@@ -159,6 +160,14 @@ def to_memmap(
         text = json.dumps(facts | {"source": table.name}, indent=1)
         output.path(files[2].name).write_text(text, encoding="utf-8")
     return open_memmap(target)
+
+
+def _sources(source: Any) -> list[Any]:
+    """Files that hold the rows of a source."""
+    if isinstance(source, str | os.PathLike):
+        return [source]
+    files = [getattr(source, "filename", None)] if isinstance(source, np.memmap) else getattr(source, "files", [])
+    return [file for file in files if file is not None]
 
 
 def open_memmap(target: str | os.PathLike[str]) -> Converted:

@@ -18,7 +18,7 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Output", "one_file", "write_whole"]
+__all__ = ["Output", "locked", "one_file", "write_whole"]
 
 _ADVICE = "give another --out, or --force to replace {}"
 _HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{32})")
@@ -225,6 +225,17 @@ def one_file(
         raise FileNotFoundError(f"there is no folder {path.absolute().parent}: make it first.")
     with Output(path.parent, (path.name,), force=force, sources=sources, advice=advice, wait=wait) as output:
         yield output.path(path.name)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Refuse to work on a file that another run is working on."""
+    claim = Output(path.parent, (path.name,))
+    try:
+        claim._take(path.parent, [path.name])
+        yield
+    finally:
+        claim._release()
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:

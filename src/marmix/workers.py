@@ -1,12 +1,14 @@
 """Number of available cores, and work shared among threads with results in a fixed order."""
 
+import gc
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from multiprocessing import current_process
-from threading import Lock
+from threading import Lock, RLock, get_ident
 from typing import Any
 
 import joblib
@@ -19,8 +21,9 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_OPEN: dict[str, Any] = {"count": 0, "limit": None}
-_LOCK = Lock()
+_INSIDE: dict[object, int] = {}  # who has entered `one_thread` and not left it, and in which thread
+_LIMIT: list[Any] = []
+_LOCK = RLock()  # a signal handler may fork in the middle of a change
 
 
 @contextmanager
@@ -29,17 +32,40 @@ def one_thread() -> Iterator[None]:
 
     It may be nested and entered by several threads; the limit is lifted when the last one leaves.
     """
+    entry = object()
     with _LOCK:
-        if not _OPEN["count"]:
-            _OPEN["limit"] = _threads().limit(limits=1, user_api="blas")
-        _OPEN["count"] += 1
+        if not _LIMIT:
+            _LIMIT.append(_threads().limit(limits=1, user_api="blas"))
+        _INSIDE[entry] = get_ident()
     try:
         yield
     finally:
         with _LOCK:
-            _OPEN["count"] -= 1
-            if not _OPEN["count"]:
-                _OPEN["limit"].restore_original_limits()
+            _INSIDE.pop(entry, None)
+            _lift()
+
+
+def _lift() -> None:
+    """Lift the limit if nobody is inside."""
+    if _LIMIT and not _INSIDE:
+        _LIMIT.pop().restore_original_limits()
+
+
+def _forked() -> None:
+    """Forget the threads that a forked process does not have."""
+    for entry in [entry for entry, thread in _INSIDE.items() if thread != get_ident()]:
+        del _INSIDE[entry]
+    _lift()
+    _LOCK.release()
+    if sys.version_info < (3, 12):  # where a cached property of a class is locked while it is computed
+        for value in gc.get_objects():
+            if type(value) is cached_property:
+                value.lock = RLock()  # type: ignore[attr-defined]
+
+
+if hasattr(os, "register_at_fork"):
+    # A lock that another thread held at the fork would stay locked in the new process, as would those inside BLAS.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_forked)
 
 
 def available() -> int:
@@ -57,7 +83,7 @@ def available() -> int:
     openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if openmp.isdecimal() and int(openmp) > 0:
         limits.append(int(openmp))
-    if not _OPEN["count"]:
+    if not _LIMIT:
         blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
         limits += [max(blas)] if blas else []
     return max(1, min(limits))

@@ -1,9 +1,12 @@
 """Arguments shared by several commands."""
 
 import argparse
+import math
 from collections.abc import Callable
 from textwrap import fill
 from typing import Any, NoReturn
+
+LARGEST_SEED = 2**32 - 1  # of NumPy
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,12 +33,13 @@ def add_command(
     return parser
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A converter to integers of at least `least`."""
+def at_least(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """A converter to integers of at least `least` and at most `most`."""
 
     def convert(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        if not (text.isascii() and text.isdecimal()) or len(text) > 4000 or not least <= int(text) <= most:
+            limit = f" and at most {most}" if most < 2**63 - 1 else ""
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{limit}")
         return int(text)
 
     return convert
@@ -61,9 +65,27 @@ def text(value: str) -> str:
     return value
 
 
+def finite(text: str) -> float:
+    """A number that is not infinite or NaN."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
+def place(text: str) -> str:
+    """A path that is not empty."""
+    if not text.strip() or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a path: name a file or folder, or '.' for this folder")
+    return text
+
+
 SHARED: dict[str, dict[str, Any]] = {
-    "model": {"metavar": "MODEL", "help": "a model.marmix file, written by 'marmix fit' or marmix.save"},
-    "data": {"metavar": "DATA", "help": "a file with the feature columns used in the fit"},
+    "model": {"type": place, "metavar": "MODEL", "help": "a model.marmix file, written by 'marmix fit' or marmix.save"},
+    "data": {"type": place, "metavar": "DATA", "help": "a file with the feature columns used in the fit"},
     "--missing": {
         "type": text,
         "action": "append",
@@ -78,7 +100,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "put an apostrophe before cells that a spreadsheet would run as a formula (=, +, - or @ comes first, or after "
         "blanks); by default such cells are copied unchanged",
     },
-    "--seed": {"type": at_least(0), "default": 0, "help": "seed of the random numbers (default 0)"},
+    "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "help": "seed of the random numbers (default 0)"},
     "--force": {"action": "store_true", "help": "overwrite existing files"},
     "--json": {"action": "store_true", "help": "print the result as JSON, for use by other programs"},
     "--quiet": {"action": "store_true", "help": "no progress bars, and as little text as possible"},

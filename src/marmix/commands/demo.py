@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_shared, at_least
+from marmix.commands.arguments import LARGEST_SEED, add_command, add_shared, at_least, place
 from marmix.commands.words import print_json
 from marmix.demo.comparison import boards, report
 from marmix.demo.walk import DATA, fresh_folder, walk
@@ -28,7 +28,9 @@ def add(commands: Any) -> None:
         "It needs no files and no network, and takes about a minute on two cores. --compare prints the scoreboard alone.",
         examples="  marmix demo\n  marmix demo --out my-demo --splits 0\n  marmix demo --compare --splits 50\n",
     )
-    parser.add_argument("--out", metavar="DIR", help="folder to write to (default: marmix-demo, or marmix-demo-2, ...)")
+    parser.add_argument(
+        "--out", type=place, metavar="DIR", help="folder to write to (default: marmix-demo, or marmix-demo-2, ...)"
+    )
     parser.add_argument("--compare", action="store_true", help="only the scoreboard; writes no files")
     parser.add_argument(
         "--splits",
@@ -44,6 +46,10 @@ def demo(options: argparse.Namespace) -> int:
     splits = (MANY if options.compare else SPLITS) if options.splits is None else options.splits
     if splits == 1 or (options.compare and not splits):
         raise ValueError("--splits must be at least 2: standard errors need two.")
+    if options.seed + splits - 1 > LARGEST_SEED:
+        raise ValueError(
+            f"--seed {options.seed} leaves fewer than {splits} seeds up to {LARGEST_SEED}: use a smaller one."
+        )
     progress, show = Progress(options.quiet), not (options.json or options.quiet)
     values: dict[str, Any] = {}
     ending, code = "", 0

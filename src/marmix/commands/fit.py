@@ -5,7 +5,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options, share
+from marmix.commands.arguments import (
+    add_command,
+    add_labels,
+    add_reading,
+    add_shared,
+    at_least,
+    place,
+    reading_options,
+    share,
+)
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
@@ -42,9 +51,9 @@ def add(commands: Any) -> None:
         "  marmix fit claims.csv --label fraud --prevalence yes=0.03 --out results\n"
         "  marmix fit scans.csv --votes reader1 reader2 reader3 --out results\n",
     )
-    parser.add_argument("data", metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
+    parser.add_argument("data", type=place, metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
     add_labels(parser, "label column; some labels are missing")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write to")
+    parser.add_argument("--out", type=place, required=True, metavar="DIR", help="folder to write to")
     parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
     parser.add_argument(
         "--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"

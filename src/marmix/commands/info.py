@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.commands.arguments import add_command
+from marmix.commands.arguments import add_command, place
 from marmix.commands.words import print_json
 
 
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
         description="Read and check a model.marmix file, and describe the model.",
         examples="  marmix info results/model.marmix\n  marmix info results/model.marmix --json\n",
     )
-    parser.add_argument("model", metavar="MODEL", help="a model.marmix file")
+    parser.add_argument("model", type=place, metavar="MODEL", help="a model.marmix file")
     parser.add_argument("--json", action="store_true", help="print the header as JSON, for use by other programs")
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_reading, add_shared, reading_options
+from marmix.commands.arguments import add_command, add_reading, add_shared, place, reading_options
 from marmix.commands.words import print_json
 from marmix.journey import Progress, predict_file
 
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
         "  marmix predict results/model.marmix new.csv | head\n",
     )
     add_shared(parser, "model", "data")
-    parser.add_argument("--out", metavar="FILE", help="CSV file to write (default: standard output)")
+    parser.add_argument("--out", type=place, metavar="FILE", help="CSV file to write (default: standard output)")
     add_shared(parser, "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
     add_shared(parser, "--json", "--quiet")

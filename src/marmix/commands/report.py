@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, reading_options
+from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, place, reading_options
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import Progress, report_file
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "  marmix report results/model.marmix other.csv --label type --out other.html --force\n",
     )
     add_shared(parser, "model", "data")
-    parser.add_argument("--out", required=True, metavar="FILE", help="HTML file to write")
+    parser.add_argument("--out", type=place, required=True, metavar="FILE", help="HTML file to write")
     add_labels(parser, "label column (default: labels as in the fit)", required=False)
     parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows (default: as in the fit)")
     add_shared(parser, "--missing", "--seed", "--force")

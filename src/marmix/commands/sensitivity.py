@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options
+from marmix.commands.arguments import (
+    add_command,
+    add_labels,
+    add_reading,
+    add_shared,
+    at_least,
+    finite,
+    place,
+    reading_options,
+    share,
+)
 from marmix.commands.words import print_json
 from marmix.journey import Progress, sensitivity_file
 
@@ -49,12 +59,12 @@ def add(commands: Any) -> None:
         help="odds ratios: how many times as likely rows of the class are to lose their label as others that look alike "
         "(default: nine from 1/4 to 4)",
     )
-    sweep.add_argument("--delta", nargs="+", type=float, metavar="NUMBER", help="the same as logarithms")
+    sweep.add_argument("--delta", nargs="+", type=finite, metavar="NUMBER", help="the same as logarithms")
     parser.add_argument(
-        "--threshold", type=float, metavar="SHARE", help="also say where the share of the class crosses this one"
+        "--threshold", type=share, metavar="SHARE", help="also say where the share of the class crosses this one"
     )
     parser.add_argument("--draws", type=at_least(1), default=200, help="draws behind the intervals (default 200)")
-    parser.add_argument("--plot", metavar="FILE", help="write a figure: .png, .svg or .pdf")
+    parser.add_argument("--plot", type=place, metavar="FILE", help="write a figure: .png, .svg or .pdf")
     add_shared(parser, "--missing", "--seed", "--force")
     add_reading(parser)
     add_shared(parser, "--json", "--quiet")

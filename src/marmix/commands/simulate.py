@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marmix.commands.arguments import add_command, add_shared, at_least, share
+from marmix.commands.arguments import add_command, add_shared, at_least, place, share
 from marmix.commands.words import print_json
 from marmix.datasets import make_mar_mixture
 from marmix.datasets.families import FAMILIES
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
         examples="  marmix simulate --out rows.csv\n"
         "  marmix simulate --rows 100000 --features 10 --classes 3 --rate 0.8 --truth --out rows.csv\n",
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="CSV file to write")
+    parser.add_argument("--out", type=place, required=True, metavar="FILE", help="CSV file to write")
     parser.add_argument("--rows", type=at_least(2), default=1000, help="number of rows (default 1000)")
     parser.add_argument("--features", type=at_least(1), default=2, help="number of features (default 2)")
     parser.add_argument("--classes", type=at_least(2), default=2, help="number of classes (default 2)")
@@ -39,6 +39,17 @@ def add(commands: Any) -> None:
 
 def simulate(options: argparse.Namespace) -> int:
     """Simulate and write."""
+    with one_file(Path(options.out), options.force) as path:
+        missing = write_rows(options, path)
+    if options.json:
+        print_json({"rows": options.rows, "missing": missing, "file": options.out})
+    elif not options.quiet:
+        print(f"Written: {options.out} ({options.rows:,} rows, {missing:,} without a label)")
+    return 0
+
+
+def write_rows(options: argparse.Namespace, path: Path) -> int:
+    """Write simulated rows to a file; returns the number of missing labels."""
     try:
         drawn = make_mar_mixture(
             options.rows,
@@ -60,11 +71,5 @@ def simulate(options: argparse.Namespace) -> int:
     columns["label"] = ["" if label < 0 else label for label in drawn.target.tolist()]
     if options.truth:
         columns["truth"] = drawn.target_true.tolist()
-    with one_file(Path(options.out), options.force) as path:
-        write_table(path, columns)
-    missing = int(np.sum(drawn.target < 0))
-    if options.json:
-        print_json({"rows": options.rows, "missing": missing, "file": options.out})
-    elif not options.quiet:
-        print(f"Written: {options.out} ({options.rows:,} rows, {missing:,} without a label)")
-    return 0
+    write_table(path, columns)
+    return int(np.sum(drawn.target < 0))

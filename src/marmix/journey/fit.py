@@ -104,7 +104,7 @@ def fit_file(
     require_libraries()
     source = open_table(options.data, **options.reading)
     progress.say(source.path, source.assumed)
-    with Output(options.out, FILES, force=options.force) as output:
+    with Output(options.out, FILES, force=options.force, sources=[source.path]) as output:
         answer: bool | FitOptions = options
         while isinstance(answer, FitOptions):
             options = answer

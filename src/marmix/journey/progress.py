@@ -8,6 +8,8 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, Protocol
 
+from marmix.terminal import raw, visible
+
 _EVERY = 5.0  # seconds between lines
 
 
@@ -70,7 +72,7 @@ class _State:
         print(f"{self.name}: {self.share:.0%}{doing}, {monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
 
     def draw(self, bar: Any) -> None:
-        bar.set_description_str(self.doing or self.name, refresh=False)
+        bar.set_description_str(visible(self.doing or self.name), refresh=False)
         bar.update(int(100 * self.share) - bar.n)
         bar.refresh()
 
@@ -86,4 +88,7 @@ def _bar(name: str) -> Any:
         from tqdm import tqdm
     except ImportError:
         return None
-    return tqdm(total=100, desc=name, leave=False, bar_format="{desc:<36.36}{percentage:3.0f} % |{bar}| {elapsed}")
+    file = raw(sys.stderr)
+    return tqdm(
+        total=100, desc=name, leave=False, file=file, bar_format="{desc:<36.36}{percentage:3.0f} % |{bar}| {elapsed}"
+    )

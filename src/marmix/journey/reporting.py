@@ -27,7 +27,7 @@ from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.labels import has_votes, label_shares, missing_texts, most_voted
-from marmix.outputs import Output
+from marmix.outputs import Output, one_file
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
 from marmix.pages.summary import summary_lines
@@ -68,7 +68,7 @@ def report_file(
     for name in labels.columns:
         check_label(name, saved.preparation)
     check_columns([*labels.columns, *([id] if id else [])], source.names, str(data))
-    with Output(out.parent, (out.name,), force=force) as output:
+    with Output(out.parent, (out.name,), force=force, sources=[model, data]) as output:
         with progress.phase("reading the rows") as step:
             for batch in source.batches(labels.columns):
                 labels.add_batch(batch)
@@ -99,7 +99,8 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file."""
-        Path(path).write_text(self.html, encoding="utf-8")
+        with one_file(path, force=True) as part:
+            part.write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
         """A frame, so that the styles of the page and of the notebook do not mix."""

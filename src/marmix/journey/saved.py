@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,14 @@ from marmix.pages.contents import ScoreFacts, finite
 from marmix.pseudo_labels import UncertainPosterior
 from marmix.sensitivity import Sensitivity
 from marmix.tables.cells import counted, shown
+from marmix.tables.dialect import Dialect
 from marmix.tables.labels import label_columns
 from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import check_columns, open_table
 from marmix.tables.writing import RowWriter
+from marmix.terminal import TerminalBytes
+
+FIGURES = ("png", "svg", "pdf")
 
 
 class Saved(NamedTuple):
@@ -125,7 +129,9 @@ def predict_file(
     labels: Counter[str] = Counter(dict.fromkeys(texts.tolist(), 0))
     rows, unfilled, counts = 0, 0, Counts.none()
     with (
-        nullcontext(_standard_output()) if out is None else one_file(out, force) as target,
+        nullcontext(_standard_output(source.dialect))
+        if out is None
+        else one_file(out, force, sources=[model, data]) as target,
         progress.phase("predicting") as step,
         RowWriter(target, source.names, names, escape_formulas=escape_formulas, dialect=source.dialect) as writer,
     ):
@@ -143,9 +149,12 @@ def predict_file(
     return {"rows": rows, "labels": dict(labels), "unfilled": unfilled, "notes": notes}
 
 
-def _standard_output() -> BinaryIO:
+def _standard_output(dialect: Dialect | None) -> Any:
+    """Standard output for rows, raw unless it is a terminal."""
     if sys.stdout is None:
         raise OSError("standard output is closed: name a file with --out.")
+    if sys.stdout.isatty():
+        return TerminalBytes(sys.stdout, (dialect or Dialect()).encoding)
     return sys.stdout.buffer
 
 
@@ -300,35 +309,39 @@ def sensitivity_file(
     names = {str(name): name for name in classifier.classes_.tolist()}
     if varied is not None and varied not in names:
         raise ValueError(f"--class {varied!r} is not one of the classes {', '.join(names)}.")
+    kind = "" if plot is None else plot.suffix.lstrip(".").lower() or "png"
+    if kind and kind not in FIGURES:
+        raise ValueError(f"--plot {plot}: the name should end in {', '.join(f'.{name}' for name in FIGURES)}.")
     blocks, complete_rows, counts = [], [], Counts.none()
-    with progress.phase("reading the rows") as step:
-        for batch in source.batches(columns, step):
-            block, filled, gaps = saved.features(batch, labels.rows)
-            labels.add_batch(batch)
-            blocks.append(block)
-            complete_rows.append(filled)
-            counts += gaps
-    X, complete = np.concatenate(blocks), np.concatenate(complete_rows)
-    z = labels.codes[complete]
-    if not (z < 0).any():
-        raise ValueError(f"{data} has no row without a label in {labels.name!r}: there is nothing to vary.")
-    y = np.array([*classifier.classes_.tolist(), None], dtype=object)[z]
-    if labels.shares is not None:
-        y = labels.shares[complete]
-    with nullcontext() if plot is None else one_file(plot, force) as target, progress.phase("varying the odds") as step:
-        result: Sensitivity = classifier.sensitivity(
-            X,
-            y,
-            delta,
-            None if varied is None else names[varied],
-            threshold=threshold,
-            n_draws=draws,
-            random_state=seed,
-        )
+    with nullcontext() if plot is None else one_file(plot, force, sources=[model, data]) as target:
+        with progress.phase("reading the rows") as step:
+            for batch in source.batches(columns, step):
+                block, filled, gaps = saved.features(batch, labels.rows)
+                labels.add_batch(batch)
+                blocks.append(block)
+                complete_rows.append(filled)
+                counts += gaps
+        X, complete = np.concatenate(blocks), np.concatenate(complete_rows)
+        z = labels.codes[complete]
+        if not (z < 0).any():
+            raise ValueError(f"{data} has no row without a label in {labels.name!r}: there is nothing to vary.")
+        y = np.array([*classifier.classes_.tolist(), None], dtype=object)[z]
+        if labels.shares is not None:
+            y = labels.shares[complete]
+        with progress.phase("varying the odds") as step:
+            result: Sensitivity = classifier.sensitivity(
+                X,
+                y,
+                delta,
+                None if varied is None else names[varied],
+                threshold=threshold,
+                n_draws=draws,
+                random_state=seed,
+            )
         result.notes.extend([*labels.notes(), *counts.notes()])
-        if plot is not None and target is not None:
+        if target is not None:
             with styled(), target.open("wb") as file:
                 figure, ax = canvas(6.4, 4.6)
                 SensitivityDisplay.from_sensitivity(result, ax=ax)
-                figure.savefig(file, format=plot.suffix.lstrip(".").lower() or "png")
+                figure.savefig(file, format=kind)
     return result

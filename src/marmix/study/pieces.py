@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import marmix
+from marmix.terminal import raw
 
 Values = Mapping[str, Any]  # of pieces, by key
 T = TypeVar("T")
@@ -158,7 +159,9 @@ def compute(pieces: Iterable[Piece], store: Store, seed: int, jobs: int, quiet: 
     stored = store.keys(seed)
     wanted = {piece.key: piece for piece in pieces}
     todo = [piece for key, piece in wanted.items() if key not in stored]
-    with tqdm(total=len(wanted), initial=len(wanted) - len(todo), unit="piece", disable=quiet, file=sys.stderr) as bar:
+    with tqdm(
+        total=len(wanted), initial=len(wanted) - len(todo), unit="piece", disable=quiet, file=raw(sys.stderr)
+    ) as bar:
         parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")(
             delayed(_keyed)(piece, seed) for piece in todo if not piece.alone
         )

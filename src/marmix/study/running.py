@@ -6,7 +6,7 @@ from pathlib import Path
 
 from marmix.datasets import load_magic
 from marmix.displays.drawing import styled
-from marmix.outputs import write_whole
+from marmix.outputs import locked, write_whole
 from marmix.study import figures, magic, measures, proportion, shape, tables
 from marmix.study.pages import Item, Page, index_html, index_markdown, write_item
 from marmix.study.pieces import Plan, Store, compute
@@ -67,7 +67,7 @@ def run(
     if folder.exists() and not folder.is_dir():
         raise OSError(f"{folder} is a file: give a folder to write to.")
     folder.mkdir(parents=True, exist_ok=True)
-    with styled(), Store(folder / "pieces.sqlite") as store:
+    with styled(), locked(folder / "pieces.sqlite"), Store(folder / "pieces.sqlite") as store:
         left_out = _without_data([name for name in requested if not _computed(ITEMS[name], plan, store)])
         chosen = [ITEMS[name] for name in requested if name not in left_out]
         compute([piece for item in chosen for piece in item.pieces(plan)], store, seed, jobs, quiet)
