@@ -11,7 +11,7 @@ from problems import PAPER
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -176,14 +176,6 @@ def test_grid_search_over_the_uncertainty(clf, two):
     search = GridSearchCV(clf, grid, cv=FOLDS, error_score="raise").fit(two.X, two.y)
     for name, score in zip(grid["uncertainty"], search.cv_results_["mean_test_score"], strict=True):
         assert score == np.mean(labelled_accuracies(two, clone(clf).set_params(uncertainty=name)))
-
-
-def test_named_classes_keep_scikit_learn_from_making_a_class_of_missing_labels(clf, two):
-    """Some of its tools number the labels before they fit, -1 among them; then a label turns up that has no name."""
-    with pytest.raises(ValueError, match=r"y holds the label 2, which is not among the classes \[0, 1\]"):
-        cross_val_predict(clone(clf).set_params(classes=[0, 1]), two.X, two.y, cv=FOLDS, method="predict_proba")
-    labels = cross_val_predict(clone(clf).set_params(classes=[0, 1]), two.X, two.y, cv=FOLDS)
-    assert set(labels) == {0, 1}
 
 
 # Containers and types of X

@@ -17,12 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.container.fields import LARGEST, Fields
 from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import (
+    LabelledRows,
     MARBoostingClassifier,
     MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
     MARStudentMixture,
+    WithUnlabelled,
 )
 from marmix.estimators.choice import Gain, Overlap
 from marmix.estimators.validation import check_parameters
@@ -84,7 +86,7 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if type(estimator) is Pipeline:
         return {"class": name, "steps": _steps(estimator, fitted), "verbose": estimator.verbose}
     if not _is_preparation(estimator) and (name not in KINDS or KINDS[name][0] is not type(estimator)):
-        raise ValueError(f"{type(estimator).__module__}.{name} cannot be saved: {CAN_BE_SAVED} can.")
+        raise ValueError(f"{type(estimator).__module__}.{name} cannot be saved: {_other_advice(estimator)}")
     parameters = estimator.get_params(deep=False)
     if callable(parameters.get("uncertainty")):
         raise ValueError(
@@ -107,6 +109,20 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         attributes["estimators_"] = {key: state_of(est) for key, est in attributes["estimators_"].items()}
         attributes["notes_"] = [note._asdict() for note in attributes.pop("note_records_")]
     return state | {"fitted": {key: _plain(value) for key, value in attributes.items()}}
+
+
+def _other_advice(estimator: Any) -> str:
+    """What to do with an estimator that cannot be saved: save the one inside that predicts the same, if that can be."""
+    name = "best_estimator_" if "best_estimator_" in vars(estimator) else "estimator_"
+    inner = vars(estimator).get(name)
+    last = inner.steps[-1][1] if type(inner) is Pipeline else inner
+    if type(last) in _CLASSIFIERS and (
+        name == "best_estimator_" or isinstance(estimator, LabelledRows | WithUnlabelled)
+    ):
+        return f"save its {name}, which predicts the same."
+    if isinstance(estimator, LabelledRows | WithUnlabelled):
+        return f"it holds a {type(estimator.estimator).__name__}, and {CAN_BE_SAVED} can. Use joblib or skops."
+    return f"{CAN_BE_SAVED} can."
 
 
 def _plain(value: Any) -> Any:

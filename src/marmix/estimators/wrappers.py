@@ -113,7 +113,9 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
-        return get_tags(self.estimator) if hasattr(self.estimator, "fit") else super().__sklearn_tags__()
+        tags = get_tags(self.estimator) if hasattr(self.estimator, "fit") else super().__sklearn_tags__()
+        tags.array_api_support = False
+        return tags
 
 
 class LabelledRows(InsideScikitLearn, _Wrapper):
