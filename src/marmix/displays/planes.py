@@ -16,11 +16,13 @@ from scipy.special import gammaln, logsumexp
 from marmix.arrays import Array
 from marmix.displays.drawing import figure_text
 from marmix.model import FittedModel
+from marmix.scores.linear import LinearScores
 
 Scores = Callable[[Array], Array]  # from points (n, m) to scores (K, n)
 
 SLOPES_OF = 200  # rows at which the slopes of the scores are computed
 _MOST_VALUES = 100_000  # of the features of these rows
+_MOST_LIFTED = 4_000_000  # values of points in the plane whose scores are computed together
 NOTHING = 1e-9  # relative to the largest eigenvalue: below it, a direction does not separate the classes
 
 
@@ -115,12 +117,15 @@ def scores_on(model: FittedModel, plane: Plane, rows: Array) -> tuple[Scores, Co
         components = Components.of(model).projected(plane)
         return components.scores, components
     centre = rows.mean(axis=0)
-    across = _covariance(rows) @ plane.matrix.T
+    apart = rows - centre
+    across = apart.T @ (apart @ plane.matrix.T) / max(len(rows) - 1, 1)  # covariances of features and coordinates
     lift = across @ np.linalg.pinv(plane.matrix @ across, hermitian=True)
     through = plane.points(centre[None, :])
+    size = max(_MOST_LIFTED // len(centre), 1)
 
     def scores(points: Array) -> Array:
-        return np.asarray(model.scores(centre + (points - through) @ lift.T))
+        parts = [points[a : a + size] for a in range(0, len(points), size)]
+        return np.concatenate([model.scores(centre + (part - through) @ lift.T) for part in parts], axis=1)
 
     return scores, None
 
@@ -138,27 +143,36 @@ def _of_mixture(model: FittedModel, names: list[str]) -> Plane:
         unlike if np.trace(unlike) > NOTHING * len(within) else None,
         (root, inverse),
         centre,
-        within + np.einsum("k,ki,kj->ij", prior, means - centre, means - centre),
+        np.column_stack([root, (np.sqrt(prior)[:, None] * (means - centre)).T]),
         names,
     )
 
 
 def _of_scores(model: FittedModel, names: list[str], rows: Array) -> Plane:
-    covariance = _covariance(rows)
-    root, inverse = _roots(covariance)
-    size = min(SLOPES_OF, max(10, _MOST_VALUES // len(names)))
-    few = rows[np.unique(np.linspace(0, len(rows) - 1, size).astype(int))]
-    steps = 1e-3 * np.sqrt(np.diag(covariance))
-    slopes = np.zeros((len(model.classes), len(few), len(names)))
+    root, inverse = _roots_of(rows)
+    scores: Any = model.score_model
+    if type(scores) is LinearScores and scores.degree == 1:
+        slopes = np.concatenate([np.zeros((int(scores.vectors == 1), len(names))), model.values["coef"]])[:, None, :]
+    else:
+        slopes = _slopes(model, rows)
+    slopes = slopes - slopes.mean(axis=0)  # a constant added to all scores of a row has no effect
+    turned = (slopes @ root).reshape(-1, root.shape[1])
+    outer = turned.T @ turned / slopes.shape[1]
+    return _plane(outer, None, (root, inverse), rows.mean(axis=0), root, names)
+
+
+def _slopes(model: FittedModel, rows: Array) -> Array:
+    """Slopes (K, m, d) of the scores at a few of the rows, by differences."""
+    d = rows.shape[1]
+    few = rows[np.unique(np.linspace(0, len(rows) - 1, min(SLOPES_OF, max(10, _MOST_VALUES // d))).astype(int))]
+    steps = 1e-3 * rows.std(axis=0, ddof=1)
+    slopes = np.zeros((len(model.classes), len(few), d))
     for i in np.flatnonzero(steps):
         up, down = few.copy(), few.copy()
         up[:, i] += steps[i]
         down[:, i] -= steps[i]
         slopes[:, :, i] = (model.scores(up) - model.scores(down)) / (2.0 * steps[i])
-    slopes -= slopes.mean(axis=0)  # a constant added to all scores of a row has no effect
-    turned = (slopes @ root).reshape(-1, root.shape[1])
-    outer = turned.T @ turned / len(few)
-    return _plane(outer, None, (root, inverse), rows.mean(axis=0), covariance, names)
+    return slopes
 
 
 def _plane(
@@ -166,16 +180,19 @@ def _plane(
     unlike: Array | None,
     roots: tuple[Array, Array],
     centre: Array,
-    covariance: Array,
+    whole: Array,
     names: list[str],
 ) -> Plane:
-    """The two directions of most separation; if only one separates the classes, the second is orthogonal to it."""
+    """The two directions of most separation; if only one separates the classes, the second is orthogonal to it.
+
+    `whole` times its transpose is the covariance of all rows.
+    """
     root, inverse = roots
     values, vectors = np.linalg.eigh(separation)
     first, second = vectors[:, -1], vectors[:, -2]
     words = ["first discriminant direction", "second discriminant direction"]
     if values[-2] <= NOTHING * values[-1]:
-        sd = np.sqrt(np.diag(covariance))
+        sd = np.sqrt(np.sum(whole * whole, axis=1))
         scaled = root / np.where(sd > 0.0, sd, 1.0)[:, None]
         across = scaled.T @ scaled if unlike is None else unlike
         outside = np.eye(len(first)) - np.outer(first, first)
@@ -185,20 +202,28 @@ def _plane(
             words[1] = "orthogonal direction in which the spreads differ most"
     matrix = np.array([first, second]) @ inverse
     matrix *= np.sign(matrix[range(2), np.abs(matrix).argmax(axis=1)])[:, None]
-    return Plane(
-        matrix, centre, [f"{w}\n{_mostly(row, covariance, names)}" for w, row in zip(words, matrix, strict=True)]
-    )
+    return Plane(matrix, centre, [f"{w}\n{_mostly(row, whole, names)}" for w, row in zip(words, matrix, strict=True)])
 
 
-def _mostly(direction: Array, covariance: Array, names: list[str]) -> str:
+def _mostly(direction: Array, whole: Array, names: list[str]) -> str:
     """The two features that correlate most with a direction, in words."""
-    sd = np.sqrt(np.diag(covariance))
-    loading = np.abs(covariance @ direction) / np.where(sd > 0.0, sd, 1.0)
+    sd = np.sqrt(np.sum(whole * whole, axis=1))
+    loading = np.abs(whole @ (direction @ whole)) / np.where(sd > 0.0, sd, 1.0)
     return f"(mostly {', '.join(figure_text(names[i]) for i in np.argsort(-loading, kind='stable')[:2])})"
 
 
-def _covariance(rows: Array) -> Array:
-    return np.atleast_2d(np.cov(rows, rowvar=False))
+def _roots_of(rows: Array) -> tuple[Array, Array]:
+    """The roots of the covariance of rows, with as many columns as there are rows if these are fewer than features."""
+    n, d = rows.shape
+    if n > d:
+        return _roots(np.atleast_2d(np.cov(rows, rowvar=False)))
+    apart = (rows - rows.mean(axis=0)) / np.sqrt(max(n - 1, 1))
+    sd = np.sqrt(np.sum(apart * apart, axis=0))
+    scale = np.where(sd > 0.0, sd, 1.0)
+    _, sizes, vectors = np.linalg.svd(apart / scale, full_matrices=False)
+    kept = sizes > 1e-5 * sizes[0]
+    root = scale[:, None] * vectors.T * np.where(kept, sizes, 0.0)
+    return root, vectors / np.where(kept, sizes, np.inf)[:, None] / scale
 
 
 def _roots(covariance: Array) -> tuple[Array, Array]:
