@@ -5,7 +5,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, at_least, reading_options, share
+from marmix.commands.arguments import (
+    add_command,
+    add_labels,
+    add_reading,
+    add_shared,
+    at_least,
+    reading_options,
+    share,
+    text,
+)
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
@@ -85,6 +94,16 @@ def add(commands: Any) -> None:
         "impute no label (default median)",
     )
     parser.add_argument(
+        "--missing-cells",
+        nargs="+",
+        action="extend",
+        type=text,
+        default=[],
+        metavar="TEXT",
+        help="treat feature cells with this text or number, such as '<5' or 999, as empty, here and in 'marmix predict'. Empty, "
+        "NA, NaN, null, None and ? always count as missing",
+    )
+    parser.add_argument(
         "--sets",
         type=share,
         metavar="SHARE",
@@ -128,6 +147,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         missing=options.missing,
         keep=options.keep,
         impute_features=options.impute_features,
+        missing_cells=options.missing_cells,
         folds=options.folds,
         sets=options.sets,
         thorough=options.thorough,
