@@ -188,7 +188,7 @@ def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, bat
             if lines and numeric and _is_table(lines, j, numeric):
                 line, name = _line(path, encoding, cell), shown(batch.schema.names[j])
                 raise ValueError(
-                    f"{path}: a quotation mark in line {line} is closed too late: the cell of column {name} in data row "
+                    f"{path}: a quotation mark in line {line} is not closed, or closed too late: the cell of column {name} in data row "
                     f"{rows + i + 1} holds what look like {len(lines)} rows. Remove the mark, or write marks within a cell twice."
                 )
 
