@@ -359,7 +359,12 @@ def test_it_is_a_transformer_of_scikit_learn():
     table = pd.DataFrame({"x": x + rng.normal(size=200), "group": np.where(rng.random(200) < 0.5, "a", "b")})
     y = np.where(rng.random(200) < 0.3, -1, (x > 0).astype(int))
     preparation = Preparation(impute="drop", max_levels=5)
-    assert clone(preparation).get_params() == {"features": None, "impute": "drop", "max_levels": 5}
+    assert clone(preparation).get_params() == {
+        "features": None,
+        "impute": "drop",
+        "max_levels": 5,
+        "missing_cells": None,
+    }
     pipeline = make_pipeline(Preparation(), MARLogisticRegression(link="logit")).fit(table, y)
     by_hand = np.column_stack([table["x"], table["group"] == "b"]).astype(float)
     direct = MARLogisticRegression(link="logit").fit(by_hand, y)
@@ -404,3 +409,19 @@ def test_labels_are_surveyed_with_the_columns_in_one_reading():
     assert (fitted.columns_, fitted.feature_names_in_) == (alone.columns_, ["x"])
     with pytest.raises(ValueError, match="no column 'y'"):
         Preparation(features=["x", "y"]).fit_batches(batches, LabelColumn("y"))
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_cells_named_as_missing_count_as_empty_ones_in_fit_and_transform(typed):
+    empty = {"x": [1.0, None, 4.0, 9.0, None], "c": ["u", "v", None, "v", "u"], "n": [3, 5, None, 7, 11]}
+    coded = {"x": ["1", "<5", "4", "9", " n.d. "], "c": ["u", "v", "<5", "v", "u"], "n": [3, 5, -99, 7, 11]}
+    if not typed:
+        coded["n"] = [str(number) for number in coded["n"]]
+    plain, marked = Preparation(), Preparation(missing_cells=["<5", "n.d.", "-99.0"])
+    np.testing.assert_array_equal(marked.fit_transform(coded), plain.fit_transform(empty))
+    assert marked.columns_ == plain.columns_
+    with pytest.raises(ValueError, match="'<5'"):
+        Preparation().fit({"x": [*coded["x"][:4], "7.5", "8"]})
+    for wrong in ("<5", [5]):
+        with pytest.raises(ValueError, match="must be a list of texts"):
+            Preparation(missing_cells=wrong).fit(empty)

@@ -255,7 +255,7 @@ REFUSED = {
     "no name": ("rows.csv", b"a,,c\n1,2,3\n", "column 2 has no name"),
     "cell too many": ("rows.csv", b'a,b\n"1\n",2\n\n3,4\n5,6,7\n', "data row 3 has 3 cells, where the header has 2"),
     "cell too few": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cell, where the header has 2"),
-    "quotation mark": ("rows.csv", b'a,b\n1,2\n3,"4\n5,6\n', "quotation mark that is not closed: see data row 2"),
+    "quotation mark": ("rows.csv", b'a,b\n1,2\n3,"4\n5,6\n', "quotation mark in line 3 is not closed"),
     "long quotation": ("rows.csv", b'a,b\n1,"2\n' + b"3,4\n" * 300_000, "quotation mark that is not closed"),
     "encoding": ("rows.csv", "a,b\nü,é\nö,3\n".encode() + b"\xe9,3\n", "not text in utf-8, see line 4.*--encoding"),
     "utf-16": ("rows.csv", "a,b\n1,2\n".encode("utf-16-le"), "NUL byte in line 1.*--encoding utf-16"),

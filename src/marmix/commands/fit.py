@@ -14,6 +14,7 @@ from marmix.commands.arguments import (
     place,
     reading_options,
     share,
+    text,
 )
 from marmix.commands.words import command_line, print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
@@ -103,6 +104,16 @@ def add(commands: Any) -> None:
         "impute no label (default median)",
     )
     parser.add_argument(
+        "--missing-cells",
+        nargs="+",
+        action="extend",
+        type=text,
+        default=[],
+        metavar="TEXT",
+        help="treat feature cells with this text or number, such as '<5' or 999, as empty, here and in 'marmix predict'. Empty, "
+        "NA, NaN, null, None and ? always count as missing",
+    )
+    parser.add_argument(
         "--sets",
         type=share,
         metavar="SHARE",
@@ -147,6 +158,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         classes=options.classes,
         keep=options.keep,
         impute_features=options.impute_features,
+        missing_cells=options.missing_cells,
         folds=options.folds,
         sets=options.sets,
         thorough=options.thorough,

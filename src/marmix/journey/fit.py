@@ -45,6 +45,7 @@ class FitOptions:
     link: str = "logit"
     missing: Sequence[str] = ()
     impute_features: str = "median"
+    missing_cells: Sequence[str] = ()  # texts that mean a missing feature
     folds: int = 5
     seed: int = 0
     force: bool = False
@@ -65,6 +66,10 @@ class FitOptions:
         """The columns of the labels."""
         return list(self.votes or self.shares or ([] if self.label is None else [self.label]))
 
+    def added(self, classes: Any) -> list[str]:
+        """Names of the columns that are added for these classes."""
+        return added_names(self.prefix, classes, source=True, sets=bool(self.sets))
+
     def columns(self, names: Sequence[str], index: Sequence[str] = ()) -> list[str]:
         """The features: those asked for, or all columns but the labels, the id, a pandas index and the excluded ones."""
         requested = list(dict.fromkeys(self.features or ()))
@@ -76,6 +81,7 @@ class FitOptions:
             ("--exclude", self.exclude),
         ):
             check_columns(columns, names, f"{option}: {self.data}")
+        check_added(names, self.added([]))
         for label in labels:
             if label in requested:
                 raise ValueError(f"--features includes the label column {label!r}: remove it there.")
@@ -177,12 +183,12 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     """Read the rows, compare the candidates and fit their average."""
     preparation, labels = surveyed.prepared(source.batches)
     progress.say(source.path, preparation.notes_)
+    prior = prior_of(options.prevalence or None, labels.classes.astype(str))
+    check_added(source.names, options.added(labels.classes))
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
-    prior = prior_of(options.prevalence or None, rows.classes.astype(str))
     if prior is not None:
         unlabelled_counts(prior, rows.labels, rows.classes)  # raises if the labels contradict the shares
-    check_added(source.names, added_names(options.prefix, rows.classes, source=True, sets=bool(options.sets)))
     z = rows.z
     if options.sets is not None and not (z < 0).any():
         raise ValueError("--sets is for rows without a label, and there are none.")
@@ -221,8 +227,7 @@ def _write_rows(output: Output, source: DataFile, analysis: Analysis, options: F
     """Write every row with its given or imputed label, and tally them; returns cautions."""
     rows, model = analysis.rows, analysis.model
     texts = model.classes.astype(str)
-    names = added_names(options.prefix, model.classes, source=True, sets=bool(options.sets))
-    sets = analysis.sets
+    names, sets = options.added(model.classes), analysis.sets
     how: dict[str, Any] = {"escape_formulas": options.escape_formulas, "dialect": source.dialect}
     with RowWriter(output.path("imputed.csv"), source.names, names, **how) as writer:
         for batch in scored_batches(source, rows, model.X, model.classifier, step):

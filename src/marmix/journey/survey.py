@@ -167,7 +167,7 @@ class Survey:
         """The fitted preparation and the labels with the remedies; the columns are read again only for exact medians."""
         options = self.remedied()
         features = options.columns(self._source.names, self._source.index)
-        preparation = Preparation(features=features, impute=options.impute_features)
+        preparation = Preparation(features, options.impute_features, missing_cells=options.missing_cells or None)
         self._labels.discard(options.missing)
         return preparation.fit_reading(self._reading, lambda: batches(features)), self._labels
 
@@ -239,7 +239,9 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     labels = label_columns(
         options.label, options.votes, options.shares, options.missing, classes, keep=options.keep, fitted=False
     )
-    reading = Preparation(features=features, impute=options.impute_features).reading(features)
+    reading = Preparation(features, options.impute_features, missing_cells=options.missing_cells or None).reading(
+        features
+    )
     signs = {name: Signs(max(1000, _KEPT // len(features))) for name in features}
     totals = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
     copies = set(features) if options.label else set()
@@ -511,8 +513,13 @@ def _second_header(reading: Reading) -> tuple[int, str] | None:
     row, count = Counter(row for _, row in cells).most_common(1)[0] if cells else (0, 0)
     if count < 2:
         return None
-    texts = ", ".join(shown(cell) for cell, at in cells if at == row)
-    return row, f"data row {row} holds text in {count} columns of numbers ({texts}): correct the row, or delete it"
+    texts = [cell for cell, at in cells if at == row]
+    names = ", ".join(map(shown, texts))
+    option = shlex.join(["--missing-cells", *dict.fromkeys(texts)])
+    return row, (
+        f"data row {row} holds text in {count} columns of numbers ({names}): correct the row, delete it, or give {option} if "
+        "these are units"
+    )
 
 
 def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from marmix.tables.cells import NUMBER, arrow, comma_text, counted, shown, text_bytes
+from marmix.tables.cells import NUMBER, arrow, as_numbers, comma_text, counted, shown, text_bytes
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
@@ -175,33 +175,57 @@ def _message(path: Path, error: str, rows: int, block: int, quotes: int) -> str:
 def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, batch: Any, width: int, rows: int) -> None:
     """Raise ValueError if a cell holds what look like rows, between quotation marks that do not belong together."""
     pa, pc = arrow(), arrow(".compute")
+    numeric = None
     for j, column in enumerate(batch.columns[:width]):
         if b"\n" not in bytes(text_bytes(column)):
             continue
-        places = pc.indices_nonzero(pc.match_substring(column, "\n")).to_pylist()
-        for i in places:
-            cell = (
-                column[i].as_py() if column.type == pa.string() else column[i].as_py().decode(errors="surrogateescape")
-            )
-            count = _swallowed(cell, j, width, delimiter)
-            if count:
+        for i in pc.indices_nonzero(pc.match_substring(column, "\n")).to_pylist():
+            cell = column[i].as_py()
+            cell = cell if column.type == pa.string() else cell.decode(errors="surrogateescape")
+            lines = _swallowed(cell, j, width, delimiter)
+            if lines and numeric is None:
+                numeric = [_is_numeric(other) for other in batch.columns[:width]]
+            if lines and numeric and _is_table(lines, j, numeric):
                 line, name = _line(path, encoding, cell), shown(batch.schema.names[j])
                 raise ValueError(
-                    f"{path}: a quotation mark in line {line} is closed too late: the cell of column {name} in data row "
-                    f"{rows + i + 1} holds what look like {count} rows. Remove the mark, or write marks within a cell twice."
+                    f"{path}: a quotation mark in line {line} is not closed, or closed too late: the cell of column {name} in data row "
+                    f"{rows + i + 1} holds what look like {len(lines)} rows. Remove the mark, or write marks within a cell twice."
                 )
 
 
-def _swallowed(cell: str, j: int, width: int, delimiter: str) -> int:
-    """Number of rows in cell j of `width`, if its lines are the end of a row, whole rows, and the start of a row."""
-    first, *middle, last = (line.split(delimiter) for line in re.split(r"\r?\n", cell))
-    middle = [cells for cells in middle if "".join(cells).strip()]
-    ends = len(first) == width - j and len(last) == j + 1
-    whole = sum(len(cells) == width for cells in middle)
-    if width < 2 or whole < 0.8 * len(middle) or not (ends or len(middle) > 2):
-        return 0
-    numbers = any(map(NUMBER.fullmatch, first + last))
-    return len(middle) + 2 if middle or numbers else 0
+def _swallowed(cell: str, j: int, width: int, delimiter: str) -> list[list[str]]:
+    """The lines of cell j of `width`, split, if they may be the end of a row, whole rows, and the start of a row or nothing."""
+    start, *lines, end = re.split(r"\r?\n", cell)
+    first, last = start.rpartition('"')[2].split(delimiter), end.partition('"')[0].split(delimiter)
+    middle = [re.sub('"[^"]*"', "", line).split(delimiter) for line in lines if line.strip()]
+    ends = len(first) == width - j and (len(last) == j + 1 or last == [""])
+    whole = [cells for cells in middle if len(cells) == width]
+    if width < 2 or len(whole) < 0.8 * len(middle) or not (ends or len(middle) > 2):
+        return []
+    rows = [first, *middle] if last == [""] and j else [first, *middle, last]
+    return rows if len(rows) > 1 else []
+
+
+def _is_table(lines: list[list[str]], j: int, numeric: list[bool]) -> bool:
+    """Whether split lines have numbers in the numeric columns; without any of these, whether they look like no prose."""
+    width, (first, *others) = len(numeric), lines
+    placed = list(zip(range(j, width), first, strict=True)) if len(first) == width - j else []
+    for line in others:
+        placed += zip(range(width), line, strict=False) if len(line) in (width, j + 1) else []
+    cells = [text for k, text in placed if numeric[k] and k != j]
+    if cells:
+        numbers, empty = sum(bool(NUMBER.fullmatch(text)) for text in cells), sum(not text.strip() for text in cells)
+        return numbers > 0 and numbers + empty >= 0.8 * len(cells)
+    return not any(text.startswith(" ") for cells in lines for text in cells[1:])
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether most of the filled cells of a column are numbers."""
+    if column.type != arrow().string():
+        return False
+    numbers = as_numbers(column)
+    filled = int((~numbers.missing).sum())
+    return filled > 0 and int(numbers.odd.sum()) <= 0.2 * filled
 
 
 def _line(path: Path, encoding: str | None, cell: str) -> int:

@@ -1,6 +1,7 @@
 """`Preparation`: the columns of a table as numeric features."""
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import LARGEST
+from marmix.labels import MISSING_CELLS
 from marmix.tables.cells import (
+    NUMBER,
     TRUTHS,
     Numbers,
     arrow,
@@ -129,6 +132,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         "median" fills missing cells with the median or the most frequent category. "drop" leaves NaN in every feature of the
         column, for the caller to drop the row.
     max_levels : int, default=20
+    missing_cells : list of str or None, default=None
+        Further texts that mean a missing value, in every column; a number such as "-99" also where it is stored as a number.
 
     Attributes
     ----------
@@ -158,10 +163,17 @@ class Preparation(TransformerMixin, BaseEstimator):
     (['age', 'group=b'], [[41.0, 1.0], [38.0, 0.0], [35.0, 1.0]])
     """
 
-    def __init__(self, features: Sequence[str] | None = None, impute: str = "median", max_levels: int = 20):
+    def __init__(
+        self,
+        features: Sequence[str] | None = None,
+        impute: str = "median",
+        max_levels: int = 20,
+        missing_cells: Sequence[str] | None = None,
+    ):
         self.features = features
         self.impute = impute
         self.max_levels = max_levels
+        self.missing_cells = missing_cells
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine the kind of each column.
@@ -201,7 +213,14 @@ class Preparation(TransformerMixin, BaseEstimator):
         """A `Reading` of the columns to use, of those with these names."""
         if self.impute not in ("median", "drop"):
             raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
-        return Reading(self._chosen(names), self.max_levels, medians=self.impute == "median")
+        return Reading(self._chosen(names), self.max_levels, self._markers(), medians=self.impute == "median")
+
+    def _markers(self) -> tuple[str, ...]:
+        """The trimmed texts that mean a missing value, checked as they may come from a file."""
+        texts = [] if self.missing_cells is None else self.missing_cells
+        if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"missing_cells={texts!r} must be a list of texts.")
+        return (*MISSING_CELLS, *map(str.strip, texts))
 
     def fit_reading(self, reading: "Reading", batches: Callable[[], Iterable[Any]]) -> Self:
         """Fit to a table that has been read; `batches` may be read again for exact medians."""
@@ -216,7 +235,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             raise ValueError(f"no column can be used as a feature. {notes[0]}")
         medians = reading.medians
         numbers = [column["name"] for column in used if column["kind"] == "number"]
-        _find_medians({name: medians[name] for name in numbers if medians}, batches)
+        _find_medians({name: medians[name] for name in numbers if medians}, batches, self._markers())
         for column in used:
             if self.impute == "drop":
                 column["fill"] = None
@@ -294,17 +313,18 @@ class Preparation(TransformerMixin, BaseEstimator):
         columns = self.columns_
         if not isinstance(columns, list) or not columns or not all(map(is_column, columns)):
             raise ValueError("columns_ is not as set by fit: fit again.")
+        self._markers()
         return columns
 
     def _block(self, batch: Any, columns: list[dict[str, Any]], seen: int) -> tuple[NDArray[np.float64], Counts]:
-        parts, counts = [], Counts()
+        parts, counts, markers = [], Counts(), self._markers()
         incomplete, blank = np.zeros(batch.num_rows, dtype=bool), np.ones(batch.num_rows, dtype=bool)
         missing: dict[str, NDArray[np.bool_]] = {}
         wrong: list[tuple[str, NDArray[np.bool_]]] = []
         for column in columns:
             name, cells = column["name"], batch.column(column["name"])
             refuse_type(name, cells.type)
-            features = _number(column, cells) if column["kind"] == "number" else _one_hot(column, cells)
+            features = (_number if column["kind"] == "number" else _one_hot)(column, cells, markers)
             parts.append(features.values)
             absent = features.missing | features.unseen
             incomplete |= absent
@@ -365,9 +385,9 @@ class Reading:
         Rows with at most three filled cells; None if there are more than a thousand.
     """
 
-    def __init__(self, names: Sequence[str], max_levels: int, *, medians: bool):
+    def __init__(self, names: Sequence[str], max_levels: int, markers: Sequence[str], *, medians: bool):
         self.rows = 0
-        self.columns = {name: ColumnSurvey(name, max_levels) for name in names}
+        self.columns = {name: ColumnSurvey(name, max_levels, markers) for name in names}
         most = max(_FEWEST, _KEPT // max(len(names), 1))
         self.medians = {name: Median(most) for name in names} if medians else {}
         self.sparse: list[SparseRow] | None = []
@@ -426,8 +446,8 @@ class Problem(NamedTuple):
 class ColumnSurvey:
     """Summary of the cells of a column that comes in batches, from which its kind follows."""
 
-    def __init__(self, name: str, max_levels: int):
-        self.name, self.max_levels = name, max_levels
+    def __init__(self, name: str, max_levels: int, markers: Sequence[str] = MISSING_CELLS):
+        self.name, self.max_levels, self._markers = name, max_levels, markers
         self.rows = self.missing = 0
         self.low, self.high = np.inf, -np.inf
         self.odd: list[tuple[str, int]] = []  # the first cells that are no numbers, and their rows
@@ -447,7 +467,7 @@ class ColumnSurvey:
             missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
             self.missing += int(missing.sum())
             return Numbers(np.full(len(column), np.nan), missing, ~missing)
-        numbers = as_numbers(column)
+        numbers = numbers_of(column, self._markers)
         values = numbers.values[~(numbers.missing | numbers.odd)]
         if self._infinite is None and np.isinf(values).any():
             self._infinite = self._first(column, np.isinf(numbers.values))
@@ -606,7 +626,11 @@ class ColumnSurvey:
             cells += f", and {count - 5:,} more such cells" if count > 5 else ""
             cells += f", and numbers in {self._numbers:,} of {self.filled:,} cells"
             what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
-            advice = f"correct {what} empty if the number is missing, or {_LEAVE_OUT}"
+            first = self.odd[0][0]
+            option = shlex.join([f"--missing-cells={first}"] if first.startswith("-") else ["--missing-cells", first])
+            advice = (
+                f"correct {what} empty if the number is missing ({option} counts such cells as empty), or {_LEAVE_OUT}"
+            )
             return Problem("odd", f"column {name} holds {cells}", advice)
         if self._many:
             text = (
@@ -725,14 +749,14 @@ class Median:
         self.value = middle[0] / 2 + middle[1] / 2
 
 
-def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[Any]]) -> None:
+def _find_medians(medians: Mapping[str, Median], batches: Callable[[], Iterable[Any]], markers: Sequence[str]) -> None:
     """Finish the medians, reading again for those that need it."""
     for median in medians.values():
         median.finish()
     while unknown := {name: median for name, median in medians.items() if median.value is None}:
         for batch in batches():
             for name, median in unknown.items():
-                values = as_numbers(batch.column(name)).values
+                values = numbers_of(batch.column(name), markers).values
                 median.add(values[~np.isnan(values)])
         for median in unknown.values():
             median.finish()
@@ -749,8 +773,18 @@ class ColumnFeatures(NamedTuple):
     unseen: NDArray[np.bool_]
 
 
-def _number(column: dict[str, Any], cells: Any) -> ColumnFeatures:
-    numbers = as_numbers(cells)
+def numbers_of(column: Any, markers: Sequence[str]) -> Numbers:
+    """A column as numbers; markers of missing cells may be numbers too."""
+    numbers = as_numbers(column, markers)
+    codes = [float(text) for text in markers if NUMBER.fullmatch(text)]
+    if not codes:
+        return numbers
+    coded = np.isin(numbers.values, codes)
+    return Numbers(np.where(coded, np.nan, numbers.values), numbers.missing | coded, numbers.odd)
+
+
+def _number(column: dict[str, Any], cells: Any, markers: Sequence[str]) -> ColumnFeatures:
+    numbers = numbers_of(cells, markers)
     wrong = numbers.odd | (np.abs(numbers.values) > LARGEST)
     fill = np.nan if column["fill"] is None else column["fill"]
     values = np.where(numbers.missing | wrong, fill, numbers.values)
@@ -776,11 +810,11 @@ def _not_a_number(name: str, cells: Any, row: int) -> str:
     )
 
 
-def _one_hot(column: dict[str, Any], cells: Any) -> ColumnFeatures:
+def _one_hot(column: dict[str, Any], cells: Any, markers: Sequence[str]) -> ColumnFeatures:
     pa, pc = arrow(), arrow(".compute")
     levels, boolean = column["levels"], column["kind"] == "boolean"
     text = trimmed(cells)
-    missing = missing_cells(text)
+    missing = missing_cells(text, markers)
     if boolean:
         places = truths(text)
     else:
