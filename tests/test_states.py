@@ -209,12 +209,9 @@ def interrupt(*args):
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_an_estimator_answers_as_at_its_last_successful_fit(kind, long):
-    size = (
-        {"max_examples": 300, "stateful_step_count": 30}
-        if long
-        else {"max_examples": 1 if kind == "average" else 2, "stateful_step_count": 10}
-    )
-    run_state_machine_as_test(type(kind, (Life,), {"kind": kind}), settings=settings(settings(), **size))
+    examples, steps = (300, 30) if long else (1, 4) if kind == "average" else (2, 10)
+    size = settings(settings(), max_examples=examples, stateful_step_count=steps)
+    run_state_machine_as_test(type(kind, (Life,), {"kind": kind}), settings=size)
 
 
 def test_a_refused_preparation_leaves_the_fit_as_it_was():
