@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from copy import copy
+from html import escape
 
 import numpy as np
 import pandas as pd
@@ -365,13 +366,23 @@ def test_numbers_beyond_floating_point_are_refused_by_name(fit, numbers, advice)
     assert advice in error
 
 
-def test_a_label_that_looks_missing_can_be_a_class_and_several_ways_to_write_missing_have_a_warning(fit):
+def test_a_class_may_have_a_name_for_missing_and_what_counted_as_missing_is_said(fit, tmp_path, capsys):
     frame, _ = rows()
-    kinds = frame["kind"].replace({"oak": "Unknown"})
-    kinds[kinds == ""] = np.where(np.arange((kinds == "").sum()) % 2, "", "-1")
-    _, summary, _ = fit(frame.assign(kind=kinds), "--keep", "Unknown")
-    assert [facts["name"] for facts in summary["labels"]["classes"]] == ["Unknown", "elm"]
-    assert "'-1'" in warned(summary)
+    kinds = frame["kind"].replace({"oak": "None"})
+    kinds[kinds == ""] = np.where(np.arange((kinds == "").sum()) % 2, "", "NA")
+    code, summary, _ = fit(frame.assign(kind=kinds), "--classes", "None", "elm")
+    counts = kinds.value_counts()
+    assert code == 0
+    given = {facts["name"]: facts["given"] for facts in summary["labels"]["classes"]}
+    assert list(given.items()) == [("None", counts["None"]), ("elm", counts["elm"])]
+    assert summary["labels"]["missing_texts"] == {"": counts[""], "NA": counts["NA"]}
+    words = f"'NA' in {counts['NA']} rows, empty in {counts['']}"
+    assert f"Missing labels: {escape(words)}." in (tmp_path / "out" / "report.html").read_text()
+    command = ["evaluate", str(tmp_path / "out" / "model.marmix"), str(tmp_path / "trees.csv"), "--label", "kind"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert f"Missing labels: {words}." in printed
+    assert "given None" in printed
 
 
 def test_an_average_of_models_without_parameters_imputes_and_has_a_report(fit, tmp_path, monkeypatch, capsys):

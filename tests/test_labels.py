@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
@@ -324,6 +326,39 @@ def test_a_text_that_may_be_a_class_is_refused_at_every_door_with_both_ways_out(
     column.add(pa.array(y))
     with pytest.raises(ValueError, match=rf"{text}.*missing=.*classes="):
         _ = column.classes
+
+
+CELLS = st.sampled_from(
+    [*MISSING_LABELS, None, "0", "1", "2.5", "EU", "SA", "mild", "Mild", "True", "none", "unknown", "9", "x y", "+"]
+)
+
+
+@pytest.mark.filterwarnings("ignore:Missing labels")
+@given(st.lists(CELLS, min_size=2, max_size=12), st.permutations(range(12)))
+def test_arrays_and_columns_agree_on_every_list_of_texts_in_any_order(cells, order):
+    pytest.importorskip("pyarrow")
+    cells = cells * 2
+
+    def by_array(y):
+        z, classes = encode_labels(y)
+        return [None if code < 0 else classes[code] for code in z]
+
+    def by_column(y):
+        column = LabelColumn("y")
+        column.add(pa.array(y, pa.string()))
+        return [None if code < 0 else str(column.classes[code]) for code in column.codes]
+
+    def outcome(way, y):
+        try:
+            return way(y)
+        except ValueError as error:
+            return "may be a class" in str(error)
+
+    expected = outcome(by_array, cells)
+    assert outcome(by_column, cells) == expected
+    places = [i for i in order if i < len(cells)] + list(range(12, len(cells)))
+    moved = outcome(by_array, [cells[i] for i in places])
+    assert moved == (expected if isinstance(expected, bool) else [expected[i] for i in places])
 
 
 @pytest.mark.parametrize("kind", [MARGaussianMixture, MARLogisticRegression, MARClassifierCV])

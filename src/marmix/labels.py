@@ -105,7 +105,8 @@ def _case(text: str) -> str:
 
 def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
     """The texts, of those that counted as missing labels, that may be classes beside these labels."""
-    texts, others = [text for text in marks if text], [str(label) for label in labels]
+    texts, names = [text for text in marks if text], [str(label) for label in labels]
+    others = [name for name in names if not looks_missing(name, names)]
     return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
 
 

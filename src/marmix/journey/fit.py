@@ -117,7 +117,7 @@ def fit_file(
             with progress.phase("surveying the columns") as step:
                 surveyed = survey(source, options, step)
             answer = not surveyed.questions or (not surveyed.fatal and agree(surveyed))
-        if not answer:
+        if not answer or surveyed.open:
             raise Doubtful(surveyed)
         options = surveyed.remedied()
         analysis = _analysis(options, source, surveyed, output.scratch, progress)

@@ -12,16 +12,17 @@ _CAUTIONS = 5  # shown; the others are in the report
 def summary_lines(findings: Findings) -> list[str]:
     """The verdict and its reasons, then the findings and cautions, in about fifteen lines."""
     labels, verdict = findings.labels, findings.verdict
+    texts = labels.missing_in_words().removeprefix("Missing labels: ").removesuffix(".")
     lines = [
         f"{findings.data.file}: {findings.data.rows:,} rows, {labels.missing:,} without a label in '{findings.data.label}'"
+        + (f" ({texts})" if texts else "")
     ]
     reasons = [] if verdict is None else verdict.reasons
     if verdict is not None:
         advice = {caution.text: caution.advice for caution in findings.cautions}
         advised = [_reason(reason, advice.get(reason, "")) for reason in reasons]
         lines = [f"{VERDICTS[verdict.use]}.", *advised, "", *lines]
-    facts = [] if not labels.missing_texts else [("missing", labels.missing_in_words())]
-    facts += [] if labels.votes is None else [("votes", labels.votes.sentence())]
+    facts = [] if labels.votes is None else [("votes", labels.votes.sentence())]
     facts.append(("imputed", _imputed(findings)))
     if labels.certainty.wrong.value is not None:
         facts.append(("wrong", f"about {_number(labels.certainty.wrong)} of the {labels.imputed:,} imputed labels"))

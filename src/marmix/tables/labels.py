@@ -153,7 +153,7 @@ class LabelColumn(Labels):
     def _class_like(self) -> list[str]:
         """The texts that counted as missing, although nobody said so and they may be classes."""
         marks = [] if self.known is not None else [text for text in self.marks if text not in self._said_missing]
-        return class_like(marks, (text for text in self.texts() if text not in self.doubtful()))
+        return class_like(marks, self.texts())
 
     def discard(self, texts: Iterable[str]) -> None:
         """Count labels that were added as missing."""
