@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import marmix
@@ -18,24 +19,28 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
-    """Sixty rows with two features and labels 0, 1 and -1 for missing, and the bytes of a small model of them."""
+    """Sixty rows with two features and labels 0, 1 and -1 for missing, and the bytes of two small models of them."""
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1], 30)
     X = rng.normal(size=(60, 2)) + 2.0 * truth[:, None]
     y = np.where(rng.random(60) < 0.4, -1, truth)
-    path = tmp_path_factory.mktemp("sound") / "model.marmix"
-    marmix.save(marmix.MARGaussianMixture(covariance_type="tied").fit(X, y), path)
-    return X, y, path.read_bytes()
+    named = pd.DataFrame(X, columns=["x0", "x1"]), np.array(["no", "yes", None], dtype=object)[y]
+    models = []
+    for rows in ((X, y), named):
+        models.append(tmp_path_factory.mktemp("sound") / "model.marmix")
+        marmix.save(marmix.MARGaussianMixture(covariance_type="tied").fit(*rows), models[-1])
+    return X, y, *(path.read_bytes() for path in models)
 
 
 @pytest.fixture
 def names(sound, tmp_path, monkeypatch):
-    """Names for the code of a case, which runs in a folder with ``rows.csv`` and ``model.marmix``."""
-    X, y, model = sound
+    """Names for the code of a case, which runs in a folder with ``rows.csv``, ``model.marmix`` and ``named.marmix``."""
+    X, y, model, named = sound
     monkeypatch.chdir(tmp_path)
     lines = [f"{a:.6f},{b:.6f},{['', 'no', 'yes'][label + 1]}" for (a, b), label in zip(X, y, strict=True)]
     Path("rows.csv").write_text("\n".join(["x0,x1,y", *lines]) + "\n")
     Path("model.marmix").write_bytes(model)
+    Path("named.marmix").write_bytes(named)
     return {"np": np, "X": X.copy(), "y": y.copy(), "marmix": marmix, "Path": Path} | {
         name: getattr(marmix, name) for name in marmix.__all__
     }

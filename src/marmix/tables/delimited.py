@@ -4,9 +4,12 @@ import codecs
 import gzip
 import io
 import re
+import time
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from marmix.tables.cells import NUMBER, arrow, as_numbers, comma_text, counted, shown, text_bytes
@@ -38,6 +41,7 @@ class Text(io.RawIOBase):
             self._decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
         except LookupError:
             raise ValueError(f"there is no encoding {shown(encoding)}: try utf-8, cp1252, latin-1 or utf-16.") from None
+        self._reading = Lock()
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed with this)
         self._pieces = pieces(path, self._file)
         self._lines, self._begun, self._ended, self._rest = 1, False, False, b""
@@ -58,11 +62,23 @@ class Text(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Read `size` bytes, fewer only at the end of the file."""
-        while not self._ended and (size < 0 or len(self._rest) < size):
-            self._rest += self._next()
-        size = len(self._rest) if size < 0 else size
-        piece, self._rest = self._rest[:size], self._rest[size:]
-        return piece
+        with self._reading:
+            while not self._ended and (size < 0 or len(self._rest) < size):
+                self._rest += self._next()
+            size = len(self._rest) if size < 0 else size
+            piece, self._rest = self._rest[:size], self._rest[size:]
+            return piece
+
+    def stop(self, batches: Iterable[Any]) -> None:
+        """End the file here and wait for pyarrow, whose thread reads ahead: Python aborts if it ends before such a thread."""
+        with self._reading:
+            self._ended, self._rest = True, b""
+        with suppress(arrow().ArrowException):
+            for _ in batches:
+                pass
+        time.sleep(0.01)  # after an error in the batches, the thread may be about to read
+        with self._reading:
+            pass
 
     def _next(self) -> bytes:
         """The next bytes of the file, in UTF-8."""
@@ -114,6 +130,7 @@ def delimited_batches(
     pa, pc, pacsv = arrow(), arrow(".compute"), arrow(".csv")
     nameless = [f"\0{j}" for j in range(blank)]
     size, rows, last = path.stat().st_size, 0, None
+    batches: Any = ()
     with Text(path, encoding, start) as source:
         try:
             batches = pacsv.open_csv(
@@ -146,7 +163,10 @@ def delimited_batches(
                     batch = batch.select(wanted)
                     yield batch if decimal == "." else _with_commas(batch)
                     step(min(source.tell() / size, 1.0))
-        except pa.ArrowException as error:
+        except BaseException as error:
+            source.stop(batches)
+            if not isinstance(error, pa.ArrowException):
+                raise
             raise ValueError(_message(path, str(error), rows, block, source.quotes)) from None
         if source.quotes % 2 and last is not None and _runs_on(last):
             raise ValueError(

@@ -1,0 +1,203 @@
+"""What reaches a terminal, and streams that are closed."""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import unicodedata
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import marmix
+from marmix import terminal
+from marmix.cli import main
+from marmix.terminal import VisibleText, visible
+
+HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x9b31m\r\x08\u202eabc\u2066\u200b\x7f\U000e0041"
+BIDI = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)]
+
+
+def harmful(text):
+    """Characters that a terminal would obey: control characters but tab and line break, and those that reorder text."""
+    return [c for c in text if (unicodedata.category(c) == "Cc" and c not in "\t\n") or c in BIDI]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(HOSTILE)))
+def test_no_text_controls_a_terminal_and_plain_text_and_json_stay_as_they_are(text):
+    assert not harmful(visible(text.replace("\r\n", "")))
+    assert json.loads(visible(json.dumps(text, ensure_ascii=False))) == text
+    plain = "".join(
+        c for c in text if unicodedata.category(c)[0] != "C" and unicodedata.category(c) not in ("Zl", "Zp")
+    )
+    assert visible(plain) == plain
+
+
+def test_letters_and_emoji_that_need_joiners_keep_them():
+    for text in ("می‌خواهم", "👩‍🔬", "żołądź\t1\n", "a\r\nb"):
+        assert visible(text) == text
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A folder with a model and a file whose column, class and label names, and facts about the fit, are hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 30)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)) + 2.0 * truth[:, None], columns=[f"a{HOSTILE}", "b"])
+    y = np.where(rng.random(60) < 0.4, None, np.array([f"no{HOSTILE}", "yes"], dtype=object)[truth])
+    model = marmix.MARGaussianMixture(covariance_type="tied", link="logit").fit(frame, y)
+    name = f"m{HOSTILE}".replace("/", "")
+    marmix.save(model, folder / f"{name}.marmix", about={"name": HOSTILE, "label": f"y{HOSTILE}", "votes": []})
+    frame.assign(**{f"y{HOSTILE}": y}).to_csv(folder / f"{name}.csv", index=False, quoting=csv.QUOTE_ALL)
+    return folder, folder / f"{name}.marmix", folder / f"{name}.csv", f"y{HOSTILE}"
+
+
+COMMANDS = {
+    "info": ["info", "MODEL"],
+    "info as JSON": ["info", "MODEL", "--json"],
+    "scores": ["evaluate", "MODEL", "DATA", "--label", "LABEL"],
+    "scores as JSON": ["evaluate", "MODEL", "DATA", "--label", "LABEL", "--json"],
+    "predictions": ["predict", "MODEL", "DATA", "--out", f"new{HOSTILE}", "--force"],
+    "a class that is not there": ["sensitivity", "MODEL", "DATA", "--class", HOSTILE],
+    "a file that is not there": ["fit", f"absent{HOSTILE}.csv", "--label", "y", "--out", "out"],
+    "a column that is not there": ["fit", "DATA", "--label", HOSTILE, "--out", "out"],
+    "a label column that is a feature": ["evaluate", "MODEL", "DATA", "--label", f"a{HOSTILE}"],
+    "an argument": ["fit", "DATA", "--label", "y", "--out", "out", "--folds", HOSTILE],
+    "an option": ["info", "MODEL", f"--{HOSTILE}"],
+    "a command": [HOSTILE],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_that_the_program_prints_controls_a_terminal(name, hostile, monkeypatch, capsys):
+    folder, model, data, label = hostile
+    monkeypatch.chdir(folder)
+    places = {"MODEL": str(model), "DATA": str(data), "LABEL": label}
+    with contextlib.suppress(SystemExit):
+        main([places.get(word, word) for word in COMMANDS[name]])
+    printed = capsys.readouterr()
+    assert printed.out or printed.err
+    assert not harmful(printed.out)
+    assert not harmful(printed.err)
+    if "JSON" in name:
+        assert f"no{HOSTILE}" in json.loads(printed.out)["classes"]
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("kind", [io.TextIOWrapper, Terminal])
+def test_rows_are_raw_data_for_a_program_and_harmless_for_a_terminal(kind, hostile, monkeypatch):
+    _, model, data, _ = hostile
+    monkeypatch.setattr(sys, "stdout", kind(io.BytesIO(), encoding="utf-8", newline=""))
+    assert main(["predict", str(model), str(data), "--quiet"]) == 0
+    sys.stdout.flush()
+    text = sys.stdout.buffer.getvalue().decode()
+    assert bool(harmful(text)) == (kind is not Terminal)
+    assert "yes" in text
+
+
+def test_without_standard_error_messages_do_not_mix_with_the_rows(hostile, monkeypatch):
+    _, model, data, _ = hostile
+    outputs = []
+    for quiet in ([], ["--quiet"]):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+            patch.setattr(sys, "stderr", None)
+            patch.setattr(sys, "stdin", None)
+            assert main(["predict", str(model), str(data), *quiet]) == 0
+            assert main(["info", "absent"]) == 1
+            sys.stdout.flush()
+            outputs.append(sys.stdout.buffer.getvalue())
+    assert outputs[0] == outputs[1]
+
+
+def test_without_standard_output_a_result_that_would_go_there_is_an_error(hostile, monkeypatch, capsys):
+    _, model, data, label = hostile
+    for words in (["info", str(model)], ["evaluate", str(model), str(data), "--label", label, "--json"]):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", None)
+            assert main(words) == 1
+        assert "standard output is closed" in capsys.readouterr().err
+
+
+def test_messages_that_nobody_can_read_do_not_end_the_work(hostile, monkeypatch, tmp_path):
+    class Broken(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    _, model, data, _ = hostile
+    monkeypatch.setattr(sys, "stderr", Broken())
+    monkeypatch.setattr("marmix.journey.progress._EVERY", 0.0)
+    assert main(["predict", str(model), str(data), "--out", str(tmp_path / "rows.csv")]) == 0
+    assert (tmp_path / "rows.csv").exists()
+    with pytest.raises(BrokenPipeError):
+        VisibleText(Broken()).write("x")
+
+
+def test_warnings_of_libraries_are_not_printed(hostile, monkeypatch, capsys):
+    _, model, _, _ = hostile
+    describe = marmix.container.describe
+
+    def warning(path):
+        warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
+        return describe(path)
+
+    monkeypatch.setattr("marmix.container.describe", warning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["info", str(model)]) == 0
+        assert capsys.readouterr().err == ""
+        with pytest.warns(RuntimeWarning):
+            marmix.container.describe(model)
+
+
+def process(code, *words, **options):
+    """A process that needs no other module of ours."""
+    begin = f"import os, runpy, signal, sys; names = runpy.run_path({terminal.__file__!r}); "
+    return subprocess.run([sys.executable, "-c", begin + code, *words], capture_output=True, check=False, **options)
+
+
+def test_no_file_gets_the_number_of_a_closed_stream():
+    code = "[os.close(i) for i in range(3)]; names['open_handles'](); os._exit(os.open(os.devnull, os.O_RDONLY))"
+    assert process(code).returncode >= 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("program", [True, False])
+def test_an_interrupt_while_the_program_begins_is_quiet_and_that_of_others_is_theirs(program):
+    code = f"sys.argv[0] = {'/bin/marmix' if program else 'mine.py'!r}; signal.signal(2, signal.default_int_handler); "
+    done = process(code + "names['quiet_interrupts'](); os.kill(os.getpid(), 2); import time; time.sleep(60)")
+    assert (done.returncode == 130) == program
+    assert (done.stderr == b"") == program
+
+
+def test_importing_the_package_leaves_interrupts_alone():
+    assert signal.getsignal(signal.SIGINT) is not terminal._leave
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4, 0.8])
+@pytest.mark.parametrize("words", [["-m", "marmix"], [str(Path(sys.executable).with_name("marmix"))]])
+def test_an_interrupt_at_any_moment_has_exit_code_130_and_no_traceback(words, seconds):
+    command = [sys.executable, *words, "simulate", "--rows", "100000000", "--out", "rows.csv"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+        _, stderr = running.communicate()
+    assert running.returncode == 130
+    assert "Traceback" not in stderr
