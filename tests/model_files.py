@@ -74,3 +74,12 @@ def at(value, path):
     for key in path:
         value = value[key]
     return value
+
+
+def rewrite(path, *changes):
+    """Apply changes of members to a file, with every checksum right again."""
+    members = members_of(path)
+    for change in changes:
+        members = change(members)
+    with open(path, "wb") as file:
+        file.write(zipped(members))

@@ -164,4 +164,4 @@ def check_words(error):
     return "refused"
 
 
-SUBJECT = Subject(prepare, attempt, 60, frozenset({"predicted", "refused"}))
+SUBJECT = Subject(prepare, attempt, 20, frozenset({"predicted", "refused"}))

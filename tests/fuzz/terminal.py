@@ -90,4 +90,4 @@ def attempt(sound, rng, folder):
     return str(code)
 
 
-SUBJECT = Subject(prepare, attempt, 40, frozenset({"0", "1"}))
+SUBJECT = Subject(prepare, attempt, 20, frozenset({"0", "1"}))

@@ -35,14 +35,15 @@ def info(options: argparse.Namespace) -> int:
         return 0
     model = container.load(options.model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    about = header["about"] or {}
+    about = {name: value for name, value in header["about"].items() if isinstance(value, str)}
+    annotators = header["about"].get("votes") or header["about"].get("shares")
     facts = {
         "model": about.get("name", type(steps[-1]).__name__),
         "steps": " > ".join(type(step).__name__ for step in steps),
         "classes": ", ".join(map(str, header["classes"])),
         "columns": ", ".join(f"{feature['name']} ({feature['dtype']})" for feature in header["features"]),
         "label": about.get("label"),
-        "votes": ", ".join(about.get("votes") or about.get("shares") or []),
+        "votes": ", ".join(map(str, annotators)) if isinstance(annotators, list) else None,
         "written by": f"marmix {header['written_by']['marmix']}, format {header['format_version']}",
     }
     print(Path(options.model).name)

@@ -61,8 +61,9 @@ _CLASSIFIERS = (
 )
 _FACTORS = {"full": "Cdd", "tied": "dd", "diag": "Cd", "spherical": "C"}  # covariance factors: C components, d features
 _ROUNDING = 1e-6  # relative tolerance for values in a file that follow from others
+_MOST = float(np.finfo(float).max)
 _MOST_SCORE = 1e200  # of a row like those of the fit: scores of rows far from these are then finite, too
-_MOST_RATIO = 1e15  # between the variances of the rows and those that the axes of the fit stand for
+_MOST_STEP = 1e15  # in the axes of the fit, of a standard deviation of the rows
 _SETTINGS: dict[str, tuple[Any, ...]] = {  # types of parameters that only a further fit uses; None is allowed
     **dict.fromkeys(("n_jobs", "random_state"), (int, np.integer)),
     **dict.fromkeys(
@@ -230,7 +231,7 @@ def _restore_features(estimator: Any, fitted: Fields) -> int:
 def _restore_scaler(scaler: StandardScaler, fitted: Fields) -> None:
     d = _restore_features(scaler, fitted)
     present = {"mean_": scaler.with_mean or scaler.with_std, "var_": scaler.with_std, "scale_": scaler.with_std}
-    limits = {"var_": {"least": 0.0, "most": np.finfo(float).max}, "scale_": {"least": 1.0 / LARGEST}}
+    limits = {"var_": {"least": 0.0, "most": _MOST}, "scale_": {"least": 1.0 / LARGEST}}
     for name, is_present in present.items():
         value = fitted.floats(name, d, **limits.get(name, {})) if is_present else fitted.anything(name)
         if not is_present and value is not None:
@@ -464,21 +465,19 @@ def _frame_value(frame: Frame, name: str) -> Any:
 def _read_moments(rows: Fields, K: int, d: int, only_squares: bool) -> GroupMoments:
     """The moments of the rows of each class and of the unlabelled ones, such as rows can have."""
     weight, mean = rows.floats("weight", K + 1, least=0.0), rows.floats("mean", K + 1, d)
-    shape, most = (K + 1, d) if only_squares else (K + 1, d, d), float(np.finfo(float).max)
-    scatter = rows.floats("scatter", *shape, least=-most, most=most)
+    scatter = rows.floats("scatter", *((K + 1, d) if only_squares else (K + 1, d, d)), least=-_MOST, most=_MOST)
     rows.finish()
     if not (weight[:-1] > 0.0).all():
         raise rows.refuse("weight", "positive for each class")
     squares = scatter if only_squares else np.einsum("gii->gi", scatter)
-    if (squares < 0.0).any() or mean[weight == 0.0].any() or scatter[weight == 0.0].any():
-        raise rows.refuse("scatter", "sums of squares")
-    if not only_squares:
-        root = np.sqrt(squares)
-        limits = root[:, :, None] * root[:, None, :]
-        slack = _ROUNDING * np.maximum(limits, np.finfo(float).tiny)
-        symmetric = np.abs(scatter - np.swapaxes(scatter, 1, 2)) <= slack
-        if not symmetric.all() or (np.abs(scatter) > limits + slack).any():
-            raise rows.refuse("scatter", "sums of squares and products")
+    size = np.sqrt(np.maximum(squares, 0.0)) + _ROUNDING * np.sqrt(weight)[:, None] * np.abs(mean)  # and rounding
+    sound = (squares >= -(size**2)).all() and not mean[weight == 0.0].any() and not scatter[weight == 0.0].any()
+    if sound and not only_squares:
+        limits = (1.0 + _ROUNDING) * size[:, :, None] * size[:, None, :]
+        sound = (np.abs(scatter) <= limits).all()
+        sound = sound and (np.abs(scatter - np.swapaxes(scatter, 1, 2)) <= 1e-3 * limits).all()
+    if not sound:
+        raise rows.refuse("scatter", "sums of squares and products about the means")
     return GroupMoments(weight, mean, scatter)
 
 
@@ -495,9 +494,8 @@ def _check_axes(fitted: Fields, model: FittedModel) -> None:
         raise fitted.refuse("_frame", "centred at the mean of the rows")
     if isinstance(frame, UserAxes) or not variance.any():
         return
-    squares = np.sum(frame.unwhitener**2, axis=1) if frame.factors is None else frame.factors**-2.0
-    ratio = squares.max() / variance.max()
-    if not 1.0 / _MOST_RATIO <= ratio <= _MOST_RATIO:
+    step = float(np.abs(frame.enter((mean + np.sqrt(variance))[None, :])).max())
+    if not 1.0 / _MOST_STEP <= step <= _MOST_STEP:
         raise fitted.refuse("_frame", "on the scale of the rows")
 
 
@@ -537,6 +535,9 @@ def _derived(model: FittedModel) -> dict[str, Any]:
 
 def _check_derived(fitted: Fields, model: FittedModel) -> None:
     """Raise ContainerError if the derived values in a file are not those of its model."""
+    may_be_infinite = {"alpha_", "shape_"}  # of a mechanism without missing labels
+    if isinstance(model.score_model, StudentScores):
+        may_be_infinite |= {"dof_", "covariances_"}
     for name, expected in _derived(model).items():
         value = fitted.anything(name)
         if expected is None or name == "component_classes_":
@@ -545,8 +546,7 @@ def _check_derived(fitted: Fields, model: FittedModel) -> None:
             double = isinstance(value, float) or getattr(value, "dtype", None) == np.float64
             agrees = double and np.shape(value) == np.shape(expected)
             agrees = agrees and np.allclose(value, expected, rtol=_ROUNDING, atol=1e-300, equal_nan=True)
-            # degrees of freedom may be infinite, and a mechanism without missing labels has no shape
-            agrees = agrees and bool(np.isfinite(value).all() or name in ("alpha_", "shape_", "dof_"))
+            agrees = agrees and bool(np.isfinite(value).all() or name in may_be_infinite)
         if not agrees:
             raise fitted.refuse(name, "what follows from the rest of the model")
 
@@ -626,15 +626,15 @@ def _check_predictions(model: FittedModel) -> None:
     sd = np.sqrt(covariance if covariance.ndim == 1 else np.diag(covariance))
     means = model.moments.mean[model.moments.weight > 0.0]
     steps = np.array([-3.0, -1.0, 1.0, 3.0])[:, None] * sd
-    try:
-        with np.errstate(all="ignore"):
-            rows = np.vstack([model.frame.centre, means, mean + steps, mean + steps * (-1.0) ** np.arange(len(sd))])
+    with np.errstate(all="ignore"):
+        rows = np.vstack([model.frame.centre, means, mean + steps, mean + steps * (-1.0) ** np.arange(len(sd))])
+        try:
             sound = bool((np.abs(model.scores(rows)) <= _MOST_SCORE).all() and np.isfinite(model.measure(rows)).all())
             if sound and model.has_mechanism:
                 q = model.missing_proba_by_class(rows)
                 sound = bool(((q >= 0.0) & (q <= 1.0)).all())
-    except ValueError:  # scores that are not finite
-        sound = False
+        except ValueError:
+            sound = False
     if not sound:
         raise ContainerError("the parameters in the file give no probabilities: they are damaged or made up.")
 
@@ -670,7 +670,8 @@ def _read_mixture(
     if abs(np.exp(log_pi).sum() - 1.0) > _ROUNDING:
         raise parameters.refuse("log_pi", "logarithms of weights that sum to one")
     pivots = np.einsum("...ii->...i", chol) if kind in ("full", "tied") else chol
-    if (pivots < 1.0 / LARGEST).any() or (kind in ("full", "tied") and np.triu(chol, 1).any()):
+    above = np.triu(chol, 1) if kind in ("full", "tied") else np.zeros(1)
+    if (pivots < 1.0 / LARGEST).any() or np.abs(above).max() > _ROUNDING * np.abs(chol).max():
         raise parameters.refuse("chol", "lower triangular with a positive diagonal")
     theta = Gaussians(log_pi, mu, chol)
     return GaussianScores(structure(kind, d), counts, floor), theta
@@ -719,8 +720,8 @@ def _linear_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
 def _read_information(fields: Fields, size: int) -> Any:
     """The mean of ``phi phi'``, a matrix of moments, or its diagonal."""
     if fields.ndim("information") == 1:
-        return fields.floats("information", size, least=1.0 / LARGEST)
-    matrix = fields.floats("information", size, size)
+        return fields.floats("information", size, least=1.0 / LARGEST, most=_MOST)
+    matrix = fields.floats("information", size, size, least=-_MOST, most=_MOST)
     root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     slack = _ROUNDING * (1.0 + np.outer(root, root))
     if (np.abs(matrix - matrix.T) > slack).any() or (np.abs(matrix) > np.outer(root, root) + slack).any():
@@ -761,7 +762,7 @@ def _tree_model(fitted: Fields, K: int, d: int) -> tuple[ScoreModel, Any]:
     fields.finish()
     model = TreeScores(d, K, dict(zip(columns, listed, strict=True)))
     arrays = fitted.part("_theta")
-    S = len(threshold := arrays.floats("threshold", -1))
+    S = len(threshold := arrays.floats("threshold", -1, least=-_MOST, most=_MOST))
     trees = Trees(
         baseline=arrays.floats("baseline", model.vectors),
         roots=arrays.array("roots", np.int32, -1),

@@ -60,11 +60,12 @@ def report_file(
     progress.say(source.path, source.assumed)
     _check_model(saved, model)
     if not (label or votes or shares):
-        label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
+        label, votes, shares = (saved.fact(name) for name in ("label", "votes", "shares"))
     if not (label or votes or shares):
         raise ValueError("--label is required: the model file does not name the label column.")
-    id = id or (saved.about.get("id") if saved.about.get("id") in source.names else None)
-    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], saved.classifier.classes_)
+    saved.fact("folds")
+    id = id or (saved.fact("id") if saved.fact("id") in source.names else None)
+    labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], saved.classifier.classes_)
     for name in labels.columns:
         check_label(name, saved.preparation)
     check_columns([*labels.columns, *([id] if id else [])], source.names, str(data))

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
@@ -39,6 +39,17 @@ from marmix.terminal import TerminalBytes
 FIGURES = ("png", "svg", "pdf")
 
 
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+_FACTS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("label", "id"), ("the name of a column", lambda value: isinstance(value, str))),
+    **dict.fromkeys(("votes", "shares", "missing"), ("a list of text", _is_texts)),
+    "folds": ("a whole number, at least 2", lambda value: type(value) is int and value >= 2),
+}
+
+
 class Saved(NamedTuple):
     """A model from a file: preparation of the columns, steps in between, classifier, and facts about the fit."""
 
@@ -46,6 +57,15 @@ class Saved(NamedTuple):
     between: list[Any]
     classifier: Any
     about: dict[str, Any]
+
+    def fact(self, name: str) -> Any:
+        """What `marmix fit` stored under this name in the model file; ValueError if something else was stored there."""
+        value, (words, is_sound) = self.about.get(name), _FACTS[name]
+        if value is not None and not is_sound(value):
+            raise ValueError(
+                f"the model file has {name!r} in its 'about', which is not {words}: save the model again without it."
+            )
+        return [] if value is None and name in ("votes", "shares", "missing") else value
 
     def features(self, batch: Any, start: int) -> tuple[Array, NDArray[np.bool_], Counts]:
         """Features of the complete rows, which rows are complete, and counts of missing cells."""
@@ -212,7 +232,7 @@ def evaluate_file(
     saved, source = open_model(model), open_table(data, **(reading or {}))
     progress.say(source.path, source.assumed)
     classes = saved.classifier.classes_
-    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], classes)
+    labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], classes)
     for name in labels.columns:
         check_label(name, saved.preparation)
     proba, complete_rows, q = [], [], []
@@ -298,10 +318,10 @@ def sensitivity_file(
     if not hasattr(classifier, "sensitivity"):
         raise ValueError(f"{model} holds a {type(classifier).__name__}, which has no sensitivity analysis.")
     if not (label or votes or shares):
-        label, votes, shares = saved.about.get("label"), saved.about.get("votes", []), saved.about.get("shares", [])
+        label, votes, shares = (saved.fact(name) for name in ("label", "votes", "shares"))
     if not (label or votes or shares):
         raise ValueError("--label is required: the model file does not name the label column.")
-    labels = label_columns(label, votes, shares, [*saved.about.get("missing", []), *missing], classifier.classes_)
+    labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], classifier.classes_)
     for name in labels.columns:
         check_label(name, saved.preparation)
     columns = [*saved.preparation.features_in(), *labels.columns]
