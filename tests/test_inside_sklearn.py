@@ -440,7 +440,7 @@ def test_a_refused_fit_leaves_labelled_rows_as_it_was():
     wrapped = LabelledRows(LogisticRegression()).fit(X, Y)
     before = wrapped.predict_proba(X)
     for y, message in (
-        (np.full(60, -1), "every label in y is missing"),
+        (np.full(60, -1), "y has no label at all"),
         (np.zeros((60, 2)), "y has votes"),
         (None, "the target y is None"),
         (Y[:50], "inconsistent numbers of samples"),

@@ -213,15 +213,13 @@ def _classes_of(tool: Any) -> Any:
 
 def _has_missing(y: Any, classes: Any, rows: Any = None) -> bool:
     """Whether some of these rows have a missing label."""
-    if y is None or hasattr(y, "tocsr") or isinstance(y, str):
-        return False
     if isinstance(y, list | tuple):
         y = np.asarray(y, dtype=object)
-    try:
-        columns = list(np.asarray(y).T) if len(getattr(y, "shape", ())) == 2 else [y]
-        labelled = np.all([known_labels(column, classes)[0] for column in columns], axis=0)
-    except (TypeError, ValueError):
+    dimensions = len(getattr(y, "shape", ()))
+    if dimensions not in (1, 2) or hasattr(y, "tocsr"):
         return False
+    columns = list(np.asarray(y).T) if dimensions == 2 else [y]
+    labelled = np.all([known_labels(column, classes)[0] for column in columns], axis=0)
     return not (labelled if rows is None else labelled[rows]).all()
 
 

@@ -16,7 +16,7 @@ from marmix.arrays import Array
 from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one
 from marmix.estimators.base import score_labelled
 from marmix.evaluation import missing_proba_of
-from marmix.labels import MISSING, has_votes, known_labels
+from marmix.labels import MISSING, encode_labels, has_votes, known_labels
 
 
 def _inner_has(method: str) -> Any:
@@ -186,18 +186,11 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
             The same; of an array of length n the labelled rows are passed.
         """
         self._checked(X, y)
-        named = np.empty(0) if self.classes is None else np.asarray(self.classes)
-        is_labelled, labels = known_labels(y, named)
-        if not is_labelled.any():
-            raise ValueError("every label in y is missing: label rows of at least two classes.")
-        strangers = set(labels.tolist()) - set(named.tolist()) if len(named) else set()
-        if strangers:
-            raise ValueError(
-                f"y holds the label {min(strangers, key=str)!r}, which is not among the classes {named.tolist()}."
-            )
-        params = _check_method_params(X, self._routed(sample_weight, fit_params), np.flatnonzero(is_labelled))
-        rows = X if is_labelled.all() else _safe_indexing(X, np.flatnonzero(is_labelled))
-        self.estimator_ = clone(self.estimator).fit(rows, labels, **params)
+        z, classes = encode_labels(y, self.classes)
+        labelled = np.flatnonzero(z >= 0)
+        rows = X if len(labelled) == len(z) else _safe_indexing(X, labelled)
+        params = _check_method_params(X, self._routed(sample_weight, fit_params), labelled)
+        self.estimator_ = clone(self.estimator).fit(rows, classes[z[labelled]], **params)
         return self
 
     @_inner_has("transform")
