@@ -100,13 +100,13 @@ class PartialLabelKFold:
             labels = labels[is_labelled]
         else:
             is_labelled, labels = known_labels(y, np.empty(0))
-        if not is_labelled.all():
-            check_cross_validated(sys._getframe(1))
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(
                 f"n_splits={self.n_splits} is more than the {len(labelled)} labelled rows: use fewer folds."
             )
+        if len(labelled) < len(is_labelled):
+            check_cross_validated(sys._getframe(1))
         folds = self._folds(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
         codes = np.unique(labels, return_inverse=True)[1]
         for _, test in folds.split(labelled, codes):
