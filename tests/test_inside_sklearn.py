@@ -9,6 +9,10 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -21,10 +25,10 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401  (makes the halving searches importable)
-from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, get_scorer, get_scorer_names, make_scorer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -45,8 +49,8 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import all_estimators
@@ -224,6 +228,14 @@ def test_tools_that_sort_the_labels_ask_for_numbers(name):
         METAS[name][1](MIXTURE).fit(X, labels_for(name, TEXTS))
 
 
+@pytest.mark.parametrize("kind", [*(getattr(marmix, name) for name in marmix.__all__ if name.startswith("MAR"))])
+def test_every_estimator_refuses(kind):
+    with pytest.raises(ValueError, match=f"VotingClassifier {REFUSED}.*{kind.__name__}"):
+        VotingClassifier([("a", kind())]).fit(X, Y)
+    with pytest.raises(ValueError, match=f"OneVsRestClassifier {REFUSED}.*{kind.__name__}"):
+        OneVsRestClassifier(kind()).fit(X, Y)
+
+
 def test_regressors_that_check_refuse_a_classifier():
     for name in ("StackingRegressor", "VotingRegressor"):
         with pytest.raises(ValueError, match="should be a regressor"):
@@ -365,7 +377,7 @@ PLAIN = [
 @pytest.mark.parametrize("plain", PLAIN, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("folds", [PartialLabelKFold(3), FOLDS], ids=lambda f: type(f).__name__)
 def test_a_classifier_that_would_learn_missing_labels_is_not_cross_validated(plain, folds):
-    message = r"would learn missing labels as a class: cross-validate marmix.LabelledRows\("
+    message = r"would learn missing labels as a class: use marmix.LabelledRows\("
     with pytest.raises(ValueError, match=message):
         cross_val_score(plain, X, Y, cv=folds)
     with pytest.raises(ValueError, match=message):
@@ -428,7 +440,7 @@ def test_a_refused_fit_leaves_labelled_rows_as_it_was():
     wrapped = LabelledRows(LogisticRegression()).fit(X, Y)
     before = wrapped.predict_proba(X)
     for y, message in (
-        (np.full(60, -1), "every label in y is missing"),
+        (np.full(60, -1), "y has no label at all"),
         (np.zeros((60, 2)), "y has votes"),
         (None, "the target y is None"),
         (Y[:50], "inconsistent numbers of samples"),
@@ -440,7 +452,37 @@ def test_a_refused_fit_leaves_labelled_rows_as_it_was():
         wrapped.set_params(classes=[0, 2]).fit(X, Y)
     np.testing.assert_array_equal(wrapped.predict_proba(X), before)
     with pytest.raises(ValueError, match="is not a classifier"):
-        LabelledRows(StandardScaler()).fit(X, Y)
+        LabelledRows(LinearRegression()).fit(X, Y)
+
+
+SUPERVISED = [
+    SelectKBest(k=1),
+    SelectFromModel(LogisticRegression()),
+    RFE(LogisticRegression(), n_features_to_select=1),
+    LinearDiscriminantAnalysis(),
+    PLSRegression(1),
+    FeatureUnion([("a", SelectKBest(k=1))]),
+    ColumnTransformer([("a", SelectKBest(k=1), [0, 1])]),
+]
+
+
+@pytest.mark.parametrize("transformer", SUPERVISED, ids=lambda t: type(t).__name__)
+def test_transformers_that_learn_the_labels_are_fitted_to_the_labelled_rows(transformer):
+    with pytest.raises(ValueError, match="would learn missing labels as a class"):
+        make_pipeline(transformer, MIXTURE).fit(X, Y)
+    pipeline = make_pipeline(LabelledRows(transformer), MIXTURE).fit(X, Y)
+    features = clone(transformer).fit(X[LABELLED], Y[LABELLED]).transform(X)
+    np.testing.assert_array_equal(pipeline.predict_proba(X), clone(MIXTURE).fit(features, Y).predict_proba(features))
+
+
+def test_transformers_that_ignore_the_labels_are_not_refused():
+    for transformer in (
+        StandardScaler(),
+        PCA(1),
+        KBinsDiscretizer(encode="ordinal", strategy="uniform"),
+        "passthrough",
+    ):
+        assert make_pipeline(transformer, MIXTURE).fit(X, Y).classes_.tolist() == [0, 1]
 
 
 MINUS_ONE = {"check_classifiers_classes": "-1 marks a missing label, and the check uses it as a class"}

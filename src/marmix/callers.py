@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from marmix.labels import known_labels
 
@@ -108,29 +109,31 @@ def check_calls(estimator: Any, frame: FrameType | None) -> None:
     named = getattr(estimator, "classes", None)
     classes = np.empty(0) if named is None else np.asarray(named)
     for call in stack:
-        values = call.values
+        refusal = _refusal(call, estimator, classes)
+        if refusal is not None:
+            raise ValueError(refusal)
+
+
+def _refusal(call: Call, estimator: Any, classes: Any) -> str | None:
+    """Why a call of scikit-learn would be misled by missing labels, and what to do; None if it would not."""
+    values, owner = call.values, call.values.get("self")
+    y = values.get("y_true", values.get("y"))
+    if "test" in values:
         scorer = next(_plain_scorers(values.get("scorer")), None)
-        if scorer is not None and "test" in values and _has_missing(values.get("y"), classes, values["test"]):
-            raise ValueError(_scorer_words(scorer))
-        if call.module.startswith("sklearn.metrics."):
-            if _has_missing(values.get("y_true", values.get("y")), classes):
-                metric = values.get("self")
-                names = _plain_scorers(metric) if hasattr(metric, "_score_func") else iter([call.tool])
-                for name in names:
-                    raise ValueError(_scorer_words(name))
-        elif call.name == "cross_val_predict":
-            if values.get("method") in NUMBERING and _has_missing(values.get("y"), classes):
-                raise ValueError(_tool_words(f"cross_val_predict(method={values['method']!r})", estimator))
-        elif (
-            call.tool in SORTING
-            and _has_missing(labels := values.get("y"), classes)
-            and np.asarray(labels).dtype == object
-        ):
-            raise ValueError(
-                f"{call.tool} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
-            )
-        elif not _works(call) and _counts_missing(call, classes):
-            raise ValueError(_tool_words(call.tool, estimator))
+        if scorer is not None and _has_missing(y, classes, values["test"]):
+            return _scorer_words(scorer)
+    if call.module.startswith("sklearn.metrics."):
+        scorer = next(_plain_scorers(owner), None) if hasattr(owner, "_score_func") else call.tool
+        return _scorer_words(scorer) if scorer is not None and _has_missing(y, classes) else None
+    if call.name == "cross_val_predict":
+        numbers = values.get("method") in NUMBERING and _has_missing(y, classes)
+        return _tool_words(f"cross_val_predict(method={values['method']!r})", estimator) if numbers else None
+    if isinstance(owner, Pipeline):
+        name = next((name for _, step in owner.steps[:-1] for name in _learners(step)), None)
+        return _learner_words(name) if name is not None and _has_missing(y, classes) else None
+    if call.tool in SORTING and np.asarray(y).dtype == object and _has_missing(y, classes):
+        return f"{call.tool} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
+    return _tool_words(call.tool, estimator) if not _works(call) and _counts_missing(call, classes) else None
 
 
 def check_unlabelled_rows(frame: FrameType | None) -> None:
@@ -163,29 +166,31 @@ def check_cross_validated(frame: FrameType | None) -> None:
                 "y[labelled], and marmix.WithUnlabelled(estimator, X[~labelled])."
             )
         tool = call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
-        for classifier in _leaves(tool):
-            kind = type(classifier)
-            if kind.__module__.partition(".")[0] in PLAIN and is_classifier(classifier):
-                raise ValueError(
-                    f"{kind.__name__} would learn missing labels as a class: cross-validate "
-                    f"marmix.LabelledRows({kind.__name__}(...)), which is fitted to the labelled rows."
-                )
+        for name in _learners(tool):
+            raise ValueError(_learner_words(name))
         if tool is not None:
             return
 
 
-def _leaves(estimator: Any) -> Iterator[Any]:
-    """The classifiers inside pipelines and other tools that learn the labels as they are given."""
-    kind = type(estimator)
-    if isinstance(estimator, InsideScikitLearn) or kind.__module__.startswith("sklearn.semi_supervised"):
+def _learners(estimator: Any) -> Iterator[str]:
+    """Names of the classifiers and transformers in an estimator that learn missing labels as a class."""
+    package, *modules = type(estimator).__module__.split(".")
+    if isinstance(estimator, InsideScikitLearn) or "semi_supervised" in modules or not hasattr(estimator, "get_params"):
         return
-    if isinstance(estimator, Pipeline):
-        yield from _leaves(estimator.steps[-1][1])
-    elif hasattr(estimator, "get_params"):
-        parameters = estimator.get_params(deep=False)
-        inner = [parameters.get("estimator"), *(member for _, member in parameters.get("estimators") or ())]
-        leaves = [leaf for member in inner for leaf in _leaves(member)]
-        yield from leaves if any(hasattr(member, "fit") for member in inner) else [estimator]
+    parameters = estimator.get_params(deep=False)
+    members = [parameters.get("estimator")]
+    for name in ("estimators", "steps", "transformers", "transformer_list"):
+        members += [member[1] for member in parameters.get(name) or ()]
+    if any(hasattr(member, "fit") for member in members):
+        for member in members:
+            yield from _learners(member)
+    elif package in PLAIN and (
+        is_classifier(estimator)
+        or get_tags(estimator).target_tags.required
+        or "score_func" in parameters  # SelectKBest and its kin
+        or "cross_decomposition" in modules
+    ):
+        yield type(estimator).__name__
 
 
 def _works(call: Call) -> bool:
@@ -208,15 +213,13 @@ def _classes_of(tool: Any) -> Any:
 
 def _has_missing(y: Any, classes: Any, rows: Any = None) -> bool:
     """Whether some of these rows have a missing label."""
-    if y is None or hasattr(y, "tocsr") or isinstance(y, str):
-        return False
     if isinstance(y, list | tuple):
         y = np.asarray(y, dtype=object)
-    try:
-        columns = list(np.asarray(y).T) if len(getattr(y, "shape", ())) == 2 else [y]
-        labelled = np.all([known_labels(column, classes)[0] for column in columns], axis=0)
-    except (TypeError, ValueError):
+    dimensions = len(getattr(y, "shape", ()))
+    if dimensions not in (1, 2) or hasattr(y, "tocsr"):
         return False
+    columns = list(np.asarray(y).T) if dimensions == 2 else [y]
+    labelled = np.all([known_labels(column, classes)[0] for column in columns], axis=0)
     return not (labelled if rows is None else labelled[rows]).all()
 
 
@@ -231,6 +234,13 @@ def _plain_scorers(scorer: Any) -> Iterator[str]:
         function: Callable[..., Any] | None = getattr(scorer, "_score_func", None)
         if function is not None and getattr(function, "__module__", "").startswith("sklearn."):
             yield function.__name__
+
+
+def _learner_words(name: str) -> str:
+    return (
+        f"{name} would learn missing labels as a class: use marmix.LabelledRows({name}(...)) in its place, which is fitted to "
+        "the labelled rows."
+    )
 
 
 def _scorer_words(name: str) -> str:

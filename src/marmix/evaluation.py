@@ -105,13 +105,13 @@ class PartialLabelKFold:
             labels = labels[is_labelled]
         else:
             is_labelled, labels = known_labels(y, np.empty(0) if self.classes is None else as_classes(self.classes))
-        if not is_labelled.all():
-            check_cross_validated(sys._getframe(1))
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(
                 f"n_splits={self.n_splits} is more than the {len(labelled)} labelled rows: use fewer folds."
             )
+        if len(labelled) < len(is_labelled):
+            check_cross_validated(sys._getframe(1))
         folds = self._folds(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
         codes = np.unique(labels, return_inverse=True)[1]
         for _, test in folds.split(labelled, codes):
@@ -264,7 +264,8 @@ SCORES: dict[str, tuple[Callable[..., Score], int]] = {
 SCORER_NAMES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier", "accuracy": "accuracy", "roc_auc": "roc_auc"}
 
 
-class PopulationScorer(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class PopulationScorer:
     """A scorer ``scorer(estimator, X, y)`` for scikit-learn; see `population_scorer`."""
 
     metric: str
@@ -362,10 +363,14 @@ def _register_scorers() -> None:
     """Make the scorers known to scikit-learn by name; should it keep its scorers elsewhere one day, it refuses the names."""
     scorers = {f"marmix_{name}": PopulationScorer(metric) for name, metric in SCORER_NAMES.items()}
     getattr(sys.modules.get("sklearn.metrics._scorer"), "_SCORERS", {}).update(scorers)
-    modules = [module for name, module in sys.modules.items() if name.startswith("sklearn.")]
-    for value in {id(value): value for module in modules for value in vars(module).values()}.values():
-        for constraints in ("_parameter_constraints", "_skl_parameter_constraints"):  # lists of names, made at import
-            for constraint in getattr(value, constraints, {}).get("scoring", ()):
+    modules = [
+        module for name, module in list(sys.modules.items()) if name.startswith("sklearn.") and module is not None
+    ]
+    tools = {id(value): value for module in modules for value in vars(module).values() if callable(value)}
+    for tool in tools.values():
+        for name in ("_parameter_constraints", "_skl_parameter_constraints"):  # with lists of names, made at import
+            constraints = getattr(tool, name, None)
+            for constraint in constraints.get("scoring", ()) if isinstance(constraints, dict) else ():
                 if isinstance(names := getattr(constraint, "options", None), set):
                     names.update(scorers)
 

@@ -16,7 +16,7 @@ from marmix.arrays import Array
 from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one
 from marmix.estimators.base import score_labelled
 from marmix.evaluation import missing_proba_of
-from marmix.labels import MISSING, has_votes, known_labels
+from marmix.labels import MISSING, encode_labels, has_votes, known_labels
 
 
 def _inner_has(method: str) -> Any:
@@ -32,6 +32,7 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     estimator: Any
     estimator_: Any
+    _wanted = "a classifier"
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -64,9 +65,10 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return getattr(self.estimator_, name)
 
     def _checked(self, X: Any, y: Any) -> None:
-        """Refuse what is not a classifier, and y that does not have one label for each row of X."""
-        if not is_classifier(self.estimator):
-            raise ValueError(f"estimator={self.estimator!r} is not a classifier.")
+        """Refuse what is no estimator, and y that does not have one label for each row of X."""
+        transforms = "transformer" in self._wanted and hasattr(self.estimator, "transform")
+        if not (is_classifier(self.estimator) or transforms):
+            raise ValueError(f"estimator={self.estimator!r} is not {self._wanted}.")
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None: pass the labels, -1 if missing.")
         if has_votes(y):
@@ -107,6 +109,10 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows."""
+        return score_labelled(self, X, y, sample_weight)
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Which parameters of `fit` go to the classifier inside, as in scikit-learn."""
         mapping = MethodMapping().add(caller="fit", callee="fit")
@@ -122,11 +128,12 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
     """Fits any classifier to the labelled rows: the fair rival of an estimator that also learns from unlabelled ones.
 
     ``fit(X, y)`` leaves out the rows whose label is missing, and fits a clone of `estimator` to the others. A classifier of
-    another library would learn -1 as a class.
+    another library would learn -1 as a class. So would a transformer that looks at the labels, such as `SelectKBest`: around
+    one, this is a step of a pipeline that ends in an estimator of marmix.
 
     Parameters
     ----------
-    estimator : classifier
+    estimator : classifier or transformer
         Of scikit-learn, or with its API.
     classes : array-like or None, default=None
         The classes, if a label such as -1 is a class and not missing; other labels are then an error. The columns of
@@ -134,7 +141,7 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
 
     Attributes
     ----------
-    estimator_ : classifier
+    estimator_ : classifier or transformer
         Fitted to the labelled rows.
     classes_ : array of shape (K,)
     n_features_in_ : int
@@ -158,6 +165,8 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
     array([0, 0, 0, 1, 1, 1])
     """
 
+    _wanted = "a classifier or a transformer"
+
     def __init__(self, estimator: Any, *, classes: Any = None):
         self.estimator = estimator
         self.classes = classes
@@ -177,23 +186,24 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
             The same; of an array of length n the labelled rows are passed.
         """
         self._checked(X, y)
-        named = np.empty(0) if self.classes is None else np.asarray(self.classes)
-        is_labelled, labels = known_labels(y, named)
-        if not is_labelled.any():
-            raise ValueError("every label in y is missing: label rows of at least two classes.")
-        strangers = set(labels.tolist()) - set(named.tolist()) if len(named) else set()
-        if strangers:
-            raise ValueError(
-                f"y holds the label {min(strangers, key=str)!r}, which is not among the classes {named.tolist()}."
-            )
-        params = _check_method_params(X, self._routed(sample_weight, fit_params), np.flatnonzero(is_labelled))
-        rows = X if is_labelled.all() else _safe_indexing(X, np.flatnonzero(is_labelled))
-        self.estimator_ = clone(self.estimator).fit(rows, labels, **params)
+        z, classes = encode_labels(y, self.classes)
+        labelled = np.flatnonzero(z >= 0)
+        rows = X if len(labelled) == len(z) else _safe_indexing(X, labelled)
+        params = _check_method_params(X, self._routed(sample_weight, fit_params), labelled)
+        self.estimator_ = clone(self.estimator).fit(rows, classes[z[labelled]], **params)
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows."""
-        return score_labelled(self, X, y, sample_weight)
+    @_inner_has("transform")
+    def transform(self, X: Any) -> Any:
+        """The transformed rows, labelled or not."""
+        check_is_fitted(self)
+        return self.estimator_.transform(X)
+
+    @_inner_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the transformed features."""
+        check_is_fitted(self)
+        return self.estimator_.get_feature_names_out(input_features)
 
 
 class WithUnlabelled(_Wrapper):
