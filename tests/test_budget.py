@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
-from marmix.estimators.candidates import crowded, default_candidates, default_rivals
+from marmix.estimators.candidates import crowded, default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import TOO_MANY
 from marmix.inference import hypotheses
 from marmix.inference.fitted import too_many_parameters
@@ -157,3 +157,58 @@ def test_a_simulated_p_value_at_its_floor_is_only_known_to_be_smaller():
     asymptotic = test_of(0.0002, [])
     assert not asymptotic.at_floor
     assert "p < 0.001\n" in str(asymptotic)
+
+
+CANDIDATES = {
+    "one": MARLogisticRegression(link=None),
+    "two": MARLogisticRegression(C=0.1, link=None),
+    "mixture": MARGaussianMixture(link=None),
+    "modelled": MARLogisticRegression(n_init=1, max_iter=20),
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that every fit advances by one second."""
+    now = [0.0]
+
+    def timed(*args):
+        now[0] += 1.0
+        return fit_one(*args)
+
+    monkeypatch.setattr("marmix.estimators.choice.monotonic", lambda: now[0])
+    monkeypatch.setattr("marmix.estimators.choice.fit_one", timed)
+    return now
+
+
+@pytest.mark.parametrize(
+    ("limit", "finished"),
+    [(0.5, {"one"}), (8.5, {"one", "modelled", "mixture"}), (12.5, set(CANDIDATES))],
+)
+@pytest.mark.filterwarnings("ignore:Left out for lack of time")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_candidates_that_are_not_finished_in_time_are_left_out_and_named(clock, limit, finished):
+    X, y = rows(40, 2, 2)
+    clf = MARClassifierCV(estimators=CANDIDATES, cv=2, time_limit=limit).fit(X, y)
+    assert set(clf.estimators_) == set(clf.weights_) == finished
+    notes = [note for note in clf.notes_ if "lack of time" in note]
+    assert bool(notes) == (finished != set(CANDIDATES))
+    assert all(name in notes[0] for name in set(CANDIDATES) - finished)
+    clock[0] = 0.0
+    free = MARClassifierCV(estimators={name: CANDIDATES[name] for name in clf.estimators_}, cv=2).fit(X, y)
+    np.testing.assert_array_equal(clf.predict_proba(X), free.predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:Left out")
+def test_if_the_first_candidate_fails_another_is_fitted_whatever_the_time(clock):
+    X, y = rows(40, 2, 2)
+    failing = {"bad": MARLogisticRegression(mechanism_features=[0], link="logit", shape=-1.0), **CANDIDATES}
+    clf = MARClassifierCV(estimators=failing, cv=2, time_limit=1e-9).fit(X, y)
+    assert len(clf.estimators_) == 1
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, "10m", True, float("nan")])
+def test_a_time_limit_is_a_positive_number(limit):
+    X, y = rows(20, 2, 2)
+    with pytest.raises(ValueError, match="time_limit"):
+        MARClassifierCV(estimators=CANDIDATES, time_limit=limit).fit(X, y)

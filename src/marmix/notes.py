@@ -69,6 +69,7 @@ SENTENCES = {
     "for gross outliers, or transform the features.",
     "prior": "Class shares were taken as given: {shares} for {classes}. The probabilities are shifted to agree with them.",
     "left-out": "Left out {candidate!r}: {error}",
+    "time-limit": "Left out for lack of time, after the limit of {limit:g} seconds: {candidates}.",
     "failed-folds": "{candidate!r} failed in {failed} of {folds} folds: {error}",
     "no-support": "How hard rows are does not tell whose label is missing, beyond what a linear function of the features tells: "
     "the weights of the candidates rest on the labels alone.",

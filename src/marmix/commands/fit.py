@@ -22,6 +22,7 @@ from marmix.mechanism.links import LINKS
 from marmix.tables.cells import shown
 
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def class_share(text: str) -> tuple[str, float]:
@@ -30,6 +31,18 @@ def class_share(text: str) -> tuple[str, float]:
     if not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not CLASS=SHARE, such as malignant=0.03")
     return name, share(value)
+
+
+def seconds(text: str) -> float:
+    """A time in seconds, from a number that may have the unit s, m or h."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        value = float(number) * UNITS[unit]
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time, such as 90 (seconds), 10m or 2h")
+    return value
 
 
 def add(commands: Any) -> None:
@@ -126,6 +139,13 @@ def add(commands: Any) -> None:
         help="take several times as long: all candidates, however many parameters they have, simulated instead of asymptotic "
         "p-values where the model is fitted by likelihood, more draws behind intervals",
     )
+    parser.add_argument(
+        "--time-limit",
+        type=seconds,
+        metavar="TIME",
+        help="time for comparing models, in seconds, or with a unit as in 10m or 2h; models that are not fitted by then are left "
+        "out, and the output names them. Reading and writing take their own time (default: no limit)",
+    )
     parser.add_argument("--folds", type=at_least(2), default=5, help="folds of the cross-validation (default 5)")
     add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")
     add_reading(parser)
@@ -162,6 +182,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         folds=options.folds,
         sets=options.sets,
         thorough=options.thorough,
+        time_limit=options.time_limit,
         prevalence=_shares(options.prevalence),
         seed=options.seed,
         force=options.force,

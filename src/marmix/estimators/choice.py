@@ -1,9 +1,11 @@
 """`MARClassifierCV`: cross-validated averaging of candidate models."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from numbers import Integral
+from itertools import zip_longest
+from numbers import Integral, Real
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +191,10 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         labels leave over. Where many rows of a class were labelled on purpose, it is rarer among the unlabelled rows than among
         all, and `predict_proba` is too low for it in new rows of the same population; with few labels the difference is
         negligible. Signs that labels are missing because of the label are not looked for, as this corrects for them.
+    time_limit : float or None, default=None
+        Seconds after which no further fit is started; None for no limit. Candidates of every kind, with and without the
+        mechanism, come first. Those that were not finished are left out, and `notes_` names them. The first candidate is always
+        fitted. Unless the limit is reached it changes nothing.
     n_jobs : int or None, default=None
         Number of processes for the fits, as in joblib.
     random_state : int, RandomState instance or None, default=0
@@ -288,6 +294,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         rivals: bool = False,
         classes: ArrayLike | None = None,
         prior: Mapping[Any, float] | ArrayLike | None = None,
+        time_limit: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -298,6 +305,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         self.rivals = rivals
         self.classes = classes
         self.prior = prior
+        self.time_limit = time_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -331,6 +339,10 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         if self.method not in ("average", "pick"):
             raise ValueError(f"method={self.method!r} is not 'average' or 'pick'.")
+        limit = self.time_limit
+        if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not limit > 0.0):
+            raise ValueError(f"time_limit={limit!r} must be None or a positive number of seconds.")
+        deadline = np.inf if limit is None else monotonic() + limit
         y, sample_weight = to_host_or_refuse(
             "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
         )
@@ -359,16 +371,26 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         settings = {name: pipeline[-1].cv for name, pipeline in grid.items() if folds and cross_validates(pipeline)}
         for name in settings:
             grid[name][-1].set_params(cv=folds)
-        jobs = [(name, -1) for name in grid]  # fold -1: all rows
-        jobs += [(name, fold) for name in grid if not cross_validates(grid[name]) for fold in range(len(folds))]
-        outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(
-            delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares) for name, fold in jobs
-        )
+        order = _order(grid, rivals)
+        jobs = [  # fold -1: all rows
+            (name, fold) for name in order for fold in (-1, *(() if cross_validates(grid[name]) else range(len(folds))))
+        ]
         fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
+        started: list[tuple[str, int]] = []
+
+        def in_time() -> Iterator[Any]:
+            for name, fold in jobs:
+                first = next((one for one in order if not (-1 in fits[one] and fits[one][-1].error)), None)
+                if name == first or monotonic() < deadline:
+                    started.append((name, fold))
+                    yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares)
+
+        outcomes = Parallel(n_jobs=self.n_jobs, verbose=10 * bool(self.verbose), return_as="generator")(in_time())
         # a candidate that holds rows out itself fits as often as the others
         work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
         self._doing(0.0, jobs[0][0])
-        for done, ((name, fold), outcome) in enumerate(zip(jobs, outcomes, strict=True), start=1):
+        for done, outcome in enumerate(outcomes, start=1):
+            name, fold = started[done - 1]
             fits[name][fold] = (
                 outcome if fold < 0 else outcome._replace(estimator=None)
             )  # many features take much memory
@@ -376,6 +398,11 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = [] if prior is None else [_prior_note(prior)]
         self.note_records_ += [] if shares is not None else missing_texts_notes(missing_texts(y, self.classes))
+        late = [name for name in grid if any(job not in started for job in jobs if job[0] == name)]
+        if late:
+            self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": limit}))
+        grid = {name: pipeline for name, pipeline in grid.items() if name not in late}
+        fits = {name: fits[name] for name in grid}
         for name in grid:
             errors = {fold: fit.error for fold, fit in fits[name].items() if fit.error}
             if -1 in errors:
@@ -824,6 +851,14 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         Only if one candidate has all the weight, as with method="pick".
         """
         return to_sklearn(self)
+
+
+def _order(grid: Mapping[str, Pipeline], rivals: Mapping[str, Any]) -> list[str]:
+    """The candidates in the order in which they are fitted: first one of each kind, with and without the mechanism."""
+    groups: dict[Any, list[str]] = {}
+    for name, pipeline in grid.items():
+        groups.setdefault((name in rivals, type(pipeline[-1]), models_missingness(pipeline)), []).append(name)
+    return [name for names in zip_longest(*groups.values()) for name in names if name is not None]
 
 
 def _has_too_many_parameters(estimator: Any) -> bool:

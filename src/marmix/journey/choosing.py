@@ -109,12 +109,14 @@ def compare(
     step: Step,
     method: str = "average",
     prior: Any = None,
+    time_limit: float | None = None,
 ) -> Compared:
     """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows.
 
     `labels` are codes, -1 where missing, or shares of votes; `prior` holds known shares of the classes, NaN where unknown.
     """
-    cv = Compared(estimators=grid, method=method, cv=folds, random_state=seed, rivals=True, prior=prior)
+    options: dict[str, Any] = {"cv": folds, "random_state": seed, "rivals": True, "prior": prior}
+    cv = Compared(estimators=grid, method=method, time_limit=time_limit, **options)
     cv.step = step
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report

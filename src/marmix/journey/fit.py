@@ -60,6 +60,7 @@ class FitOptions:
     thorough: bool = False
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
+    time_limit: float | None = None  # seconds for the comparison of the candidates
 
     @property
     def label_columns(self) -> list[str]:
@@ -199,8 +200,10 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     grid = candidates_of(options.model, options.link, preparation, *sizes, options.thorough)
     if not (z < 0).any():
         grid = without_mechanism(grid)
-    with progress.phase("comparing models") as step:
-        cv = compare(grid, sample.X, sample.labels, folds=options.folds, seed=options.seed, step=step, prior=prior)
+    limit = options.time_limit
+    with progress.phase("comparing models" + ("" if limit is None else f" for at most {limit:g} s")) as step:
+        how: dict[str, Any] = {"folds": options.folds, "seed": options.seed, "prior": prior, "time_limit": limit}
+        cv = compare(grid, sample.X, sample.labels, step=step, **how)
     with progress.phase("fitting") as step:
         model = average_model(cv, rows.X, rows.labels, rows.classes, scratch, step)
         step(0.9, "standard errors")
