@@ -132,16 +132,6 @@ def test_units_do_not_matter_even_to_the_choices(rings, chosen):
     np.testing.assert_allclose(moved, chosen.predict_proba(X), atol=1e-4)
 
 
-def test_neither_the_order_of_the_rows_nor_the_names_of_the_classes_matter():
-    X, y, _ = circles(150, 3)
-    clf = MARKernelClassifier(**FIXED, n_landmarks=40, cv=None, tol=1e-12)
-    proba = clone(clf).fit(X, y).predict_proba(X)
-    order = np.random.default_rng(0).permutation(len(y))
-    np.testing.assert_allclose(clone(clf).fit(X[order], y[order]).predict_proba(X), proba, atol=1e-5)
-    renamed = np.array(["b", "c", "a", None], dtype=object)[y]
-    np.testing.assert_allclose(clone(clf).fit(X, renamed).predict_proba(X), proba[:, [2, 0, 1]], atol=1e-5)
-
-
 def test_a_row_of_weight_two_is_two_rows(rings):
     X, y, _ = rings
     weight = np.random.default_rng(0).integers(0, 3, size=len(y))

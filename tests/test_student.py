@@ -184,15 +184,6 @@ def test_equivariance(heavy):
     assert np.allclose(second.scales_, A @ first.scales_ @ A.T, rtol=1e-3)
 
 
-def test_a_row_of_weight_two_is_the_row_twice(heavy):
-    X, y = heavy
-    twice = np.arange(len(X)) % 3 == 0
-    weighted = MARStudentMixture(tol=1e-12).fit(X, y, sample_weight=1.0 + twice)
-    doubled = MARStudentMixture(tol=1e-12).fit(np.vstack([X, X[twice]]), np.concatenate([y, y[twice]]))
-    assert weighted.loglik_ == pytest.approx(doubled.loglik_, abs=1e-6)
-    assert weighted.dof_ == pytest.approx(doubled.dof_, rel=1e-4)
-
-
 def test_far_rows_are_uncertain(heavy):
     X, y = heavy
     far = np.array([[-1e6, 0.0], [1e6, 0.0]])

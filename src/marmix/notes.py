@@ -11,7 +11,7 @@ from marmix.mechanism import Mechanism
 from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
 
 # Difference of two maxima of the log-likelihood that is reported.
-MAXIMA_DIFFER = 0.5
+MAXIMA_DIFFER = 0.05
 
 
 class BoundaryWarning(UserWarning):

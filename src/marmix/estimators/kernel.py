@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from marmix.arrays import Array
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.held_out import WEIGHTS, Folds, Sample
+from marmix.estimators.held_out import MOST_ROWS, WEIGHTS, Folds, Sample
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
@@ -31,6 +31,8 @@ _BEYOND = 10.0
 # Tolerance of fits from which a setting is chosen or a fit starts; most iterations of those to labels alone, and of others. A
 # fit that needs more explains the missing indicators by ever larger slopes, and is left out, as are larger weights.
 _TOL, _MOST_LABELS, _MOST = 1e-5, 100, 60
+# Factor of the tolerance of the fit to all rows if it starts from a fit to the same rows.
+_NEAR_TOL = 1e-3
 # Folds on which all settings are tried, and the share of the settings that the other folds try, at least so many.
 _FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
 
@@ -230,7 +232,9 @@ class MARKernelClassifier(MARClassifier):
         model = KernelScores(frame.size, len(training.rows.classes), setting.C)
         objective = training.objective(frame, model, setting.weight)
         more = print if self.verbose > 1 else silent
-        search = Search(rng, values, max_iter=self.max_iter, tol=self.tol, say=say, say_more=more, exact=False)
+        # a start this near gains little from the first step on, which would be taken for convergence
+        tol = _NEAR_TOL * self.tol if objective.engine.n_rows <= MOST_ROWS else self.tol
+        search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
 
         def held_out(model: FittedModel) -> Array | None:
             return None if trials is None else _held_out(model, training.rows, trials, setting)

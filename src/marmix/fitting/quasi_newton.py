@@ -31,6 +31,9 @@ _SAMPLE_ITERATIONS = 40
 _MEMORY = 30
 # A gradient below this times the root of tol, in coordinates of unit information, is worth less than tol.
 _GRADIENT = 0.01
+# A fit that took more iterations than this, and than it has coordinates, has nearly flat directions, which it may not have
+# followed to the end: it goes on with the measured metric, and this factor of the tolerance.
+_MANY_ITERATIONS, _STRICTER = 40, 1e-4
 # Iterations of L-BFGS between renewals of the coordinates, and restarts before failure is reported.
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
 # How far the coordinate of a residual variance may move before the coordinates, whose scale it changes, are renewed; iterations
@@ -138,8 +141,10 @@ def _ascend(
     reached = objective.value(theta, point.sums)
     trace = [reached]
     converged, reason, iterations, rounds = False, "the surface is too rough for the method to settle", 0, 0
+    measured = staged
     while rounds < _ROUNDS + max_iter // _ROUND_ITERATIONS:
-        current = _Round(objective, point, metric, reach, tol, trace, report)
+        strictly = measured and not staged
+        current = _Round(objective, point, metric, reach, _STRICTER * tol if strictly else tol, trace, report)
         result = current.run(min(max_iter - iterations, _ROUND_ITERATIONS))
         point = current.point
         value = objective.value(point.theta, point.sums)
@@ -148,6 +153,11 @@ def _ascend(
         if at_maximum or (gain < tol and not current.far):
             # if the gradient is not small, only a regular stop of the method counts as convergence
             converged, reason = at_maximum or bool(result.success), str(result.message).lower()
+            many = iterations > max(_MANY_ITERATIONS, current.charts.size)
+            if many and not measured and iterations < max_iter and current.charts.size <= _METRIC_SIZE:
+                metric, measured = _metric_at(objective, point.theta, point.mechanism), True
+                if metric is not None:
+                    continue
             if not try_shapes or point.mechanism is None or not point.mechanism.free_shape:
                 break
             try_shapes = False

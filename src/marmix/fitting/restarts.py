@@ -33,8 +33,8 @@ _STARTS, _VERY_FEW, _FINISHED, _SHORT = 16, 2, 4, 5
 # Labels per parameter below which submodels are fitted too, and limits of this and of several starts: of the parameters, and of
 # rows times parameters.
 _FEW, _MOST_PARAMETERS, _CHEAP = 5, 500, 2_000_000
-# Starts of a logistic regression with n_init="auto".
-_LOGISTIC_STARTS = 2
+# Starts of a logistic regression with n_init="auto", and with squares and products and few labels, where maxima are many.
+_LOGISTIC_STARTS, _QUADRATIC_STARTS = 2, 6
 # Rows up to which a free shape is held at first. With more rows the first sample does so.
 _SHAPE_HELD_ROWS = 8000
 # Loss per labelled row below which classes may be separable; the factor of the coefficients by which that is tested, and the
@@ -209,6 +209,8 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
         return _with_mechanism(objective, fit, mechanism)
 
     n_init = _LOGISTIC_STARTS if search.n_init == "auto" else int(search.n_init)
+    if search.n_init == "auto" and model.degree == 2 and _few_labels(objective, origin, mechanism, _FEW):
+        n_init = _QUADRATIC_STARTS
     all_starts = [(start, search.values)]
     if given is None or n_init > 1:
         with one_thread():
