@@ -51,7 +51,7 @@ def contents(folder):
 
 
 def test_the_table_is_long_and_says_each_thing_once():
-    assert len({case["given"] for case in CASES}) == len(CASES)
+    assert len({case["given"] for case in CASES}) == len(CASES) >= 120
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['subject']}: {case['given']}" for case in CASES])
