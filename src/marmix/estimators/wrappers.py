@@ -284,7 +284,7 @@ class WithUnlabelled(_Wrapper):
         if codes_with_minus_one(frame) and getattr(last, "classes", 0) is None:
             last.set_params(classes=np.unique(y))
         named = getattr(last, "classes", None)
-        is_labelled, labels = known_labels(y, np.empty(0) if named is None else np.asarray(named))
+        is_labelled, labels = known_labels(y, np.empty(0) if named is None else np.asarray(list(named)))
         if not is_labelled.all():
             raise ValueError(
                 f"{np.count_nonzero(~is_labelled)} labels in y are missing: pass WithUnlabelled the labelled rows, "
