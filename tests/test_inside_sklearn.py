@@ -582,6 +582,8 @@ def test_with_unlabelled_refuses_what_would_mislead_it():
             tool.fit(X[LABELLED], Y[LABELLED])
     with pytest.raises(ValueError, match=f"{np.sum(~LABELLED)} labels in y are missing"):
         clone(INSIDE).fit(X, Y)
+    with pytest.raises(ValueError, match="GaussianNB would learn missing labels as a class: WithUnlabelled is for"):
+        WithUnlabelled(make_pipeline(StandardScaler(), GaussianNB()), X[~LABELLED]).fit(X[LABELLED], Y[LABELLED])
     with pytest.raises(ValueError, match="both need the same columns"):
         clone(INSIDE).fit(X[LABELLED][:, :1], Y[LABELLED])
     with pytest.raises(ValueError, match="both need the same columns"):

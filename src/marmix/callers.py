@@ -133,7 +133,7 @@ def _refusal(call: Call, estimator: Any, classes: Any) -> str | None:
         numbers = values.get("method") in NUMBERING and _has_missing(y, classes)
         return _tool_words(f"cross_val_predict(method={values['method']!r})", estimator) if numbers else None
     if isinstance(owner, Pipeline):
-        name = next((name for _, step in owner.steps[:-1] for name in _learners(step)), None)
+        name = next((name for _, step in owner.steps[:-1] for name in learners(step)), None)
         return _learner_words(name) if name is not None and _has_missing(y, classes) else None
     sorter = call.tool if call.tool in SORTING else _stratifier(values.get("cv", getattr(owner, "cv", None)))
     if sorter is not None and np.asarray(y).dtype == object and _has_missing(y, classes):
@@ -171,13 +171,13 @@ def check_cross_validated(frame: FrameType | None) -> None:
                 "y[labelled], and marmix.WithUnlabelled(estimator, X[~labelled])."
             )
         tool = call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
-        for name in _learners(tool):
+        for name in learners(tool):
             raise ValueError(_learner_words(name))
         if tool is not None:
             return
 
 
-def _learners(estimator: Any) -> Iterator[str]:
+def learners(estimator: Any) -> Iterator[str]:
     """Names of the classifiers and transformers in an estimator that learn missing labels as a class."""
     package, *modules = type(estimator).__module__.split(".")
     if isinstance(estimator, InsideScikitLearn) or "semi_supervised" in modules or not hasattr(estimator, "get_params"):
@@ -188,7 +188,7 @@ def _learners(estimator: Any) -> Iterator[str]:
         members += [member[1] for member in parameters.get(name) or ()]
     if any(hasattr(member, "fit") for member in members):
         for member in members:
-            yield from _learners(member)
+            yield from learners(member)
     elif package in PLAIN and (
         is_classifier(estimator)
         or get_tags(estimator).target_tags.required
