@@ -3,13 +3,14 @@
 import importlib
 import inspect
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -28,7 +29,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401  (makes 
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor
 from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, get_scorer, get_scorer_names, make_scorer
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -38,6 +39,7 @@ from sklearn.model_selection import (
     KFold,
     RandomizedSearchCV,
     StratifiedKFold,
+    StratifiedShuffleSplit,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -47,7 +49,7 @@ from sklearn.model_selection import (
     validation_curve,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor, RegressorChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
@@ -100,23 +102,23 @@ METAS = {
         lambda e, grid=GRID, **_: HalvingRandomSearchCV(e, grid, cv=3, n_candidates=2, min_resources="exhaust"),
     ),
     "MultiOutputClassifier": (WORKS, lambda e, **_: MultiOutputClassifier(e)),
-    "MultiOutputRegressor": (OTHER, None),
+    "MultiOutputRegressor": (WORKS, lambda e, **_: MultiOutputRegressor(e)),
     "OneVsOneClassifier": (REFUSES, lambda e, **_: OneVsOneClassifier(e)),
     "OneVsRestClassifier": (REFUSES, lambda e, **_: OneVsRestClassifier(e)),
     "OutputCodeClassifier": (REFUSES, lambda e, **_: OutputCodeClassifier(e, random_state=0)),
     "Pipeline": (WORKS, lambda e, **_: Pipeline([("last", e)])),
-    "RANSACRegressor": (OTHER, None),
+    "RANSACRegressor": (REFUSES, lambda e, **_: RANSACRegressor(e, min_samples=20)),
     "RFE": (WORKS, lambda e, **_: RFE(e, n_features_to_select=1)),
     "RFECV": (WORKS, lambda e, **_: RFECV(e, cv=FOLDS)),
     "RandomizedSearchCV": (WORKS, lambda e, grid=GRID, **_: RandomizedSearchCV(e, grid, cv=3, n_iter=2)),
-    "RegressorChain": (OTHER, None),
+    "RegressorChain": (REFUSES, lambda e, **_: RegressorChain(e)),
     "SelectFromModel": (WORKS, lambda e, **_: SelectFromModel(e)),
     "SelfTrainingClassifier": (WORKS, lambda e, **_: SelfTrainingClassifier(e)),
     "SequentialFeatureSelector": (WORKS, lambda e, **_: SequentialFeatureSelector(e, n_features_to_select=1, cv=3)),
     "StackingClassifier": (REFUSES, lambda e, **_: StackingClassifier([("a", e)], cv=3)),
     "StackingRegressor": (OTHER, lambda e, **_: StackingRegressor([("a", e)])),
-    "TransformedTargetRegressor": (OTHER, None),
-    "TunedThresholdClassifierCV": (REFUSES, lambda e, **_: TunedThresholdClassifierCV(e, cv=3)),
+    "TransformedTargetRegressor": (REFUSES, lambda e, **_: TransformedTargetRegressor(e)),
+    "TunedThresholdClassifierCV": (REFUSES, lambda e, **_: TunedThresholdClassifierCV(e, cv=3, thresholds=9)),
     "VotingClassifier": (REFUSES, lambda e, **_: VotingClassifier([("a", e)], voting="soft")),
     "VotingRegressor": (OTHER, lambda e, **_: VotingRegressor([("a", e)])),
 }
@@ -166,7 +168,7 @@ def names_that(outcome):
 
 
 def labels_for(name, y):
-    return np.column_stack([y, y]) if name in ("MultiOutputClassifier", "ClassifierChain") else y
+    return np.column_stack([y, y]) if "MultiOutput" in name or "Chain" in name else y
 
 
 REFUSED = "takes missing labels for a class"
@@ -228,6 +230,16 @@ def test_tools_that_sort_the_labels_ask_for_numbers(name):
         METAS[name][1](MIXTURE).fit(X, labels_for(name, TEXTS))
 
 
+def test_splitters_that_sort_the_labels_ask_for_numbers():
+    with pytest.raises(
+        ValueError, match="StratifiedKFold cannot sort missing labels: write the classes as whole numbers"
+    ):
+        cross_val_score(MIXTURE, X, TEXTS, cv=StratifiedKFold(3))
+    with pytest.raises(ValueError, match="StratifiedShuffleSplit cannot sort missing labels"):
+        GridSearchCV(MIXTURE, GRID, cv=StratifiedShuffleSplit(2)).fit(X, TEXTS)
+    assert np.mean(cross_val_score(MIXTURE, X, TEXTS, cv=FOLDS)) > 0.9
+
+
 @pytest.mark.parametrize("kind", [*(getattr(marmix, name) for name in marmix.__all__ if name.startswith("MAR"))])
 def test_every_estimator_refuses(kind):
     with pytest.raises(ValueError, match=f"VotingClassifier {REFUSED}.*{kind.__name__}"):
@@ -264,34 +276,40 @@ FUNCTIONS = {
     "cross_val_score": lambda e, **o: cross_val_score(e, X, Y, **o),
     "cross_validate": lambda e, **o: cross_validate(e, X, Y, **o)["test_score"],
     "learning_curve": lambda e, **o: learning_curve(e, X, Y, train_sizes=[1.0], **o)[2],
-    "validation_curve": lambda e, **o: validation_curve(e, X, Y, param_name="tol", param_range=[1e-6], **o)[1],
+    "validation_curve": lambda e, **o: validation_curve(e, X, Y, param_name="classes", param_range=[None], **o)[1],
     "permutation_test_score": lambda e, **o: permutation_test_score(e, X, Y, n_permutations=1, random_state=0, **o)[0],
     "permutation_importance": lambda e, cv=None, **o: permutation_importance(
         e.fit(X, Y), X, Y, n_repeats=1, random_state=0, **o
     )["importances"],
-    "GridSearchCV": lambda e, **o: GridSearchCV(e, GRID, **o).fit(X, Y).cv_results_["mean_test_score"],
+    "GridSearchCV": lambda e, **o: GridSearchCV(e, {"classes": [None]}, **o).fit(X, Y).cv_results_["mean_test_score"],
     "SequentialFeatureSelector": lambda e, **o: (
         SequentialFeatureSelector(e, n_features_to_select=1, **o).fit(X, Y).get_support()
     ),
-    "RFECV": lambda e, **o: RFECV(LOGISTIC, **o).fit(X, Y).cv_results_["mean_test_score"],
+    "RFECV": lambda e, **o: RFECV(e, importance_getter=importance, **o).fit(X, Y).cv_results_["mean_test_score"],
 }
+
+
+def importance(estimator):
+    return np.arange(estimator.n_features_in_)[::-1]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc"])
-def test_scorers_of_scikit_learn_are_refused_on_missing_labels(function, scoring):
+@pytest.mark.parametrize("estimator", [MIXTURE, LabelledRows(GaussianNB())])
+def test_scorers_of_scikit_learn_are_refused_on_missing_labels(function, scoring, estimator):
     with pytest.raises(ValueError, match=r"_score of scikit-learn counts missing labels as a class"):
-        FUNCTIONS[function](clone(MIXTURE), cv=3, scoring=scoring)
+        FUNCTIONS[function](clone(estimator), cv=3, scoring=scoring)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_other_scorers_and_labelled_test_rows_are_not_refused(function):
+    rows = LabelledRows(GaussianNB())
     of_marmix = population_scorer("accuracy", lambda X: np.full(len(X), 0.5))
     of_user = make_scorer(lambda y, p: accuracy_score(y[y != -1], p[y != -1]))
-    scores = [FUNCTIONS[function](clone(MIXTURE), scoring=scorer, cv=3) for scorer in (of_marmix, of_user)]
+    scores = [FUNCTIONS[function](clone(rows), scoring=scorer, cv=3) for scorer in (of_marmix, of_user)]
     np.testing.assert_allclose(*scores)  # q is constant
     if function != "permutation_importance":
-        assert np.isfinite(FUNCTIONS[function](MIXTURE, scoring="roc_auc", cv=FOLDS)).all()
+        assert np.isfinite(FUNCTIONS[function](rows, scoring="roc_auc", cv=FOLDS)).all()
 
 
 def test_several_scorers_are_refused_if_one_of_them_counts_missing_labels():
@@ -564,6 +582,8 @@ def test_with_unlabelled_refuses_what_would_mislead_it():
             tool.fit(X[LABELLED], Y[LABELLED])
     with pytest.raises(ValueError, match=f"{np.sum(~LABELLED)} labels in y are missing"):
         clone(INSIDE).fit(X, Y)
+    with pytest.raises(ValueError, match="GaussianNB would learn missing labels as a class: WithUnlabelled is for"):
+        WithUnlabelled(make_pipeline(StandardScaler(), GaussianNB()), X[~LABELLED]).fit(X[LABELLED], Y[LABELLED])
     with pytest.raises(ValueError, match="both need the same columns"):
         clone(INSIDE).fit(X[LABELLED][:, :1], Y[LABELLED])
     with pytest.raises(ValueError, match="both need the same columns"):
@@ -574,6 +594,19 @@ def test_with_unlabelled_is_no_candidate_of_an_average():
     candidates = {"a": MIXTURE, "b": INSIDE}
     with pytest.raises(ValueError, match="put the pipeline inside"):
         MARClassifierCV(estimators=candidates, cv=2).fit(X, Y)
+
+
+# The how-to page
+
+
+@pytest.mark.long
+def test_the_examples_of_the_how_to_page_run():
+    page = (Path(__file__).parents[1] / "docs" / "howto" / "pipelines.md").read_text(encoding="utf-8")
+    names = {"X": X, "y": Y, "np": np}
+    for block in re.findall(r"```python\n(.*?)```", page, re.S)[:3]:
+        exec(block, names)
+    assert np.mean(names["ours"]) > np.mean(names["theirs"])
+    assert names["calibrated"].classes_.tolist() == [0, 1]
 
 
 # Saving

@@ -9,7 +9,7 @@ counts every label as a class. A tool that is not on the list of those that work
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import update_wrapper
-from inspect import signature
+from inspect import getattr_static, signature
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -25,8 +25,11 @@ WORKING = (
     *("sklearn.base", "sklearn.compose", "sklearn.feature_selection", "sklearn.frozen", "sklearn.inspection"),
     *("sklearn.model_selection", "sklearn.multioutput", "sklearn.pipeline", "sklearn.semi_supervised", "sklearn.utils"),
 )
-# Exceptions: these need two classes, or use labels as features.
-NOT_WORKING = ("sklearn.model_selection._classification_threshold", "ClassifierChain", "_BaseChain")
+# Exceptions: these need two classes, use labels as features, or transform them.
+NOT_WORKING = (
+    *("sklearn.model_selection._classification_threshold", "ClassifierChain", "RegressorChain"),
+    "TransformedTargetRegressor",
+)
 SORTING = ("HalvingGridSearchCV", "HalvingRandomSearchCV", "MultiOutputClassifier")  # fail beside None
 NUMBERING = ("predict_proba", "predict_log_proba", "decision_function")  # methods of cross_val_predict
 WATCHED = ("fit", "predict", *NUMBERING)
@@ -79,8 +82,9 @@ class InsideScikitLearn:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         for name in WATCHED:
-            if name in vars(cls):
-                setattr(cls, name, _Watched(vars(cls)[name]))
+            method = getattr_static(cls, name, None)
+            if method is not None and not isinstance(method, _Watched):
+                setattr(cls, name, _Watched(method))
         super().__init_subclass__(**kwargs)
 
     def __sklearn_clone__(self) -> Any:
@@ -107,7 +111,7 @@ def check_calls(estimator: Any, frame: FrameType | None) -> None:
     if any(call.module == "sklearn.utils._available_if" for call in stack):
         return  # would be reported as a missing method
     named = getattr(estimator, "classes", None)
-    classes = np.empty(0) if named is None else np.asarray(named)
+    classes = np.empty(0) if named is None else np.asarray(list(named))
     for call in stack:
         refusal = _refusal(call, estimator, classes)
         if refusal is not None:
@@ -129,10 +133,11 @@ def _refusal(call: Call, estimator: Any, classes: Any) -> str | None:
         numbers = values.get("method") in NUMBERING and _has_missing(y, classes)
         return _tool_words(f"cross_val_predict(method={values['method']!r})", estimator) if numbers else None
     if isinstance(owner, Pipeline):
-        name = next((name for _, step in owner.steps[:-1] for name in _learners(step)), None)
+        name = next((name for _, step in owner.steps[:-1] for name in learners(step)), None)
         return _learner_words(name) if name is not None and _has_missing(y, classes) else None
-    if call.tool in SORTING and np.asarray(y).dtype == object and _has_missing(y, classes):
-        return f"{call.tool} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
+    sorter = call.tool if call.tool in SORTING else _stratifier(values.get("cv", getattr(owner, "cv", None)))
+    if sorter is not None and np.asarray(y).dtype == object and _has_missing(y, classes):
+        return f"{sorter} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
     return _tool_words(call.tool, estimator) if not _works(call) and _counts_missing(call, classes) else None
 
 
@@ -166,13 +171,13 @@ def check_cross_validated(frame: FrameType | None) -> None:
                 "y[labelled], and marmix.WithUnlabelled(estimator, X[~labelled])."
             )
         tool = call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
-        for name in _learners(tool):
+        for name in learners(tool):
             raise ValueError(_learner_words(name))
         if tool is not None:
             return
 
 
-def _learners(estimator: Any) -> Iterator[str]:
+def learners(estimator: Any) -> Iterator[str]:
     """Names of the classifiers and transformers in an estimator that learn missing labels as a class."""
     package, *modules = type(estimator).__module__.split(".")
     if isinstance(estimator, InsideScikitLearn) or "semi_supervised" in modules or not hasattr(estimator, "get_params"):
@@ -183,7 +188,7 @@ def _learners(estimator: Any) -> Iterator[str]:
         members += [member[1] for member in parameters.get(name) or ()]
     if any(hasattr(member, "fit") for member in members):
         for member in members:
-            yield from _learners(member)
+            yield from learners(member)
     elif package in PLAIN and (
         is_classifier(estimator)
         or get_tags(estimator).target_tags.required
@@ -191,6 +196,12 @@ def _learners(estimator: Any) -> Iterator[str]:
         or "cross_decomposition" in modules
     ):
         yield type(estimator).__name__
+
+
+def _stratifier(cv: Any) -> str | None:
+    """Name of a splitter of scikit-learn that stratifies by the labels."""
+    name = type(cv).__name__
+    return name if type(cv).__module__ == "sklearn.model_selection._split" and "Stratified" in name else None
 
 
 def _works(call: Call) -> bool:

@@ -337,7 +337,7 @@ def _check_scored(estimator: Any) -> NDArray[Any]:
     classes = np.asarray(estimator.classes_)
     final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     named = getattr(final, "classes", None)
-    missing = ~known_labels(classes, np.empty(0) if named is None else np.asarray(named))[0]
+    missing = ~known_labels(classes, np.empty(0) if named is None else np.asarray(list(named)))[0]
     if missing.any():
         raise _ScoringError(
             f"{name} has learnt missing labels as the class {classes[missing].tolist()[0]!r}: fit it to the labelled rows, with "

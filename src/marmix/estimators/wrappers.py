@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted
 
 from marmix.arrays import Array
-from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one
+from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one, learners
 from marmix.estimators.base import score_labelled
 from marmix.evaluation import missing_proba_of
 from marmix.labels import MISSING, encode_labels, has_votes, known_labels
@@ -284,7 +284,7 @@ class WithUnlabelled(_Wrapper):
         if codes_with_minus_one(frame) and getattr(last, "classes", 0) is None:
             last.set_params(classes=np.unique(y))
         named = getattr(last, "classes", None)
-        is_labelled, labels = known_labels(y, np.empty(0) if named is None else np.asarray(named))
+        is_labelled, labels = known_labels(y, np.empty(0) if named is None else np.asarray(list(named)))
         if not is_labelled.all():
             raise ValueError(
                 f"{np.count_nonzero(~is_labelled)} labels in y are missing: pass WithUnlabelled the labelled rows, "
@@ -293,6 +293,11 @@ class WithUnlabelled(_Wrapper):
         params = self._routed(sample_weight, fit_params)
         n_unlabelled = 0 if self.X_unlabelled is None else len(self.X_unlabelled)
         if n_unlabelled:
+            for learner in learners(estimator):
+                raise ValueError(
+                    f"{learner} would learn missing labels as a class: WithUnlabelled is for estimators that take them, such as "
+                    "those of marmix."
+                )
             X, labels = _joined_rows(X, self.X_unlabelled), _joined_labels(labels, n_unlabelled, named)
             for name, values in params.items():
                 if name.endswith("sample_weight") and values is not None:
