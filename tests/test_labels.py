@@ -246,35 +246,35 @@ def test_a_text_for_missing_is_missing_in_every_file(text, tmp_path):
 def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
     pytest.importorskip("pyarrow")
     y = ["big elm", text, "oak", text, None, "oak", "big elm"]
-    z, told = np.array([0, -1, 1, -1, -1, 1, 0]), ["big elm", "oak"]  # so that no text may be a class
+    z, named = np.array([0, -1, 1, -1, -1, 1, 0]), ["big elm", "oak"]  # so that no text may be a class
     for way in (list, lambda y: np.array(y, dtype=object), pa.array):
-        assert encode_labels(way(y), told)[0].tolist() == z.tolist()
-        assert known_labels(way(y), np.array(told))[0].tolist() == (z >= 0).tolist()
-    column = LabelColumn("y", classes=told)
+        assert encode_labels(way(y), named)[0].tolist() == z.tolist()
+        assert known_labels(way(y), np.array(named))[0].tolist() == (z >= 0).tolist()
+    column = LabelColumn("y", classes=named)
     column.add(pa.array(y))
     table = pa.table({"x": range(len(y)), "y": y})
-    converted = to_memmap(table, tmp_path / "x.npy", label="y", classes=told, progress=False)
+    converted = to_memmap(table, tmp_path / "x.npy", label="y", classes=named, progress=False)
     assert column.codes.tolist() == converted.y.tolist() == z.tolist()
     assert missing_texts(y) == {text.strip(): 2}
     assert column.marks == {text.strip(): 2} | {"": 1 + 2 * (not text.strip())}
-    assert votes([[label, None] for label in y], told)[0].sum(axis=1).tolist() == (z >= 0).tolist()
-    assert label_shares(y, told).any(axis=1).tolist() == (z >= 0).tolist()
-    assert hide_labels(y, link=None, rate=0.0, classes=told).missing.tolist() == (z < 0).tolist()
-    (_, first), (_, second) = PartialLabelKFold(2, classes=told).split(y, y)
+    assert votes([[label, None] for label in y], named)[0].sum(axis=1).tolist() == (z >= 0).tolist()
+    assert label_shares(y, named).any(axis=1).tolist() == (z >= 0).tolist()
+    assert hide_labels(y, link=None, rate=0.0, classes=named).missing.tolist() == (z < 0).tolist()
+    (_, first), (_, second) = PartialLabelKFold(2, classes=named).split(y, y)
     assert sorted([*first, *second]) == np.flatnonzero(z >= 0).tolist()
 
 
 @pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " "])
 def test_a_text_that_is_named_is_a_class_at_every_door(text, tmp_path):
     pytest.importorskip("pyarrow")
-    y, told = [text, "oak", None, "oak", text], [text, "oak"]
-    assert encode_labels(y, told)[0].tolist() == [0, 1, -1, 1, 0]
-    assert missing_texts(y, told) == {}
-    assert votes([[label] for label in y], told)[0].tolist() == label_shares(y, told).astype(int).tolist()
+    y, named = [text, "oak", None, "oak", text], [text, "oak"]
+    assert encode_labels(y, named)[0].tolist() == [0, 1, -1, 1, 0]
+    assert missing_texts(y, named) == {}
+    assert votes([[label] for label in y], named)[0].tolist() == label_shares(y, named).astype(int).tolist()
     table = pa.table({"x": range(5), "y": y})
-    assert to_memmap(table, tmp_path / "x.npy", label="y", classes=told, progress=False).y.tolist() == [0, 1, -1, 1, 0]
+    assert to_memmap(table, tmp_path / "x.npy", label="y", classes=named, progress=False).y.tolist() == [0, 1, -1, 1, 0]
     if text.strip():
-        column = LabelColumn("y", classes=told)
+        column = LabelColumn("y", classes=named)
         column.add(pa.array(y))
         assert column.codes.tolist() == [0, 1, -1, 1, 0]
 

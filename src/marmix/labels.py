@@ -44,6 +44,7 @@ _UNKNOWN = """
 """
 _POINTS = "./'\u2019"
 _ANSWERS = {"YES", "NO", "SI", "OUI", "NON", "JA", "NEIN", "TRUE", "FALSE", "POS", "NEG"}
+_FEW_LABELS = 100  # up to which each label is compared with all others
 _CODES = {"9": 4, "99": 20, "999": 99, "9999": 99}  # doubtful if all other labels are whole numbers up to this
 
 
@@ -106,7 +107,8 @@ def _case(text: str) -> str:
 def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
     """The texts, of those that counted as missing labels, that may be classes beside these labels."""
     texts, names = [text for text in marks if text], [str(label) for label in labels]
-    others = [name for name in names if not looks_missing(name, names)]
+    few = len(names) <= _FEW_LABELS
+    others = [name for name in names if not (few and looks_missing(name, names))]
     return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
 
 

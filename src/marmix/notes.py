@@ -44,7 +44,7 @@ def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
 
 SENTENCES = {
     "text": "{text}",
-    "missing-texts": "{text} If such a text is a class, name all classes in classes=.",
+    "missing-texts": "{text} A text that is a class must be named in classes=.",
     "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised.",
     "shape-zero": "The estimated shape is 0, its lower limit (link='cloglog'): the data do not determine the form of the link. "
     "Posteriors are hardly affected; fix the shape or the link to avoid this warning.",

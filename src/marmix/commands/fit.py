@@ -97,8 +97,9 @@ def add(commands: Any) -> None:
         "--yes",
         action="store_true",
         help="if the file raises questions, such as a column of identifiers or a label 'unknown', make the proposed changes and "
-        "say which. Without it a terminal asks; elsewhere the program ends with exit code 2, the questions, and a command line "
-        "that answers them",
+        "say which; a text that may be a class or mean a missing label still needs --classes or --missing. "
+        "Without it a terminal asks; elsewhere the program ends with exit code 2, the questions, and a command line that answers "
+        "them",
     )
     parser.add_argument(
         "--prevalence",
