@@ -208,8 +208,9 @@ def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, bat
             if lines and numeric and _is_table(lines, j, numeric):
                 line, name = _line(path, encoding, cell), shown(batch.schema.names[j])
                 raise ValueError(
-                    f"{path}: a quotation mark in line {line} is not closed, or closed too late: column {name} in data row "
-                    f"{rows + i + 1} holds what look like {len(lines)} rows. Remove the mark, or write marks within a cell twice."
+                    f"{path}: a quotation mark in line {line} is not closed, or closed too late: the cell of column {name} in "
+                    f"data row {rows + i + 1} holds what look like {len(lines)} rows. Remove the mark, or write marks within a "
+                    "cell twice."
                 )
 
 

@@ -74,17 +74,23 @@ class Watch:
             "program writes to it."
         )
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise ValueError if a file is not as it was at the end, or after an error, which the change then explains."""
+        try:
+            yield
+        except (ValueError, OSError, arrow().ArrowException):
+            self.check()
+            raise
+        self.check()
+
     def watched(self, read: Callable[[list[str], Step], Iterator[Any]], wanted: list[str], step: Step) -> Iterator[Any]:
         """The record batches of one pass; a single file is looked at after every batch."""
-        try:
+        with self.unchanged():
             for batch in read(wanted, step):
                 if len(self._states) == 1:
                     self.check()
                 yield batch
-        except (ValueError, OSError, arrow().ArrowException):
-            self.check()  # a change explains the error
-            raise
-        self.check()
 
     def compared(self, batches: Iterable[Any], *, text: bool) -> Iterator[Any]:
         """The record batches of one pass, compared with those of earlier passes; of text the whole file is compared."""
@@ -273,14 +279,13 @@ def open_table(
         if value is not None and kind not in kinds:
             raise ValueError(f"{option} has no meaning for {path}, which ends in {path.suffix}: leave it out.")
     watch = Watch(str(path), [path])
-    with naming(str(path), ". Is the file complete?"):
+    with naming(str(path), ". Is the file complete?"), watch.unchanged():
         _check_first_bytes(path, kind)
         if kind in _DELIMITERS:
             given = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal, "header_row": header_row}
             source = _of_text(path, _DELIMITERS[kind], watch, given)
         else:
             source = _of_sheet(path, sheet, header_row, decimal) if kind == "excel" else _of_typed_file(path, kind)
-    watch.check()
     if source.names and not source.names[0].strip() and all(map(str.strip, source.names[1:])):
         index = "The first column has no name: it was taken for names of the rows, not for a feature."
         source = replace(source, index=source.names[:1], assumed=[*source.assumed, index])
