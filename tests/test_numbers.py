@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from marmix import (
     MARBoostingClassifier,
@@ -110,6 +111,24 @@ def test_rows_that_do_not_count_are_skipped_in_row_numbers(two):
     weight[:10] = 0.0
     with pytest.raises(ValueError, match=r"1e\+160 in column 'x1' \(first in row 17\)"):
         MARGaussianMixture().fit(with_value(two.X, 1e160), two.y, weight)
+
+
+class NoNumbers(LogisticRegression):
+    """A classifier of which a column of NaN comes back."""
+
+    def predict_proba(self, X):
+        return super().predict_proba(X) * [1.0, np.nan]
+
+
+def test_a_candidate_without_probabilities_is_noted_and_never_averaged_in_silence(two):
+    X, y = two.X[:80], two.y[:80]
+    grid = {"good": MARLogisticRegression(link=None), "bad": NoNumbers()}
+    clf = MARClassifierCV(estimators=grid, cv=2, method="pick").fit(X, y)
+    assert any("bad" in note and "nan" in note for note in clf.notes_)
+    assert np.isfinite(clf.predict_proba(X)).all()
+    clf.weights_ = {"good": 0.5, "bad": 0.5}
+    with pytest.raises(ValueError, match="no number for row 0"):
+        clf.predict(X)
 
 
 def test_a_forest_does_not_depend_on_units(two):

@@ -24,6 +24,7 @@ from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
 from marmix.labels import copies_of
 from marmix.notes import BoundaryWarning
+from marmix.pseudo_labels import checked_proba
 from marmix.rows import row_order
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
@@ -217,7 +218,8 @@ def fit_one(
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted.fit(X[rows], labels, **weights)
         if test is not None:
-            proba = fitted.predict_proba(X[test])
+            held_out = np.asarray(fitted.predict_proba(X[test]))
+            proba: Array | None = checked_proba(held_out, held_out.shape)
         else:
             proba = fitted[-1].held_out_proba_ if cross_validates(fitted) else None
     except (ValueError, np.linalg.LinAlgError) as error:

@@ -56,7 +56,7 @@ from marmix.notes import Note, sentence
 from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.rows import row_order
-from marmix.rows.checks import check_finite, checked_weights, in_floats, refuse_sparse
+from marmix.rows.checks import check_finite, check_results, checked_weights, in_floats, refuse_sparse
 from marmix.sensitivity import Draw, Sensitivity, calibration_draws
 from marmix.streams import open_array
 
@@ -876,7 +876,9 @@ def _values(pipeline: Pipeline, method: str, X: NDArray[Any]) -> Array:
     """A method of a candidate's last step; `predict_proba` if it does not have it."""
     last = pipeline[-1]
     name = method if hasattr(last, method) else "predict_proba"
-    return np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+    values = np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+    check_results(values, 0)
+    return values
 
 
 def _prior_note(prior: Array) -> Note:
