@@ -252,6 +252,7 @@ def test_scores_are_those_of_the_predictions(program, fitted, tmp_path):
     assert scores["log-loss"] == pytest.approx(-np.log(proba[np.arange(500), (truth == "oak").astype(int)]).mean())
     assert np.trace(result["confusion"]) == right.sum()
     assert result["corrected"] is False
+    assert not any("rows of the fit" in note for note in result["notes"])
 
 
 def test_a_european_file_has_the_scores_and_predictions_of_the_plain_one_and_says_what_it_is(
@@ -279,9 +280,10 @@ def test_a_european_file_has_the_scores_and_predictions_of_the_plain_one_and_say
 
 def test_scores_are_corrected_where_labels_are_missing(program, fitted):
     folder, _ = fitted
-    done = program("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", "--json", cwd=folder)
+    done = program("evaluate", "out/model.marmix", "trees.csv", "--json", cwd=folder)
     result = json.loads(done.stdout)
     assert result["corrected"] is True
+    assert any("rows of the fit" in note for note in result["notes"])
     scores = {score["name"]: score for score in result["scores"]}
     assert scores["log-loss"]["value"] > scores["log-loss"]["plain"]  # the labelled rows are the easy ones
     text = program("evaluate", "out/model.marmix", "trees.csv", "--label", "kind", cwd=folder).stdout
@@ -314,7 +316,6 @@ def test_sensitivity_prints_the_sweep_and_draws_it(program, fitted, frame, tmp_p
     ("options", "words"),
     [
         (["--class", "fir"], "--class 'fir' is not one of the classes elm, oak"),
-        (["--threshold", "2"], "between 0 and 1"),
         (["--label", "height"], "--label"),
     ],
 )

@@ -552,16 +552,20 @@ def test_an_error_on_the_way_leaves_everything_as_it_was(error, tmp_path):
 @pytest.mark.parametrize("last", range(6))
 def test_files_of_two_conversions_are_never_taken_for_one(last, tmp_path, monkeypatch):
     """The disk is lost while files are moved: the old table is there, or none; what was replaced is not deleted."""
-    target, replace, done = tmp_path / "rows.npy", os.replace, []
+    target, done = tmp_path / "rows.npy", []
     convert(frame(20)[["a", "word"]], target, label="word")
     before = contents(tmp_path)
 
-    def replace_some(source, destination):
-        if len(done) == last:
-            raise OSError("disk gone")
-        done.append(replace(source, destination))
+    def some(function):
+        def move(source, destination):
+            if len(done) == last:
+                raise OSError("disk gone")
+            done.append(function(source, destination))
 
-    monkeypatch.setattr(os, "replace", replace_some)
+        return move
+
+    for name in ("replace", "link", "rename"):
+        monkeypatch.setattr(os, name, some(getattr(os, name)))
     with pytest.raises(OSError, match="disk gone"):
         convert(frame(20)[["d", "number"]], target, label="number", overwrite=True)
     if last:

@@ -93,6 +93,17 @@ def test_nothing_that_the_program_prints_controls_a_terminal(name, hostile, monk
         assert f"no{HOSTILE}" in json.loads(printed.out)["classes"]
 
 
+def test_no_class_name_begins_a_line_of_its_own(tmp_path, capsys):
+    X = np.arange(8.0)[:, None]
+    y = np.array(["no\nmarmix predict: done", "yes"], dtype=object)[[0, 0, 0, 0, 1, 1, 1, 1]]
+    frame = pd.DataFrame(X + np.tile([0.0, 0.3], 4)[:, None], columns=["x"])
+    marmix.save(marmix.MARGaussianMixture(link=None).fit(frame, y), tmp_path / "model")
+    frame.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    for words in (["evaluate", "--label", "y"], ["predict", "--out", str(tmp_path / "out.csv")]):
+        assert main([words[0], str(tmp_path / "model"), str(tmp_path / "rows.csv"), *words[1:]]) == 0
+        assert not any(line.startswith("marmix predict: done") for line in capsys.readouterr().out.splitlines())
+
+
 class Terminal(io.TextIOWrapper):
     def isatty(self):
         return True

@@ -37,10 +37,13 @@ def at_least(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
     """A converter to integers of at least `least` and at most `most`."""
 
     def convert(text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or len(text) > 4000 or not least <= int(text) <= most:
-            limit = f" and at most {most}" if most < 2**63 - 1 else ""
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}{limit}")
-        return int(text)
+        value = int(text[:100]) if text.isascii() and text.isdecimal() else -1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(
+                f"{text[:100]!r} is not a whole number of at least {least}"
+                + (f" and at most {most}" if value > most else "")
+            )
+        return value
 
     return convert
 

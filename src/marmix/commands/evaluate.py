@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "  marmix evaluate results/model.marmix test.csv --label type --json\n",
     )
     add_shared(parser, "model", "data")
-    add_labels(parser, "label column; some labels may be missing")
+    add_labels(parser, "label column; some labels may be missing (default: as in the fit)", required=False)
     add_shared(parser, "--missing")
     add_reading(parser)
     add_shared(parser, "--json", "--quiet")

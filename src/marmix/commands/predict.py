@@ -49,6 +49,7 @@ def predict(options: argparse.Namespace) -> int:
     elif not options.quiet:
         classes = ", ".join(f"{count:,} {name}" for name, count in counts["labels"].items())
         unfilled = f"; {counts['unfilled']:,} without a prediction" if counts["unfilled"] else ""
-        lines = [f"{counts['rows']:,} rows: {classes}{unfilled}", *(f"  note: {note}" for note in counts["notes"])]
+        total = f"{counts['rows']:,} rows: {classes}{unfilled}".replace("\n", "\\n")
+        lines = [total, *(f"  note: {note}" for note in counts["notes"])]
         print("\n".join(lines), file=sys.stderr if options.out is None else sys.stdout)
     return 0

@@ -7,7 +7,7 @@ from typing import Any
 
 from joblib import cpu_count
 
-from marmix.commands.arguments import add_command, add_shared, at_least, place
+from marmix.commands.arguments import SHARED, add_command, at_least, place
 from marmix.study import ITEMS, SIZES, run
 
 
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     sizes = "a few replicates (minutes), or all of them (default small)"
     parser.add_argument("--size", choices=SIZES, default="small", help=sizes)
     parser.add_argument("--out", type=place, default="marmix-study", help="folder to write to (default marmix-study)")
-    add_shared(parser, "--seed")
+    parser.add_argument("--seed", **SHARED["--seed"] | {"type": at_least(0)})
     parser.add_argument("--jobs", type=at_least(1), default=cpu_count(), help="processes (default: one per core)")
     parser.add_argument("--quiet", action="store_true", help="print only the path of the page")
 

@@ -53,7 +53,8 @@ class Table:
         facts = [f"{name.ljust(label)}  {value}" for name, value in self.facts]
         rule = "-" * max(len(text) for text in [self.title, line, *facts, *body])
         notes = [fill(note, 100, initial_indent="- ", subsequent_indent="  ") for note in self.notes]
-        return "\n".join([self.title, rule, *facts, *([rule] if facts else []), line, *body, rule, *notes])
+        lines = [self.title, rule, *facts, *([rule] if facts else []), line, *body, rule]
+        return "\n".join([*(text.replace("\n", "\\n") for text in lines), *notes])
 
     def as_html(self) -> str:
         """The table as an HTML fragment, with all values escaped."""

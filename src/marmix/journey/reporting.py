@@ -24,7 +24,7 @@ from marmix.journey.choosing import Compared, Model, compare, scaled_rows, stati
 from marmix.journey.findings import Analysis, SampledRows, TestedRows, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import FileRows, read_rows, require_libraries
-from marmix.journey.saved import Saved, check_label, open_model, parts_of
+from marmix.journey.saved import Saved, check_label, label_names, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.outputs import Output, one_file
@@ -59,10 +59,7 @@ def report_file(
     saved, source = open_model(model), open_table(data, **(reading or {}))
     progress.say(source.path, source.assumed)
     _check_model(saved, model)
-    if not (label or votes or shares):
-        label, votes, shares = (saved.fact(name) for name in ("label", "votes", "shares"))
-    if not (label or votes or shares):
-        raise ValueError("--label is required: the model file does not name the label column.")
+    label, votes, shares = label_names(saved, label, votes, shares)
     saved.fact("folds")
     id = id or (saved.fact("id") if saved.fact("id") in source.names else None)
     labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], saved.classifier.classes_)

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from marmix.estimators.choice import Q_MAX
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
-from marmix.journey.rows import complete_rows
+from marmix.journey.rows import IN_MEMORY, complete_rows
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
@@ -110,6 +110,15 @@ def _nameless(step: Any) -> Any:
     return nameless
 
 
+def label_names(saved: Saved, label: str | None, votes: Sequence[str], shares: Sequence[str]) -> tuple[Any, Any, Any]:
+    """The columns of the labels: those given, or else those of the fit."""
+    if not (label or votes or shares):
+        label, votes, shares = saved.fact("label"), saved.fact("votes"), saved.fact("shares")
+    if not (label or votes or shares):
+        raise ValueError("--label is required: the model file does not name the label column.")
+    return label, votes, shares
+
+
 def check_label(label: str, preparation: Preparation) -> None:
     """Refuse a label column that is a feature of the model."""
     if label in preparation.features_in():
@@ -178,6 +187,28 @@ def _standard_output(dialect: Dialect | None) -> Any:
     return sys.stdout.buffer
 
 
+def of_fit(classifier: Any, blocks: list[Array], labels: NDArray[Any]) -> bool:
+    """Whether rows with these codes or shares are those of the fit, judged by the model that was fitted to most rows."""
+    fits = [
+        fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")
+    ]
+    if not fits or sum(map(len, blocks)) != len(labels):
+        return False
+    fit, X = max(fits, key=lambda fit: fit[-1].model_.total_weight), np.concatenate(blocks)
+    if len(X) != fit[-1].model_.total_weight:
+        return False
+    with suppress(ValueError):  # labels that could not be fitted
+        for _, step in getattr(fit, "steps", [])[:-1]:
+            X = step.transform(X)
+        return bool(fit[-1].fitted_to(X, _labels(labels, fit[-1].classes_) if labels.ndim == 1 else labels))
+    return False
+
+
+def _labels(z: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes of these codes, None where -1."""
+    return np.array([*classes.tolist(), None], dtype=object)[z]
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Scores of a model on the labelled rows of a file."""
@@ -232,10 +263,11 @@ def evaluate_file(
     saved, source = open_model(model), open_table(data, **(reading or {}))
     progress.say(source.path, source.assumed)
     classes = saved.classifier.classes_
+    label, votes, shares = label_names(saved, label, votes, shares)
     labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], classes)
     for name in labels.columns:
         check_label(name, saved.preparation)
-    proba, complete_rows, q = [], [], []
+    proba, complete_rows, q, blocks = [], [], [], []
     counts = Counts.none()
     with progress.phase("predicting") as step:
         for batch in source.batches([*saved.preparation.features_in(), *labels.columns], step):
@@ -246,6 +278,10 @@ def evaluate_file(
             if len(block):
                 proba.append(saved.classifier.predict_proba(block))
                 q.append(missing_proba_of(saved.classifier, block))
+            if labels.rows * block.shape[1] <= IN_MEMORY // 8:
+                blocks.append(block)
+            else:
+                blocks.clear()
     complete = np.concatenate(complete_rows)
     z = labels.codes[complete]
     if not (z >= 0).any():
@@ -254,6 +290,11 @@ def evaluate_file(
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
     labelled, notes = z >= 0, [*labels.notes(), *counts.notes()]
+    if of_fit(saved.classifier, blocks, z if labels.shares is None else labels.shares[complete]):
+        notes.append(
+            "These are the rows of the fit, and scores on rows that a model has seen are too good: see the report of the fit for "
+            "those of held-out rows, or use another file."
+        )
     corrected = not labelled.all() and not np.isnan(missing_p).any()
     if corrected:
         notes.append(
@@ -317,10 +358,7 @@ def sensitivity_file(
     classifier = saved.classifier
     if not hasattr(classifier, "sensitivity"):
         raise ValueError(f"{model} holds a {type(classifier).__name__}, which has no sensitivity analysis.")
-    if not (label or votes or shares):
-        label, votes, shares = (saved.fact(name) for name in ("label", "votes", "shares"))
-    if not (label or votes or shares):
-        raise ValueError("--label is required: the model file does not name the label column.")
+    label, votes, shares = label_names(saved, label, votes, shares)
     labels = label_columns(label, votes, shares, [*saved.fact("missing"), *missing], classifier.classes_)
     for name in labels.columns:
         check_label(name, saved.preparation)
@@ -345,9 +383,7 @@ def sensitivity_file(
         z = labels.codes[complete]
         if not (z < 0).any():
             raise ValueError(f"{data} has no row without a label in {labels.name!r}: there is nothing to vary.")
-        y = np.array([*classifier.classes_.tolist(), None], dtype=object)[z]
-        if labels.shares is not None:
-            y = labels.shares[complete]
+        y = _labels(z, classifier.classes_) if labels.shares is None else labels.shares[complete]
         with progress.phase("varying the odds") as step:
             result: Sensitivity = classifier.sensitivity(
                 X,

@@ -17,6 +17,7 @@ def summary_lines(findings: Findings) -> list[str]:
         f"{findings.data.file}: {findings.data.rows:,} rows, {labels.missing:,} without a label in '{findings.data.label}'"
         + (f" ({texts})" if texts else "")
     ]
+    lines = [line.replace("\n", "\\n") for line in lines]
     reasons = [] if verdict is None else verdict.reasons
     if verdict is not None:
         advice = {caution.text: caution.advice for caution in findings.cautions}
