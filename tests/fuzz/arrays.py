@@ -89,6 +89,8 @@ def features(X, rng):
     X = X.copy()
     for _ in range(rng.choice([0, 0, 1, 1, 2])):
         value = rng.choice(NUMBERS)
+        if not X.size:
+            break
         match rng.randrange(7):
             case 0 | 1:
                 X[rng.randrange(len(X)), rng.randrange(X.shape[1])] = value
