@@ -264,6 +264,11 @@ PIPELINE = {
     "a list for a count": put(*STEPS, 0, 1, "fitted", "n_samples_seen_", []),
     "another degree": put(*STEPS, 1, 1, "fitted", "_model", "degree", 2),
     "a penalty of zero": put(*STEPS, 1, 1, "fitted", "_model", "C", 0.0),
+    "a scale that is not the root of the variance": with_array("steps.0.1.fitted.scale_", np.array([2.0, 3.0])),
+    "a mean of 1e200": with_array("steps.0.1.fitted.mean_", np.array([1e200, 0.0])),
+    "a negative count": put(*STEPS, 0, 1, "fitted", "n_samples_seen_", -3),
+    "a centre elsewhere": with_array("steps.1.1.fitted._frame.centre", np.array([1.0, 0.0])),
+    "an information that is no matrix of moments": with_array("steps.1.1.fitted._model.information", -np.eye(3)),
 }
 
 CHOICE = {
@@ -275,6 +280,9 @@ CHOICE = {
     "a score with too few fields": put(*FITTED, "score_", {"value": 1.0}),
     "a table that is a list": put(*FITTED, "results_", []),
     "a number for text": put(*FITTED, "verdict_", 1),
+    "weights other than in the table": put(*FITTED, "weights_", {"tied": 0.123, "b": 0.877}),
+    "folds that are text": put("model", "parameters", "cv", "five"),
+    "class shares that do not sum to one": put("model", "parameters", "prior", [0.5, 0.9]),
 }
 
 CASES = [
