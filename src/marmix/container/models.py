@@ -348,8 +348,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     if entropy is not None and not isinstance(entropy, float):
         raise fitted.refuse("_entropy", "a number or null")
     rows = fitted.part("_fingerprint")
-    products = issubclass(scores.type, GaussianScores) or (scores.type is not TreeScores and rows.ndim("scatter") == 3)
-    scatter = rows.floats("scatter", *((K + 1, d, d) if products else (K + 1, d)))
+    scatter = rows.floats("scatter", *((K + 1, d, d) if rows.ndim("scatter") == 3 else (K + 1, d)))
     moments = rows.floats("weight", K + 1), rows.floats("mean", K + 1, d), scatter
     rows.finish()
     model = FittedModel(
