@@ -427,8 +427,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
     if entropy is not None and not (isinstance(entropy, float) and 0.0 <= entropy <= LARGEST):
         raise fitted.refuse("_entropy", "a number from 0 on or null")
     rows = fitted.part("_fingerprint")
-    products = issubclass(scores.type, GaussianScores) or (scores.type is not TreeScores and rows.ndim("scatter") == 3)
-    moments = _read_moments(rows, K, d, only_squares=not products)
+    moments = _read_moments(rows, K, d, only_squares=rows.ndim("scatter") != 3)
     model = FittedModel(
         score_model=score_model,
         theta=theta,

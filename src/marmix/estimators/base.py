@@ -19,7 +19,7 @@ from marmix.callers import InsideScikitLearn
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
-from marmix.estimators.validation import check_width, component_counts, feature_columns, label_terms
+from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
@@ -200,7 +200,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         )
         rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        check_width(d, self.get_params().get("covariance_type", "diag"))
+        check_width(self.get_params(), d, len(rows.X) if isinstance(rows, HostRows) else None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
@@ -449,6 +449,11 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         """
         check_is_fitted(self)
         require_parameters(self.model_)
+        if self.model_.n_features > MOST_FEATURES:
+            raise ValueError(
+                f"{self.model_.n_features} features: no standard errors are computed for more than {MOST_FEATURES}. Reduce them "
+                "first, e.g. make_pipeline(PCA(20), ...)."
+            )
         X, y, sample_weight = to_host_or_refuse("inference", X, y, sample_weight)
         training = self._validated(X, y, sample_weight, reset=False)
         rows = training.rows

@@ -15,6 +15,9 @@ from marmix.notes import Note, covariance_notes
 from marmix.scores.covariance import structure
 from marmix.scores.gaussian import GaussianScores
 
+# Least tolerance if rows are no more than features: covariances collapse to reg_covar, and further digits mean nothing.
+_SINGULAR_TOL = 1e-4
+
 
 class MARGaussianMixture(MARClassifier):
     """Gaussian mixture classifier for partially labelled data whose labels are missing for a reason.
@@ -89,7 +92,8 @@ class MARGaussianMixture(MARClassifier):
     max_iter : int, default=1000
         Maximum number of iterations.
     tol : float, default=1e-8
-        Stop when the expected further increase of the log-likelihood per row is below this.
+        Stop when the expected further increase of the log-likelihood per row is below this. It is at least 1e-4 if a full or
+        tied covariance has no more rows than features: the maximum then depends on `reg_covar`, and is flat.
     random_state : int, RandomState instance or None, default=None
         For k-means and restarts. With ``n_init="auto"`` None means 0, so that a fit can be repeated.
     precision : {"double", "single"}, default="double"
@@ -239,7 +243,7 @@ class MARGaussianMixture(MARClassifier):
             self.solver,
             self.n_init,
             self.max_iter,
-            self.tol,
+            max(self.tol, _SINGULAR_TOL) if dense and objective.engine.n_rows <= len(training.mean) else self.tol,
             self.init == "kmeans",
             training.rows.classes.tolist(),
             say=print if self.verbose else silent,
@@ -250,6 +254,10 @@ class MARGaussianMixture(MARClassifier):
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
         self._finish(fit, objective, training, notes + self._tail_notes(model, fit.theta))
         return self
+
+    @property
+    def _only_squares(self) -> bool:  # type: ignore[override]
+        return self.covariance_type in ("diag", "spherical")
 
     _search = staticmethod(fit_mixture)
 

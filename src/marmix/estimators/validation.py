@@ -13,6 +13,10 @@ from marmix.scores.covariance import STRUCTURES
 from marmix.scores.student import DOFS
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
+# Number of features above which covariance matrices need more rows than features: with fewer they are not determined.
+_MOST_SINGULAR = 500
+# Number of features above which squares and products are too many.
+_MOST_SQUARED = 100
 STARTS = ("labelled", "kmeans")
 _MECHANISM_VALUES = ("alpha", "delta", "shape", "share")
 _START_VALUES = ("weights", "means", "covariances", *_MECHANISM_VALUES)
@@ -154,17 +158,35 @@ def _number(
         raise ValueError(f"{name}={value!r} must be {wanted}.")
 
 
-def check_width(d: int, covariance_type: str = "diag") -> None:
-    """Raise ValueError if there are too many features for the moments or the covariance matrices."""
-    if d > MOST_FEATURES:
+def check_width(params: Mapping[str, Any], d: int, n: int | None) -> None:
+    """Raise ValueError if there are too many features for matrices of all their pairs.
+
+    n is the number of rows, None if it is not known.
+    """
+    kind = params.get("covariance_type", "diag")
+    if kind in ("full", "tied"):
+        if d > MOST_DENSE_FEATURES:
+            raise ValueError(
+                f"{d} features with covariance_type={kind!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "
+                f"no more than {MOST_DENSE_FEATURES} features are supported. Use covariance_type='diag', or reduce the features "
+                "first, e.g. make_pipeline(PCA(50), MARGaussianMixture())."
+            )
+        if d > _MOST_SINGULAR and n is not None and n <= d:
+            raise ValueError(
+                f"{d} features and {n} rows with covariance_type={kind!r}: so few rows do not determine a covariance matrix. Use "
+                "covariance_type='diag' or MARLogisticRegression, or reduce the features first, e.g. make_pipeline(PCA(10), ...)."
+            )
+    if params.get("degree") == 2 and d > _MOST_SQUARED:
+        raise ValueError(
+            f"{d} features with degree=2: they have {d * (d + 1) // 2:,} squares and products, and no more than {_MOST_SQUARED} "
+            "features are supported. Use degree=1 or MARKernelClassifier, or reduce the features first, e.g. "
+            "make_pipeline(PCA(20), ...)."
+        )
+    # with fewer rows than features, logistic regressions are fitted in the space of the rows; kernels see rows only
+    few_rows = "C" in params and n is not None and (n < d or "gamma" in params)
+    if d > MOST_FEATURES and not few_rows:
         raise ValueError(
             f"{d} features: no more than {MOST_FEATURES} are supported. Reduce them first, e.g. make_pipeline(PCA(50), ...)."
-        )
-    if covariance_type in ("full", "tied") and d > MOST_DENSE_FEATURES:
-        raise ValueError(
-            f"{d} features with covariance_type={covariance_type!r}: a covariance matrix has {d * (d + 1) // 2:,} entries, and "
-            f"no more than {MOST_DENSE_FEATURES} features are supported. Use covariance_type='diag', or reduce the features "
-            "first, e.g. make_pipeline(PCA(50), MARGaussianMixture())."
         )
 
 

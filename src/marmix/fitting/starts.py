@@ -27,8 +27,8 @@ _EMPTY = 1e-10  # variance, relative to about one, below which an axis is zero i
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
-    """Raise an error that names constant columns."""
-    sd = np.sqrt(np.diag(covariance))
+    """Raise an error that names constant columns, given their covariance or variances."""
+    sd = np.sqrt(covariance if covariance.ndim == 1 else np.diag(covariance))
     constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > 1e-13 * abs(m)]
     if constant:
         raise ValueError(
@@ -106,14 +106,20 @@ def labelled_start(
     With `rng` the start is perturbed: means by about the error of a mean of a few rows, covariances by up to a factor of two.
     """
     d = labelled.mean.shape[1]
-    mu = (labelled.mean - frame.centre) @ frame.whitener.T
-    scatter = frame.whitener @ labelled.scatter @ frame.whitener.T
     prior = prior_rows(d)
-    covariances = (scatter + prior * np.eye(d)) / (labelled.weight + prior)[:, None, None]
+    if labelled.scatter.ndim == 2:  # variances suffice
+        assert frame.factors is not None
+        mu = (labelled.mean - frame.centre) * frame.factors
+        covariances = (labelled.scatter * frame.factors**2 + prior) / (labelled.weight + prior)[:, None]
+    else:
+        mu = (labelled.mean - frame.centre) @ frame.whitener.T
+        scatter = frame.whitener @ labelled.scatter @ frame.whitener.T
+        covariances = (scatter + prior * np.eye(d)) / (labelled.weight + prior)[:, None, None]
     log_pi = np.log(labelled.weight / labelled.weight.sum())
     if rng is not None:
         mu = mu + 0.5 * rng.normal(size=mu.shape)
-        covariances = covariances * np.exp2(rng.uniform(-1.0, 1.0, size=len(mu)))[:, None, None]
+        factor = np.exp2(rng.uniform(-1.0, 1.0, size=len(mu)))
+        covariances = covariances * factor.reshape(-1, *[1] * (covariances.ndim - 1))
     return _gaussians(model, log_pi, mu, covariances)
 
 

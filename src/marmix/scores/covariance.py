@@ -164,13 +164,20 @@ class Structure(ABC):
     def spread(self, chol: Array, components: int) -> Array:
         """``L^-T`` of each component as a full matrix: standard deviations along the axes of the factor."""
 
+    def deviations(self, chol: Array, components: int) -> Array:
+        """`spread`, or its diagonals (C, d) if it is diagonal."""
+        return self.spread(chol, components)
+
     @abstractmethod
     def pivots(self, chol: Array) -> Array:
         """Residual variances ``1 / L_ii^2``, one row for each component (one in all if tied)."""
 
     @abstractmethod
     def whitener(self, covariance: Array) -> Array:
-        """A with ``A covariance A'`` the identity, as far as the structure allows it."""
+        """A with ``A covariance A'`` the identity, as far as the structure allows it.
+
+        Given variances (d,), the diagonal of a diagonal A.
+        """
 
     @abstractmethod
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
@@ -198,7 +205,7 @@ class Structure(ABC):
 
     @abstractmethod
     def project(self, covariances: Array, weights: Array) -> Array:
-        """Full matrices (C, d, d) in the shape of the structure."""
+        """Full matrices (C, d, d), or variances (C, d) if these suffice, in the shape of the structure."""
 
 
 def precision_factor(covariance: Array, floor: float) -> Array:
@@ -540,14 +547,16 @@ class Diag(Structure):
         return np.maximum(-0.5 * np.log(floor) - np.log(reference), 0.0) / self._step_scale(weights)
 
     def spread(self, chol: Array, components: int) -> Array:
-        scale = np.broadcast_to(chol.reshape(components, -1), (components, self.d))
-        return np.eye(self.d) / scale[:, :, None]
+        return np.eye(self.d) * self.deviations(chol, components)[:, :, None]
+
+    def deviations(self, chol: Array, components: int) -> Array:
+        return 1.0 / np.broadcast_to(chol.reshape(components, -1), (components, self.d))
 
     def pivots(self, chol: Array) -> Array:
         return chol**-2.0
 
     def whitener(self, covariance: Array) -> Array:
-        return np.diag(1.0 / np.sqrt(np.diag(covariance)))
+        return 1.0 / np.sqrt(covariance) if covariance.ndim == 1 else np.diag(1.0 / np.sqrt(np.diag(covariance)))
 
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
         return (np.diag(unwhitener) / chol) ** 2
@@ -568,7 +577,7 @@ class Diag(Structure):
         return covariances * np.diag(whitener) ** 2
 
     def project(self, covariances: Array, weights: Array) -> Array:
-        return np.einsum("cii->ci", covariances).copy()
+        return covariances.copy() if covariances.ndim == 2 else np.einsum("cii->ci", covariances).copy()
 
 
 class Spherical(Diag):
@@ -613,7 +622,9 @@ class Spherical(Diag):
         return chol[:, None] ** -2.0
 
     def whitener(self, covariance: Array) -> Array:
-        return np.eye(self.d) / np.sqrt(np.trace(covariance) / self.d)
+        total = covariance.sum() if covariance.ndim == 1 else np.trace(covariance)
+        scale = np.full(self.d, 1.0 / np.sqrt(total / self.d))
+        return scale if covariance.ndim == 1 else np.diag(scale)
 
     def covariances(self, chol: Array, unwhitener: Array) -> Array:
         return (unwhitener[0, 0] / chol) ** 2
@@ -625,7 +636,7 @@ class Spherical(Diag):
         return covariances * whitener[0, 0] ** 2
 
     def project(self, covariances: Array, weights: Array) -> Array:
-        return np.einsum("cii->c", covariances) / self.d
+        return (covariances.sum(axis=1) if covariances.ndim == 2 else np.einsum("cii->c", covariances)) / self.d
 
 
 STRUCTURES: dict[str, Callable[[int], Structure]] = {"full": Full, "tied": Tied, "diag": Diag, "spherical": Spherical}

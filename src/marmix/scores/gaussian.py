@@ -166,8 +166,8 @@ class GaussianChart:
         self._pi = np.exp(reference.log_pi)
         self._root = np.sqrt(self._pi)
         self._components, self._d = reference.mu.shape
-        spread = model.structure.spread(reference.chol, self._components)
-        self._spread = spread / self._root[:, None, None]
+        spread = model.structure.deviations(reference.chol, self._components)
+        self._spread = spread / self._root.reshape(-1, *[1] * (spread.ndim - 1))
         self._step_shape = model.structure.step_shape(self._components)
         self._cuts = np.cumsum([self._components, self._components * self._d, np.prod(self._step_shape)])
         self.size = int(self._cuts[2])
@@ -212,7 +212,9 @@ class GaussianChart:
         log_pi = self.reference.log_pi + logits / self._root
         log_pi = log_pi - log_pi.max()
         log_pi = log_pi - np.log(np.exp(log_pi).sum())
-        mu = self.reference.mu + np.matmul(self._spread, means[:, :, None])[:, :, 0]
+        diagonal = self._spread.ndim == 2
+        steps_of_means = self._spread * means if diagonal else np.matmul(self._spread, means[:, :, None])[:, :, 0]
+        mu = self.reference.mu + steps_of_means
         return Gaussians(log_pi, mu, self.model.structure.move(self.reference.chol, steps, self._pi))
 
     def gradient(self, vector: Array, theta: Gaussians, moments: Moments) -> Array:
@@ -222,5 +224,6 @@ class GaussianChart:
         by_mu, by_chol = self.model.structure.gradient(theta.mu, theta.chol, moments)
         by_steps = self.model.structure.pull(self.reference.chol, steps, self._pi, by_chol)
         by_logits = (g0 - np.exp(theta.log_pi) * g0.sum()) / self._root
-        by_means = np.matmul(by_mu[:, None, :], self._spread)[:, 0, :]
+        diagonal = self._spread.ndim == 2
+        by_means = by_mu * self._spread if diagonal else np.matmul(by_mu[:, None, :], self._spread)[:, 0, :]
         return np.concatenate([by_logits, by_means.ravel(), by_steps.ravel()])

@@ -130,7 +130,7 @@ class Description:
         between = np.einsum("c,ci,cj->ij", pi, mu - pi @ mu, mu - pi @ mu)
         covariance = self.frame.unwhitener @ (within + between) @ self.frame.unwhitener.T
         mean = self.frame.unwhitener @ (pi @ mu) + self.frame.centre
-        return Covariates.standardised(self.columns, mean, covariance)
+        return Covariates.standardised(self.columns, mean, np.diag(covariance))
 
     def entered(self, mechanism: Mechanism | None) -> Mechanism:
         """The given mechanism, or the fitted one, in the axes of its covariates; raises if it does not suit these classes."""
