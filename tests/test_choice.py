@@ -12,6 +12,7 @@ from marmix.datasets import make_mar_mixture
 from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import Gain
 from marmix.estimators.held_out import whole_row_folds
+from marmix.rows import row_order
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
@@ -314,7 +315,8 @@ def test_candidates_that_hold_rows_out_themselves_are_held_out_by_the_same_folds
     X, _, y = partly_labelled(n=200)
     kernel = MARKernelClassifier(C=10.0, gamma=0.5, mechanism_weight=0.3, n_landmarks=30, cv=2)
     clf = MARClassifierCV(estimators={"kernel": kernel}, cv=3).fit(X, y)
-    folds = whole_row_folds(y, 3, 0)
+    order = row_order(X, y)
+    folds = [order[test] for test in whole_row_folds(y[order], 3, 0)]
     assert clf.estimators_["kernel"][-1].cv == kernel.cv
     np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(len(y)))
     for test in folds:

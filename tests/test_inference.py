@@ -271,7 +271,7 @@ def test_turning_the_axes_does_not_change_weights_and_mechanism(kind):
 @pytest.mark.parametrize("estimator", [gaussian(tol=1e-12), logistic(tol=1e-12, n_init=1)])
 @pytest.mark.parametrize("measure", ["entropy", "margin"])
 def test_relabelling_the_classes_permutes_the_answer(estimator, measure):
-    X, y, _ = drawn(600, 3, seed=1)  # with seed 0 a row is on a kink of the margin, where there is no curvature
+    X, y, _ = drawn(600, 3, seed=2)  # with seeds 0 and 1 a row is on a kink of the margin, where there is no curvature
     relabelled = np.where(y < 0, -1, (y + 1) % 3)
     first, second = (
         clone(estimator).set_params(uncertainty=measure).fit(X, labels).inference(X, labels)

@@ -58,7 +58,7 @@ class MARLogisticRegression(MARClassifier):
         The classes, in the order of `classes_`; by default the sorted labels in y.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best maximum is kept. The first is the fit to the labelled rows; others start from smaller,
-        slightly rotated coefficients, as the likelihood can have several maxima. "auto" makes two; six if degree=2 and there
+        slightly rotated coefficients, as the likelihood can have several maxima. "auto" makes two; four if degree=2 and there
         are fewer than five labels per coefficient. If the labelled rows are separable and C is above 1, the fit with C = 1
         is one more start. If the maxima differ, `notes_` says by how much: the estimates are then not unique.
     warm_start : bool, default=False

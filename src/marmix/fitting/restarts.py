@@ -34,7 +34,7 @@ _STARTS, _VERY_FEW, _FINISHED, _SHORT = 16, 2, 4, 5
 # rows times parameters.
 _FEW, _MOST_PARAMETERS, _CHEAP = 5, 500, 2_000_000
 # Starts of a logistic regression with n_init="auto", and with squares and products and few labels, where maxima are many.
-_LOGISTIC_STARTS, _QUADRATIC_STARTS = 2, 6
+_LOGISTIC_STARTS, _QUADRATIC_STARTS = 2, 4
 # Rows up to which a free shape is held at first. With more rows the first sample does so.
 _SHAPE_HELD_ROWS = 8000
 # Loss per labelled row below which classes may be separable; the factor of the coefficients by which that is tested, and the

@@ -32,7 +32,7 @@ from marmix.workers import available, ordered
 # Number of rows from which several threads are used.
 MANY_ROWS = 2**16
 # Most rows in memory that a fit puts in an order of its own: with more, the sort and the copy would take long.
-MOST_SORTED = 2**16
+MOST_SORTED = 2**15
 # Rows transformed together, summed to moments together, and counted together.
 _SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
 # Blocks whose results are in memory at the same time.
