@@ -15,7 +15,10 @@ from typing import Any
 from marmix.tables.cells import NUMBER, arrow, as_numbers, comma_text, counted, shown, text_bytes
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
-_BLOCK_OF_COLUMN, _LARGEST_BLOCK = 2**11, 2**24  # a batch of many columns has more bytes, as each column of it takes time
+_BLOCK_OF_COLUMN, _LARGEST_BLOCK = (
+    2**11,
+    2**24,
+)  # a batch of many columns has more bytes, as each column of it takes time
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
