@@ -433,6 +433,17 @@ def test_labelled_rows_is_the_classifier_fitted_to_the_labelled_rows(y):
     np.testing.assert_array_equal(wrapped.coef_, direct.coef_)
 
 
+@pytest.mark.parametrize("masked", [LABELLED, ~LABELLED])
+def test_masked_features_are_missing_in_wrappers(masked):
+    hidden = np.ma.array(X, mask=np.zeros_like(X, dtype=bool))
+    hidden[np.flatnonzero(masked)[0], 0] = np.ma.masked
+    with pytest.raises(ValueError, match="NaN"):
+        WithUnlabelled(MARLogisticRegression(), hidden[~LABELLED]).fit(hidden[LABELLED], Y[LABELLED])
+    wrapped = LabelledRows(LogisticRegression())
+    with pytest.raises(ValueError, match="NaN"):
+        wrapped.fit(hidden, Y).predict(hidden)
+
+
 def test_labelled_rows_of_tables_sparse_rows_and_nested_weights():
     pandas, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
     frame = pandas.DataFrame(X, columns=["length", "width"])

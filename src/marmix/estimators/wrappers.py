@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted
 
-from marmix.arrays import Array
+from marmix.arrays import Array, unmasked
 from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one, learners
 from marmix.estimators.base import score_labelled
 from marmix.evaluation import missing_proba_of
@@ -89,25 +89,25 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The predicted class of each row, (n,)."""
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(unmasked(X))
 
     @_inner_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, (n, K), with columns as in `classes_`."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self.estimator_.predict_proba(unmasked(X))
 
     @_inner_has("predict_log_proba")
     def predict_log_proba(self, X: Any) -> Array:
         """Log class probabilities, (n, K)."""
         check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
+        return self.estimator_.predict_log_proba(unmasked(X))
 
     @_inner_has("decision_function")
     def decision_function(self, X: Any) -> Array:
         """Scores of the classes, (n,) if there are two and (n, K) otherwise."""
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self.estimator_.decision_function(unmasked(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows."""
@@ -185,11 +185,12 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
         **fit_params
             The same; of an array of length n the labelled rows are passed.
         """
+        X = unmasked(X)
         self._checked(X, y)
         z, classes = encode_labels(y, self.classes)
         labelled = np.flatnonzero(z >= 0)
         rows = X if len(labelled) == len(z) else _safe_indexing(X, labelled)
-        params = _check_method_params(X, self._routed(sample_weight, fit_params), labelled)
+        params = _check_method_params(X, self._routed(unmasked(sample_weight), fit_params), labelled)
         self.estimator_ = clone(self.estimator).fit(rows, classes[z[labelled]], **params)
         return self
 
@@ -197,7 +198,7 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
     def transform(self, X: Any) -> Any:
         """The transformed rows, labelled or not."""
         check_is_fitted(self)
-        return self.estimator_.transform(X)
+        return self.estimator_.transform(unmasked(X))
 
     @_inner_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -301,7 +302,7 @@ class WithUnlabelled(_Wrapper):
             X, labels = _joined_rows(X, self.X_unlabelled), _joined_labels(labels, n_unlabelled, named)
             for name, values in params.items():
                 if name.endswith("sample_weight") and values is not None:
-                    weight = np.asarray(values, dtype=float)
+                    weight = np.asarray(unmasked(values), dtype=float)
                     params[name] = np.concatenate([weight, np.full(n_unlabelled, weight.mean())])
         self.estimator_ = estimator.fit(X, labels, **params)
         return self
@@ -324,7 +325,7 @@ def _joined_rows(X: Any, others: Any) -> Any:
         from pandas import concat
 
         return concat([X, others[list(X.columns)]], ignore_index=True)
-    rows, more = np.asarray(X), np.asarray(others)
+    rows, more = np.asarray(unmasked(X)), np.asarray(unmasked(others))
     if rows.ndim != 2 or more.ndim != 2 or rows.shape[1] != more.shape[1]:
         raise ValueError(
             f"X has shape {rows.shape} and X_unlabelled {more.shape}: both need the same columns. Tools that choose or add "
