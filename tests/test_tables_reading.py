@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from decimal import Decimal
 
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marmix.io import to_memmap
-from marmix.tables import as_text, open_table
+from marmix.tables import as_text, delimited, open_table
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")
@@ -432,3 +433,24 @@ def test_reading_needs_no_memory_for_columns_that_are_not_wanted(tmp_path):
     batches = list(open_table(tmp_path / "rows.parquet").batches(["a"]))
     assert sum(batch.num_rows for batch in batches) == n
     assert all(batch.schema.names == ["a"] for batch in batches)
+
+
+def test_nothing_reads_a_file_whose_batches_were_left(tmp_path, monkeypatch):
+    """Python aborts if it ends while a thread of pyarrow reads ahead."""
+    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n" * 1_000_000)
+    reading, read = [], delimited.Text._next
+
+    def slow(self):
+        reading.append(self)
+        time.sleep(0.05)
+        try:
+            return read(self)
+        finally:
+            reading.pop()
+
+    table = open_table(tmp_path / "rows.csv")
+    monkeypatch.setattr(delimited.Text, "_next", slow)
+    batches = table.batches()
+    next(batches)
+    batches.close()
+    assert reading == []
