@@ -9,12 +9,8 @@ pytest.importorskip("openpyxl")
 
 from fuzz.running import SUBJECTS, attempt, quick, subject_of
 
-LATER = {"terminal"}  # what they find is not mended yet
 
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xfail(strict=False) if name in LATER else ()) for name in SUBJECTS]
-)
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_hostile_input_gives_a_sound_result_or_an_error_in_words(name, seeds, tmp_path, monkeypatch):
     folder, kept, outcomes = tmp_path / "case", tmp_path / "kept", Counter()
     folder.mkdir()

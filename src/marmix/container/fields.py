@@ -6,10 +6,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-T = TypeVar("T")
+from marmix.arrays import LARGEST
 
-# No parameter is larger, and no divisor is smaller than one over it: squares, and products with features, stay finite.
-LARGEST = 1e150
+T = TypeVar("T")
 
 
 class ContainerError(ValueError):

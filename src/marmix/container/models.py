@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.container.fields import LARGEST, Fields
+from marmix.arrays import LARGEST
+from marmix.container.fields import Fields
 from marmix.container.format import ContainerError, Encoder
 from marmix.estimators import (
     LabelledRows,

@@ -15,10 +15,6 @@ from typing import Any
 from marmix.tables.cells import NUMBER, arrow, as_numbers, comma_text, counted, shown, text_bytes
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
-_BLOCK_OF_COLUMN, _LARGEST_BLOCK = (
-    2**11,
-    2**24,
-)  # a batch of many columns has more bytes, as each column of it takes time
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
@@ -130,7 +126,7 @@ def delimited_batches(
 
     The rows begin `start` bytes from the beginning, and have `blank` empty cells after the named ones.
     """
-    block = block or max(BLOCK, min(_BLOCK_OF_COLUMN * len(names), _LARGEST_BLOCK))
+    block = block or BLOCK
     pa, pc, pacsv = arrow(), arrow(".compute"), arrow(".csv")
     nameless = [f"\0{j}" for j in range(blank)]
     size, rows, last = path.stat().st_size, 0, None

@@ -23,6 +23,8 @@ from marmix.tables.excel import read_sheet
 _BLOCK = 2**23  # bytes of features converted at a time
 READ = 2**20  # bytes read from a file at a time
 _READ_WHOLE = 2**24  # bytes up to which an Arrow file is read whole; the end of a map is lost with that of its file
+# Bytes of each column that are parsed at a time, as each column of a batch takes some time, and of all columns.
+_OF_COLUMN, _LARGEST = 2**11, 2**25
 _PARQUET = (".parquet", ".pq")
 _KINDS = {
     ".csv": "csv",
@@ -513,7 +515,7 @@ def _of_text(path: Path, usual: str | None, watch: Watch, given: Mapping[str, An
     if any(map(_undecoded, names)):
         raise ValueError(f"{path}: the column names are not text in UTF-8: {advice}")
     encoding = dialect.encoding if decoded or dialect.encoding.startswith("utf-16") else None
-    block = BLOCK if decoded else READ
+    block = max(BLOCK if decoded else READ, min(_OF_COLUMN * len(names), _LARGEST))
 
     def read(wanted: list[str], step: Step) -> Iterator[Any]:
         how = (encoding, dialect.delimiter, dialect.decimal, start)
