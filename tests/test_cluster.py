@@ -16,6 +16,8 @@ from marmix import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.likelihood import block_sums
 from marmix.rows import NO_COVARIATES
 
+pytestmark = pytest.mark.usefixtures("rows_as_given")
+
 pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask")
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")

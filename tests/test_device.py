@@ -22,6 +22,8 @@ from marmix.mechanism.links import hazard, log_missing
 from marmix.mechanism.measures import MEASURES, posterior
 from marmix.rows.device import DeviceEngine, DeviceRows, device_blocks
 
+pytestmark = pytest.mark.usefixtures("rows_as_given")
+
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
 

@@ -15,6 +15,8 @@ from marmix.fitting import Objective
 from marmix.rows import Covariates, FileEngine, Frame, NumpyEngine
 from marmix.streams import in_file, open_array, release, write_array
 
+pytestmark = pytest.mark.usefixtures("rows_as_given")
+
 LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 
 
