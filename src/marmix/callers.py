@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from marmix.labels import known_labels
+from marmix.labels import as_classes, known_labels
 
 # Modules whose tools pass the labels on as they are, and do not use them otherwise, or score labelled rows only.
 WORKING = (
@@ -108,10 +108,13 @@ class _Watched:
 def check_calls(estimator: Any, frame: FrameType | None) -> None:
     """Raise ValueError if a tool of scikit-learn that calls the estimator counts missing labels as a class."""
     stack = list(calls(frame))
-    if any(call.module == "sklearn.utils._available_if" for call in stack):
-        return  # would be reported as a missing method
+    if not stack or any(call.module == "sklearn.utils._available_if" for call in stack):
+        return  # in the second case a refusal would be reported as a missing method
     named = getattr(estimator, "classes", None)
-    classes = np.empty(0) if named is None else np.asarray(list(named))
+    try:
+        classes = np.empty(0) if named is None else as_classes(named)
+    except ValueError:
+        return  # which the fit says itself
     for call in stack:
         refusal = _refusal(call, estimator, classes)
         if refusal is not None:

@@ -67,7 +67,7 @@ def one_sided(z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = 
     if p_value >= _LEVEL or high - low < np.log(_LEAST_ODDS):
         return None
     side = int(np.argmax((effect - effect.mean()) @ proba[order]))
-    return Note("one-sided", {"classes": [side], "odds": float(np.exp(min(high - low, 10.0)))})
+    return Note("one-sided", {"classes": [side]})
 
 
 def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None = None) -> Note | None:

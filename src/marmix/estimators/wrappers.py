@@ -16,7 +16,7 @@ from marmix.arrays import Array, unmasked
 from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one, learners
 from marmix.estimators.base import score_labelled
 from marmix.evaluation import missing_proba_of
-from marmix.labels import MISSING, encode_labels, has_votes, known_labels
+from marmix.labels import MISSING, as_classes, encode_labels, has_votes, known_labels
 
 
 def _inner_has(method: str) -> Any:
@@ -285,7 +285,7 @@ class WithUnlabelled(_Wrapper):
         if codes_with_minus_one(frame) and getattr(last, "classes", 0) is None:
             last.set_params(classes=np.unique(y))
         named = getattr(last, "classes", None)
-        is_labelled, labels = known_labels(y, np.empty(0) if named is None else np.asarray(list(named)))
+        is_labelled, labels = known_labels(y, np.empty(0) if named is None else as_classes(named))
         if not is_labelled.all():
             raise ValueError(
                 f"{np.count_nonzero(~is_labelled)} labels in y are missing: pass WithUnlabelled the labelled rows, "
