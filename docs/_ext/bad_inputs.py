@@ -27,7 +27,12 @@ def _section(path):
 def _row(case):
     outcome = f"exit code {case['code']}" if "command" in case else case["error"]
     said = ", ".join(f"“{words}”" for words in case["says"])
-    return case["given"], case.get("command") or case["python"].strip(), f"{outcome}; the message has {said}"
+    instance = case.get("command") or case["python"].strip()
+    return case["given"], _printable(instance), f"{outcome}: {said}"
+
+
+def _printable(text):
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def _table(heads, rows):
