@@ -221,6 +221,8 @@ def test_other_estimators_choose_the_weight_too(rings, estimator):
     assert auto.mechanism_weight_ in WEIGHTS
     fixed = clone(estimator).set_params(mechanism_weight=auto.mechanism_weight_, random_state=0).fit(X, y)
     np.testing.assert_array_equal(auto.predict_proba(X), fixed.predict_proba(X))
+    assert auto.converged_
+    assert fixed.converged_
     assert clone(estimator).set_params(mechanism_weight="auto", link=None).fit(X, y).mechanism_weight_ == 0.0
     assert clone(estimator).fit(X, y).mechanism_weight_ == 1.0
 

@@ -151,8 +151,10 @@ def _ascend(
         gain, reached, iterations = (value - reached) / total, value, iterations + result.nit
         at_maximum, rounds = current.at_maximum(), rounds + (not current.far)
         if at_maximum or (gain < tol and not current.far):
-            # if the gradient is not small, only a regular stop of the method counts as convergence
-            converged, reason = at_maximum or bool(result.success), str(result.message).lower()
+            # if the gradient is not small, only a regular stop of the method counts as convergence; going on more strictly, to
+            # the limit of rounding, does not undo it
+            converged = at_maximum or bool(result.success) or (strictly and converged)
+            reason = str(result.message).lower()
             many = iterations > max(_MANY_ITERATIONS, current.charts.size)
             if many and not measured and iterations < max_iter and current.charts.size <= _METRIC_SIZE:
                 metric, measured = _metric_at(objective, point.theta, point.mechanism), True
