@@ -112,7 +112,7 @@ def features(X, rng):
         case 2:
             return np.asfortranarray(X)[::-1]
         case 3:
-            return rng.choice([X[:, :0], X.ravel(), X[None], X[0], np.float64(1.0), None, "X", {"a": X[:, 0]}])
+            return rng.choice([X[:, :0], X.ravel(), X[None], X[:1].ravel(), np.float64(1.0), None, "X", {"a": X[:, 0]}])
         case 4 | 5:
             return X.astype(rng.choice(DTYPES))
     return X
