@@ -96,9 +96,23 @@ def test_quotation_marks_that_swallow_rows_are_refused_with_their_line(tmp_path,
         to_memmap(path, tmp_path / "rows.npy", columns=["a"] if column else ["b"], progress=False)
 
 
-def test_text_of_several_lines_is_no_swallowed_row(tmp_path):
-    lines = ["a,b,c", *(f'{i},"first line, {i}\nsecond, with words, and more\nthird",yes' for i in range(50))]
-    path = written(tmp_path, "rows.csv", "\n".join(lines))
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_swallowed_rows_are_refused_whatever_ends_a_line_and_where_other_cells_are_blank(tmp_path, end):
+    filled = ["a,b,c", *rows_of_text(100, (3, 23))]
+    sparse = ["a\tb\tc", *(f"{i}\t{i if i < 9 else ''}\t{'no' if i % 2 else 'yes'}" for i in range(100))]
+    sparse[20], sparse[25] = f'"{sparse[20]}', sparse[25].replace("\t", '"\t', 1)
+    for lines, words in ((filled, "line 5 .* 21 rows"), (sparse, "line 21 .* 6 rows")):
+        path = written(tmp_path, "rows.csv", (end.join(lines) + end).encode())
+        with pytest.raises(ValueError, match=words):
+            cells(path)
+        with pytest.raises(ValueError, match=words):
+            to_memmap(path, tmp_path / "rows.npy", columns=["a"], progress=False)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_text_of_several_lines_is_no_swallowed_row(tmp_path, end):
+    lines = ["a,b,c", *(f'{i},"first line, {i}{end}second, with words, and more{end}third",yes' for i in range(50))]
+    path = written(tmp_path, "rows.csv", end.join(lines).encode())
     assert len(cells(path)["b"]) == 50
 
 
