@@ -284,14 +284,17 @@ LIKE_CLASSES = {
     "none": ["mild severe"],
     "-1": ["0 1", "0.5 1.5"],
     "-1.0": ["0.0 1.0"],
-    "NA": ["EU SA", "EMEA APAC LATAM"],
+    "NA": ["EU SA", "EMEA APAC LATAM", "AF AS EU OC SA", "BW ZA ZM ZW"],
     "null": ["weak strong"],
     "NULL": ["WEAK STRONG"],
 }
 LIKE_MISSING = {
     "None": ["0 1", "True False", ""],
     "-1": ["elm oak"],
-    "NA": ["benign malignant", "YES NO", "M F", "0 1"],
+    "NA": [
+        *("benign malignant", "YES NO", "M F", "0 1", "ALIVE DEAD", "CASE CTRL", "HIGH LOW", "ALL AML", "LUAD LUSC"),
+        *("AF SR", "AA AG GG", "CR PR SD PD", "NY CA TX WA"),
+    ],
     "null": ["Weak Strong"],
     "NULL": ["weak strong"],
 } | {text: ["EU SA", "mild severe", "0 1"] for text in ("?", "N/A", "nan", "NaN", "<NA>", "NaT")}

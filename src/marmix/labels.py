@@ -43,7 +43,19 @@ _UNKNOWN = """
     bilinmiyor, неизвестно, нет данных, невідомо, άγνωστο, 不明, 未知
 """
 _POINTS = "./'\u2019"
-_ANSWERS = {"YES", "NO", "SI", "OUI", "NON", "JA", "NEIN", "TRUE", "FALSE", "POS", "NEG"}
+# Beside these, "NA" may be North America, or Namibia if there are countries (ISO 3166) only.
+_REGIONS = "EU SA AS AF OC AN EMEA APAC APJ APJC AMER AMERICAS LATAM LAC MENA ANZ ASIA ROW"
+_COUNTRIES = """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+    CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO
+    FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE
+    JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO
+    MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW
+    PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM
+    TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+"""
+_PLACES = {*_REGIONS.split(), *_COUNTRIES.split()}
+_FEW_PLACES = 3  # fewer codes of countries may be other abbreviations
 _FEW_LABELS = 100  # up to which each label is compared with all others
 _CODES = {"9": 4, "99": 20, "999": 99, "9999": 99}  # doubtful if all other labels are whole numbers up to this
 
@@ -76,7 +88,7 @@ def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
 def looks_like_class(text: str, others: Iterable[str], alone: bool = True) -> bool:
     """Whether a text that usually means a missing label may be a class, given the other labels of the column.
 
-    "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside short codes in capitals ("EU", "SA"), and
+    "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside regions ("EU", "SA") or countries, and
     "null" beside words in the same case if `alone`, that is, if no other text means a missing label there.
     """
     labels = {other.strip() for other in others} - {text, *MISSING_LABELS}
@@ -86,8 +98,7 @@ def looks_like_class(text: str, others: Iterable[str], alone: bool = True) -> bo
     if numeric or {label.casefold() for label in labels} <= {"true", "false"}:
         return False
     if text == "NA":
-        codes = all(2 <= len(label) <= 5 and label.isalpha() and label.isupper() for label in labels)
-        return codes and not labels <= _ANSWERS
+        return labels <= {*_REGIONS.split()} or (len(labels) >= _FEW_PLACES and labels <= _PLACES)
     if text.casefold() == "null":
         return alone and all(_case(label) == _case(text) for label in labels)
     return text.casefold() == "none"
