@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from marmix.io import to_memmap
 from marmix.tables import as_text, delimited, open_table
+from marmix.tables.reading import record_batches
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")
@@ -128,6 +129,21 @@ def test_a_file_can_be_read_again_and_in_part_and_in_any_order_of_columns(tmp_pa
     table = open_table(written(tmp_path, "rows.tsv", "a\tb\tc\n1\t2\t3\n"))
     for _ in range(2):
         assert [batch.to_pydict() for batch in table.batches(["c", "a"])] == [{"c": ["3"], "a": ["1"]}]
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow knows no views")
+def test_views_of_text_and_bytes_are_read_in_types_that_can_be_filtered(tmp_path):
+    text, data = pa.array(["u", None, "a longer text, not inline"]), pa.array([b"1", None, b"more than twelve bytes"])
+    views = pa.table({"text": text.cast(pa.string_view()), "data": data.cast(pa.binary_view())})
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as sink, pa.ipc.new_file(sink, views.schema) as writer:
+        writer.write_table(views)
+    for batches in (
+        open_table(tmp_path / "rows.arrow").batches(),
+        record_batches(views),
+        record_batches(views.to_batches()[0]),
+    ):
+        rows = pa.Table.from_batches(batches).filter(pa.array([True, False, True]))
+        assert rows.to_pydict() == {"text": text.to_pylist()[::2], "data": data.to_pylist()[::2]}
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8"])
