@@ -242,7 +242,7 @@ def test_a_text_for_missing_is_missing_in_every_file(text, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*Missing labels")
-@pytest.mark.parametrize("text", [*MISSING_LABELS, "  ", " NA "])
+@pytest.mark.parametrize("text", [*MISSING_LABELS, "  ", " NA ", "-1.00", "-1,0", "-01"])
 def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
     pytest.importorskip("pyarrow")
     y = ["big elm", text, "oak", text, None, "oak", "big elm"]
@@ -264,7 +264,7 @@ def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
     assert sorted([*first, *second]) == np.flatnonzero(z >= 0).tolist()
 
 
-@pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " "])
+@pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " ", "-1.00"])
 def test_a_text_that_is_named_is_a_class_at_every_door(text, tmp_path):
     pytest.importorskip("pyarrow")
     y, named = [text, "oak", None, "oak", text], [text, "oak"]
@@ -284,6 +284,7 @@ LIKE_CLASSES = {
     "none": ["mild severe"],
     "-1": ["0 1", "0.5 1.5"],
     "-1.0": ["0.0 1.0"],
+    "-1.00": ["0.00 1.00"],
     "NA": ["EU SA", "EMEA APAC LATAM", "AF AS EU OC SA", "BW ZA ZM ZW"],
     "null": ["weak strong"],
     "NULL": ["WEAK STRONG"],

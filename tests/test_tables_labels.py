@@ -1,6 +1,7 @@
 """LabelColumn: which labels are missing, which classes there are, and what cannot be a column of classes."""
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -54,6 +55,11 @@ def test_classes_are_integers_only_where_every_label_is_written_as_one():
 TYPED = {
     "integers": (pa.array([3, None, -1, 7]), [3, 7], [0, -1, -1, 1]),
     "whole floats beside NaN": (pa.array([3.0, float("nan"), None, 7.0]), [3, 7], [0, -1, -1, 1]),
+    "decimals": (
+        pa.array([Decimal("3.00"), None, Decimal("-1.00"), Decimal("7.50")]),
+        ["3.00", "7.50"],
+        [0, -1, -1, 1],
+    ),
     "booleans": (pa.array([True, None, False]), ["false", "true"], [1, -1, 0]),
     "dictionary": (pa.array(["u", None, "v"]).dictionary_encode(), ["u", "v"], [0, -1, 1]),
     "large text": (pa.array(["u", "NA", "v"], pa.large_string()), ["u", "v"], [0, -1, 1]),

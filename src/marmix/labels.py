@@ -5,10 +5,12 @@ counts once, with the shares ``r_jk = v_jk / sum_l v_jl`` of its votes: its like
 """
 
 import numbers
+import re
 import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,12 @@ MISSING_FIELDS = (
     *("n/a", "#NA", "#N/A N/A", "-NaN", "-nan", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
     *MISSING_CELLS,
 )  # features of the CSV files of to_memmap
-MISSING_LABELS = (*MISSING_FIELDS, "-1", "-1.0")  # labels, in files and in arrays, unless named as a class
+MISSING_LABELS = (
+    *MISSING_FIELDS,
+    "-1",
+    "-1.0",
+)  # labels, in files and in arrays, unless named as a class; see means_missing
+_MINUS_ONE = re.compile(r"-0*1([.,]0*)?")
 _UNKNOWN = """
     nil, nd, tbd, tba, unk, missing, pending, unknown, not known, undefined, no data, don't know, cannot say,
     unsure, unclear, uncertain, undetermined, indeterminate, to be determined, unlabelled, unlabeled,
@@ -73,6 +80,16 @@ DOUBTFUL_TEXTS = {_folded(text) for text in (*MISSING_CELLS, *_UNKNOWN.split(","
 }  # data files: labels that `marmix fit` asks about
 
 
+def is_minus_one(text: str) -> bool:
+    """Whether a text is the number -1, however it is written ("-1.00")."""
+    return bool(_MINUS_ONE.fullmatch(text))
+
+
+def means_missing(text: str) -> bool:
+    """Whether a text without surrounding blanks means a missing label, unless it is named as a class."""
+    return text in MISSING_LABELS or is_minus_one(text)
+
+
 def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
     """Whether a label probably means that the label is missing, given the other labels of the column."""
     others = [other for other in others if other != text]
@@ -91,9 +108,9 @@ def looks_like_class(text: str, others: Iterable[str], alone: bool = True) -> bo
     "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside regions ("EU", "SA") or countries, and
     "null" beside words in the same case if `alone`, that is, if no other text means a missing label there.
     """
-    labels = {other.strip() for other in others} - {text, *MISSING_LABELS}
+    labels = {label for label in map(str.strip, others) if label != text and not means_missing(label)}
     numeric = all(map(_is_number, labels))
-    if not labels or text in ("-1", "-1.0"):
+    if not labels or is_minus_one(text):
         return bool(labels) and numeric
     if numeric or {label.casefold() for label in labels} <= {"true", "false"}:
         return False
@@ -224,7 +241,7 @@ class Labels:
         if _is_missing(value) or (_is_minus_one(value) and value not in self._numbers):
             return None
         text = value.strip() if isinstance(value, str) else None
-        if text in MISSING_LABELS and not {text, value} & self._numbers.keys():
+        if text is not None and means_missing(text) and not {text, value} & self._numbers.keys():
             self.marks[text] += count
             return None
         return value
@@ -392,9 +409,10 @@ def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
     marks = Counter[str]()
     if values.dtype.kind in "OU":
-        texts = set(MISSING_LABELS) - {name.strip() for name in names if isinstance(name, str)}
-        in_texts = (isinstance(value, str) and value.strip() in texts for value in values.tolist())
-        marked = np.fromiter(in_texts, bool, len(values)) & ~missing
+        texts = [value.strip() if isinstance(value, str) else None for value in values.tolist()]
+        markers = {text for text in set(texts) if text is not None and means_missing(text)}
+        markers -= {name.strip() for name in names if isinstance(name, str)}
+        marked = np.fromiter((text in markers for text in texts), bool, len(values)) & ~missing
         marks.update(text.strip() for text in values[marked].tolist())
         missing = missing | marked
     return ~missing, _plain(values[~missing]), marks
@@ -678,7 +696,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_minus_one(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and float(value) == MISSING
+    number = isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)
+    return number and float(value) == MISSING
 
 
 def _kind(type_: type) -> type:
@@ -732,8 +751,7 @@ def _declared_categories(y: Any) -> list[Any] | None:
 
 def _check_categories(declared: list[Any] | None, classes: NDArray[Any]) -> None:
     """Raise ValueError if a declared category has no row."""
-    marks = (*MISSING_LABELS, MISSING)
-    unused = [name for name in declared or () if name not in set(classes.tolist()) and name not in marks]
+    unused = [name for name in declared or () if name not in set(classes.tolist()) and not means_missing(str(name))]
     if unused:
         raise ValueError(
             f"y declares the category {unused[0]!r}, but no row has that label. Remove it "

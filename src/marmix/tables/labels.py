@@ -19,6 +19,7 @@ from marmix.labels import (
     as_classes,
     check_marks,
     class_like,
+    is_minus_one,
     looks_like_class,
     looks_missing,
     missing_in_words,
@@ -101,6 +102,7 @@ class LabelColumn(Labels):
         self._numbers = {str(label): k for label, k in self._numbers.items()}
         self.markers = {text for text in MISSING_LABELS if text not in keep and self._class_of(text) is None}
         self.markers |= self._said_missing
+        self._keep = set(keep)
         self._parts: list[NDArray[np.integer]] = []
         self.counts: Counter[str] = Counter()
 
@@ -120,6 +122,9 @@ class LabelColumn(Labels):
         return self.add(batch.column(self.name))
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
+        if is_minus_one(value) and "-1" in self.markers and value not in self._keep and not self._class_of(value):
+            self.markers.add(value)
+            self._said_missing |= {value} if "-1" in self._said_missing else set()
         if value in self.markers:
             self.marks[value] += count
             return None
