@@ -337,6 +337,7 @@ CELLS = st.sampled_from(
 )
 
 
+@pytest.mark.filterwarnings("ignore:Counted as a class")
 @pytest.mark.filterwarnings("ignore:Missing labels")
 @given(st.lists(CELLS, min_size=2, max_size=12), st.permutations(range(12)))
 def test_arrays_and_columns_agree_on_every_list_of_texts_in_any_order(cells, order):
@@ -379,6 +380,26 @@ def test_a_fit_says_which_texts_counted_as_missing_and_how_often(kind, two, plai
     assert fit.classes_.tolist() == ["a", "b"]
     if kind is MARGaussianMixture:
         np.testing.assert_array_equal(fit.score(two.X, y), plain.score(two.X, two.y))
+
+
+DOUBTFUL = ["unknown", "none", "na", "Null", "missing", "nil", "-"]
+
+
+@pytest.mark.parametrize("text", DOUBTFUL)
+def test_a_label_that_may_mean_missing_is_a_class_with_a_warning_unless_named(text):
+    y = ["elm", "oak", text]
+    with pytest.warns(UserWarning, match=f"may mean a missing label: '{text}'. Replace it by None"):
+        _, classes = encode_labels(y)
+    assert encode_labels(y, classes)[0].tolist() == np.argsort(np.argsort(y)).tolist()
+
+
+@pytest.mark.parametrize("kind", [MARGaussianMixture, MARLogisticRegression])
+def test_a_fit_notes_labels_that_may_mean_missing(kind, two):
+    y = np.array(written(two, letter, "unknown"), dtype=object)
+    with pytest.warns(UserWarning, match="'unknown'"):
+        notes = kind(max_iter=5, link=None).fit(two.X, y).notes_
+    named = kind(max_iter=5, link=None, classes=["a", "b", "unknown"]).fit(two.X, y).notes_
+    assert [sum("may mean a missing label: 'unknown'" in note for note in some) for some in (notes, named)] == [1, 0]
 
 
 # Types of labels and classes

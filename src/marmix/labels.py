@@ -132,11 +132,17 @@ def _case(text: str) -> str:
     return "lower" if text.islower() else "upper" if text.isupper() else "capital" if text[:1].isupper() else ""
 
 
+def doubtful_labels(labels: Iterable[Any]) -> list[str]:
+    """The labels that probably mean a missing label, as texts; none if there are very many labels."""
+    names = [str(label) for label in labels]
+    return [name for name in names if looks_missing(name, names)] if len(names) <= _FEW_LABELS else []
+
+
 def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
     """The texts, of those that counted as missing labels, that may be classes beside these labels."""
     texts, names = [text for text in marks if text], [str(label) for label in labels]
-    few = len(names) <= _FEW_LABELS
-    others = [name for name in names if not (few and looks_missing(name, names))]
+    doubtful = doubtful_labels(names)
+    others = [name for name in names if name not in doubtful]
     return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
 
 
@@ -304,7 +310,7 @@ class Labels:
     def check_classes(self) -> None:
         """Raise ValueError if there are fewer than two classes, an allowed class has no row, or a text may be a class.
 
-        Warns of texts that counted as missing labels.
+        Warns of texts that counted as missing labels, and of labels that probably mean a missing label.
         """
         if self.known is None:
             check_marks(self.marks, self._numbers, self.where)
@@ -325,7 +331,7 @@ class Labels:
                 f"{self.where} has one class only, {next(iter(self._numbers))!r}: label rows of at least two classes. "
                 f"({texts} means a missing label; if it is a class, name all classes in classes=.)"
             )
-        for note in missing_texts_notes(self.marks):
+        for note in missing_texts_notes(self.marks, self._numbers if self.known is None else ()):
             warnings.warn(sentence(note, np.empty(0), ()), UserWarning, stacklevel=4)
 
 
@@ -393,9 +399,11 @@ def missing_texts(y: Any, classes: Any = None) -> Counter[str]:
     return _read(y, np.empty(0) if classes is None else as_classes(classes))[2]
 
 
-def missing_texts_notes(marks: Mapping[str, int]) -> list[Note]:
-    """A note on texts that counted as missing labels, if there are some."""
-    return [Note("missing-texts", {"text": missing_in_words(marks)})] if marks else []
+def missing_texts_notes(marks: Mapping[str, int], labels: Iterable[Any] = ()) -> list[Note]:
+    """Notes on texts that counted as missing labels, and on those of the labels that probably mean a missing label."""
+    notes = [Note("missing-texts", {"text": missing_in_words(marks)})] if marks else []
+    texts = ", ".join(map(repr, doubtful_labels(labels)))
+    return [*notes, Note("doubtful-labels", {"text": texts})] if texts else notes
 
 
 def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any], Counter[str]]:
