@@ -382,7 +382,7 @@ def test_a_fit_says_which_texts_counted_as_missing_and_how_often(kind, two, plai
         np.testing.assert_array_equal(fit.score(two.X, y), plain.score(two.X, two.y))
 
 
-DOUBTFUL = ["unknown", "none", "na", "Null", "missing", "nil", "-"]
+DOUBTFUL = ["unknown", "none", "na", "Null", "missing", "nil", "-", "#DIV/0!", "#VALUE!", "Err:502"]
 
 
 @pytest.mark.parametrize("text", DOUBTFUL)

@@ -35,6 +35,9 @@ MISSING_LABELS = (
     "-1",
     "-1.0",
 )  # labels, in files and in arrays, unless named as a class; see means_missing
+SPREADSHEET_ERROR = (
+    r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"
+)
 _MINUS_ONE = re.compile(r"-0*1([.,]0*)?")
 _UNKNOWN = """
     nil, nd, tbd, tba, unk, missing, pending, unknown, not known, undefined, no data, don't know, cannot say,
@@ -94,6 +97,8 @@ def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
     """Whether a label probably means that the label is missing, given the other labels of the column."""
     others = [other for other in others if other != text]
     number = text.removesuffix(".0")
+    if re.search(SPREADSHEET_ERROR, text):
+        return True
     if number in _CODES:
         numbers = [other.removesuffix(".0") for other in others]
         return all(other.isascii() and other.isdecimal() and int(other) <= _CODES[number] for other in numbers)
