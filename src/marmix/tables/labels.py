@@ -26,7 +26,7 @@ from marmix.labels import (
     most_voted,
     vote_shares,
 )
-from marmix.tables.cells import NUMBER, TRUTHS, WHOLE, arrow, as_numbers, as_text, listed, plain, shown
+from marmix.tables.cells import NUMBER, TRUTHS, WHOLE, arrow, as_numbers, as_text, listed, plain, shown, trimmed
 
 MOST_CLASSES = 100
 MOST_CONVERTED = 100_000  # classes of `to_memmap`
@@ -286,7 +286,7 @@ class VoteColumns(LabelColumn):
 class ShareColumns(LabelColumn):
     """Columns of counts or probabilities, named after the classes; blank or zero in all of them if the label is missing."""
 
-    option = "--shares"
+    option, unit = "--shares", "cell"
 
     def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None, **options: Any):
         super().__init__(", ".join(names), missing, classes, **options)
@@ -311,6 +311,7 @@ class ShareColumns(LabelColumn):
                     "probabilities. If columns hold the labels of annotators, use --votes."
                 )
             parts.append(numbers.values)
+            self.marks.update(trimmed(plain(batch.column(name)).filter(arrow().array(numbers.missing))).to_pylist())
         values = np.column_stack(parts)
         gaps = np.isnan(values)
         partly = gaps.any(axis=1) & ~gaps.all(axis=1)
