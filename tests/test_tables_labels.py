@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from marmix.labels import MISSING_LABELS, encode_labels
 from marmix.tables import LabelColumn
+from marmix.tables.labels import label_columns
 
 pa = pytest.importorskip("pyarrow")
 
@@ -31,6 +32,15 @@ def test_every_marker_is_a_missing_label(marker):
 @pytest.mark.parametrize("label", ["none", "-2", "0", "-1.5", "n", "unknown"])
 def test_what_only_resembles_a_marker_is_a_label(label):
     assert column(["a", label]).n_missing == 0
+
+
+@pytest.mark.parametrize("columns", [{"label": "y"}, {"votes": ["a", "b"]}])
+def test_a_text_is_not_a_class_and_missing_at_once(columns):
+    names = {"label": None, "votes": None, "shares": None} | columns
+    with pytest.raises(
+        ValueError, match="--missing names 'None', which is among the classes 'None', 'some' of the model"
+    ):
+        label_columns(**names, missing=["None"], classes=["None", "some"])
 
 
 def test_further_markers_add_to_the_usual_ones():

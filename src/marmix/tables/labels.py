@@ -103,6 +103,11 @@ class LabelColumn(Labels):
         self.markers = {text for text in MISSING_LABELS if text not in keep and self._class_of(text) is None}
         self.markers |= self._said_missing
         self._keep = set(keep)
+        for text in sorted(self._said_missing & self._numbers.keys()):
+            whose = "of the model" if fitted else "of --classes"
+            raise ValueError(
+                f"--missing names {shown(text)}, which is among the classes {listed(self._numbers)} {whose}: leave it out there."
+            )
         self._parts: list[NDArray[np.integer]] = []
         self.counts: Counter[str] = Counter()
 
@@ -140,6 +145,11 @@ class LabelColumn(Labels):
     def _class_of(self, text: str) -> str | None:
         """The allowed class that a text means, as text; None if there is none."""
         return text if text in self._numbers else self._meanings.get(_class_meaning(text))
+
+    def part(self, text: str) -> str:
+        """How many of the rows, or of the cells of several columns, hold a text."""
+        count, total = self.marks[text] or self.counts[text], self.rows * len(self.columns)
+        return f"{count:,} of {total:,} {self.unit}s"
 
     @property
     def n_missing(self) -> int:
