@@ -242,7 +242,7 @@ def test_a_text_for_missing_is_missing_in_every_file(text, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:.*Missing labels")
-@pytest.mark.parametrize("text", [*MISSING_LABELS, "  ", " NA "])
+@pytest.mark.parametrize("text", [*MISSING_LABELS, "  ", " NA ", "-1.00", "-1,0", "-01"])
 def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
     pytest.importorskip("pyarrow")
     y = ["big elm", text, "oak", text, None, "oak", "big elm"]
@@ -264,7 +264,7 @@ def test_every_door_takes_the_same_texts_as_missing(text, tmp_path):
     assert sorted([*first, *second]) == np.flatnonzero(z >= 0).tolist()
 
 
-@pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " "])
+@pytest.mark.parametrize("text", [text for text in MISSING_LABELS if text] + ["", " ", "-1.00"])
 def test_a_text_that_is_named_is_a_class_at_every_door(text, tmp_path):
     pytest.importorskip("pyarrow")
     y, named = [text, "oak", None, "oak", text], [text, "oak"]
@@ -284,14 +284,18 @@ LIKE_CLASSES = {
     "none": ["mild severe"],
     "-1": ["0 1", "0.5 1.5"],
     "-1.0": ["0.0 1.0"],
-    "NA": ["EU SA", "EMEA APAC LATAM"],
+    "-1.00": ["0.00 1.00"],
+    "NA": ["EU SA", "EMEA APAC LATAM", "AF AS EU OC SA", "BW ZA ZM ZW"],
     "null": ["weak strong"],
     "NULL": ["WEAK STRONG"],
 }
 LIKE_MISSING = {
     "None": ["0 1", "True False", ""],
     "-1": ["elm oak"],
-    "NA": ["benign malignant", "YES NO", "M F", "0 1"],
+    "NA": [
+        *("benign malignant", "YES NO", "M F", "0 1", "ALIVE DEAD", "CASE CTRL", "HIGH LOW", "ALL AML", "LUAD LUSC"),
+        *("AF SR", "AA AG GG", "CR PR SD PD", "NY CA TX WA"),
+    ],
     "null": ["Weak Strong"],
     "NULL": ["weak strong"],
 } | {text: ["EU SA", "mild severe", "0 1"] for text in ("?", "N/A", "nan", "NaN", "<NA>", "NaT")}
@@ -333,6 +337,7 @@ CELLS = st.sampled_from(
 )
 
 
+@pytest.mark.filterwarnings("ignore:Counted as a class")
 @pytest.mark.filterwarnings("ignore:Missing labels")
 @given(st.lists(CELLS, min_size=2, max_size=12), st.permutations(range(12)))
 def test_arrays_and_columns_agree_on_every_list_of_texts_in_any_order(cells, order):
@@ -375,6 +380,26 @@ def test_a_fit_says_which_texts_counted_as_missing_and_how_often(kind, two, plai
     assert fit.classes_.tolist() == ["a", "b"]
     if kind is MARGaussianMixture:
         np.testing.assert_array_equal(fit.score(two.X, y), plain.score(two.X, two.y))
+
+
+DOUBTFUL = ["unknown", "none", "na", "Null", "missing", "nil", "-", "#DIV/0!", "#VALUE!", "Err:502"]
+
+
+@pytest.mark.parametrize("text", DOUBTFUL)
+def test_a_label_that_may_mean_missing_is_a_class_with_a_warning_unless_named(text):
+    y = ["elm", "oak", text]
+    with pytest.warns(UserWarning, match=f"may mean a missing label: '{text}'. Replace it by None"):
+        _, classes = encode_labels(y)
+    assert encode_labels(y, classes)[0].tolist() == np.argsort(np.argsort(y)).tolist()
+
+
+@pytest.mark.parametrize("kind", [MARGaussianMixture, MARLogisticRegression])
+def test_a_fit_notes_labels_that_may_mean_missing(kind, two):
+    y = np.array(written(two, letter, "unknown"), dtype=object)
+    with pytest.warns(UserWarning, match="'unknown'"):
+        notes = kind(max_iter=5, link=None).fit(two.X, y).notes_
+    named = kind(max_iter=5, link=None, classes=["a", "b", "unknown"]).fit(two.X, y).notes_
+    assert [sum("may mean a missing label: 'unknown'" in note for note in some) for some in (notes, named)] == [1, 0]
 
 
 # Types of labels and classes

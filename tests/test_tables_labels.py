@@ -1,6 +1,7 @@
 """LabelColumn: which labels are missing, which classes there are, and what cannot be a column of classes."""
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from marmix.labels import MISSING_LABELS, encode_labels
 from marmix.tables import LabelColumn
+from marmix.tables.labels import label_columns
 
 pa = pytest.importorskip("pyarrow")
 
@@ -30,6 +32,15 @@ def test_every_marker_is_a_missing_label(marker):
 @pytest.mark.parametrize("label", ["none", "-2", "0", "-1.5", "n", "unknown"])
 def test_what_only_resembles_a_marker_is_a_label(label):
     assert column(["a", label]).n_missing == 0
+
+
+@pytest.mark.parametrize("columns", [{"label": "y"}, {"votes": ["a", "b"]}])
+def test_a_text_is_not_a_class_and_missing_at_once(columns):
+    names = {"label": None, "votes": None, "shares": None} | columns
+    with pytest.raises(
+        ValueError, match="--missing names 'None', which is among the classes 'None', 'some' of the model"
+    ):
+        label_columns(**names, missing=["None"], classes=["None", "some"])
 
 
 def test_further_markers_add_to_the_usual_ones():
@@ -54,6 +65,11 @@ def test_classes_are_integers_only_where_every_label_is_written_as_one():
 TYPED = {
     "integers": (pa.array([3, None, -1, 7]), [3, 7], [0, -1, -1, 1]),
     "whole floats beside NaN": (pa.array([3.0, float("nan"), None, 7.0]), [3, 7], [0, -1, -1, 1]),
+    "decimals": (
+        pa.array([Decimal("3.00"), None, Decimal("-1.00"), Decimal("7.50")]),
+        ["3.00", "7.50"],
+        [0, -1, -1, 1],
+    ),
     "booleans": (pa.array([True, None, False]), ["false", "true"], [1, -1, 0]),
     "dictionary": (pa.array(["u", None, "v"]).dictionary_encode(), ["u", "v"], [0, -1, 1]),
     "large text": (pa.array(["u", "NA", "v"], pa.large_string()), ["u", "v"], [0, -1, 1]),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from marmix.io import to_memmap
 from marmix.tables import as_text, delimited, open_table
+from marmix.tables.reading import record_batches
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")
@@ -96,9 +97,23 @@ def test_quotation_marks_that_swallow_rows_are_refused_with_their_line(tmp_path,
         to_memmap(path, tmp_path / "rows.npy", columns=["a"] if column else ["b"], progress=False)
 
 
-def test_text_of_several_lines_is_no_swallowed_row(tmp_path):
-    lines = ["a,b,c", *(f'{i},"first line, {i}\nsecond, with words, and more\nthird",yes' for i in range(50))]
-    path = written(tmp_path, "rows.csv", "\n".join(lines))
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_swallowed_rows_are_refused_whatever_ends_a_line_and_where_other_cells_are_blank(tmp_path, end):
+    filled = ["a,b,c", *rows_of_text(100, (3, 23))]
+    sparse = ["a\tb\tc", *(f"{i}\t{i if i < 9 else ''}\t{'no' if i % 2 else 'yes'}" for i in range(100))]
+    sparse[20], sparse[25] = f'"{sparse[20]}', sparse[25].replace("\t", '"\t', 1)
+    for lines, words in ((filled, "line 5 .* 21 rows"), (sparse, "line 21 .* 6 rows")):
+        path = written(tmp_path, "rows.csv", (end.join(lines) + end).encode())
+        with pytest.raises(ValueError, match=words):
+            cells(path)
+        with pytest.raises(ValueError, match=words):
+            to_memmap(path, tmp_path / "rows.npy", columns=["a"], progress=False)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_text_of_several_lines_is_no_swallowed_row(tmp_path, end):
+    lines = ["a,b,c", *(f'{i},"first line, {i}{end}second, with words, and more{end}third",yes' for i in range(50))]
+    path = written(tmp_path, "rows.csv", end.join(lines).encode())
     assert len(cells(path)["b"]) == 50
 
 
@@ -114,6 +129,21 @@ def test_a_file_can_be_read_again_and_in_part_and_in_any_order_of_columns(tmp_pa
     table = open_table(written(tmp_path, "rows.tsv", "a\tb\tc\n1\t2\t3\n"))
     for _ in range(2):
         assert [batch.to_pydict() for batch in table.batches(["c", "a"])] == [{"c": ["3"], "a": ["1"]}]
+
+
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow knows no views")
+def test_views_of_text_and_bytes_are_read_in_types_that_can_be_filtered(tmp_path):
+    text, data = pa.array(["u", None, "a longer text, not inline"]), pa.array([b"1", None, b"more than twelve bytes"])
+    views = pa.table({"text": text.cast(pa.string_view()), "data": data.cast(pa.binary_view())})
+    with pa.OSFile(str(tmp_path / "rows.arrow"), "wb") as sink, pa.ipc.new_file(sink, views.schema) as writer:
+        writer.write_table(views)
+    for batches in (
+        open_table(tmp_path / "rows.arrow").batches(),
+        record_batches(views),
+        record_batches(views.to_batches()[0]),
+    ):
+        rows = pa.Table.from_batches(batches).filter(pa.array([True, False, True]))
+        assert rows.to_pydict() == {"text": text.to_pylist()[::2], "data": data.to_pylist()[::2]}
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8"])

@@ -436,6 +436,16 @@ def test_columns_of_annotators_and_columns_of_shares_are_the_same_votes():
     np.testing.assert_array_equal(by_vote.codes < 0, ~np.isin(labels, ["9", "10"]).any(axis=1))
 
 
+def test_shares_count_the_texts_of_missing_cells():
+    cells = {"a": ["1", "NA", " ", "0", "?"], "b": [1.0, None, float("nan"), 0.0, None]}
+    labels = ShareColumns(["a", "b"], missing=["?"])
+    batch = pa.record_batch(cells)
+    labels.add_batch(batch.slice(0, 2))
+    labels.add_batch(batch.slice(2))
+    assert labels.marks == {"NA": 1, "": 3, "nan": 1, "?": 1}
+    assert labels.notes() == ["Missing labels: '?' in 1 cell, 'NA' in 1, 'nan' in 1, empty in 3."]
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [

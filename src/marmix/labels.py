@@ -5,10 +5,12 @@ counts once, with the shares ``r_jk = v_jk / sum_l v_jl`` of its votes: its like
 """
 
 import numbers
+import re
 import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,15 @@ MISSING_FIELDS = (
     *("n/a", "#NA", "#N/A N/A", "-NaN", "-nan", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
     *MISSING_CELLS,
 )  # features of the CSV files of to_memmap
-MISSING_LABELS = (*MISSING_FIELDS, "-1", "-1.0")  # labels, in files and in arrays, unless named as a class
+MISSING_LABELS = (
+    *MISSING_FIELDS,
+    "-1",
+    "-1.0",
+)  # labels, in files and in arrays, unless named as a class; see means_missing
+SPREADSHEET_ERROR = (
+    r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"
+)
+_MINUS_ONE = re.compile(r"-0*1([.,]0*)?")
 _UNKNOWN = """
     nil, nd, tbd, tba, unk, missing, pending, unknown, not known, undefined, no data, don't know, cannot say,
     unsure, unclear, uncertain, undetermined, indeterminate, to be determined, unlabelled, unlabeled,
@@ -43,7 +53,19 @@ _UNKNOWN = """
     bilinmiyor, неизвестно, нет данных, невідомо, άγνωστο, 不明, 未知
 """
 _POINTS = "./'\u2019"
-_ANSWERS = {"YES", "NO", "SI", "OUI", "NON", "JA", "NEIN", "TRUE", "FALSE", "POS", "NEG"}
+# Beside these, "NA" may be North America, or Namibia if there are countries (ISO 3166) only.
+_REGIONS = "EU SA AS AF OC AN EMEA APAC APJ APJC AMER AMERICAS LATAM LAC MENA ANZ ASIA ROW"
+_COUNTRIES = """
+    AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ
+    CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO
+    FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE
+    JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO
+    MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW
+    PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM
+    TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
+"""
+_PLACES = {*_REGIONS.split(), *_COUNTRIES.split()}
+_FEW_PLACES = 3  # fewer codes of countries may be other abbreviations
 _FEW_LABELS = 100  # up to which each label is compared with all others
 _CODES = {"9": 4, "99": 20, "999": 99, "9999": 99}  # doubtful if all other labels are whole numbers up to this
 
@@ -61,10 +83,22 @@ DOUBTFUL_TEXTS = {_folded(text) for text in (*MISSING_CELLS, *_UNKNOWN.split(","
 }  # data files: labels that `marmix fit` asks about
 
 
+def is_minus_one(text: str) -> bool:
+    """Whether a text is the number -1, however it is written ("-1.00")."""
+    return bool(_MINUS_ONE.fullmatch(text))
+
+
+def means_missing(text: str) -> bool:
+    """Whether a text without surrounding blanks means a missing label, unless it is named as a class."""
+    return text in MISSING_LABELS or is_minus_one(text)
+
+
 def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
     """Whether a label probably means that the label is missing, given the other labels of the column."""
     others = [other for other in others if other != text]
     number = text.removesuffix(".0")
+    if re.search(SPREADSHEET_ERROR, text):
+        return True
     if number in _CODES:
         numbers = [other.removesuffix(".0") for other in others]
         return all(other.isascii() and other.isdecimal() and int(other) <= _CODES[number] for other in numbers)
@@ -76,18 +110,17 @@ def looks_missing(text: str, others: Iterable[str] = ()) -> bool:
 def looks_like_class(text: str, others: Iterable[str], alone: bool = True) -> bool:
     """Whether a text that usually means a missing label may be a class, given the other labels of the column.
 
-    "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside short codes in capitals ("EU", "SA"), and
+    "None" may be one beside words ("Mild", "Severe"), -1 beside numbers, "NA" beside regions ("EU", "SA") or countries, and
     "null" beside words in the same case if `alone`, that is, if no other text means a missing label there.
     """
-    labels = {other.strip() for other in others} - {text, *MISSING_LABELS}
+    labels = {label for label in map(str.strip, others) if label != text and not means_missing(label)}
     numeric = all(map(_is_number, labels))
-    if not labels or text in ("-1", "-1.0"):
+    if not labels or is_minus_one(text):
         return bool(labels) and numeric
     if numeric or {label.casefold() for label in labels} <= {"true", "false"}:
         return False
     if text == "NA":
-        codes = all(2 <= len(label) <= 5 and label.isalpha() and label.isupper() for label in labels)
-        return codes and not labels <= _ANSWERS
+        return labels <= {*_REGIONS.split()} or (len(labels) >= _FEW_PLACES and labels <= _PLACES)
     if text.casefold() == "null":
         return alone and all(_case(label) == _case(text) for label in labels)
     return text.casefold() == "none"
@@ -104,11 +137,17 @@ def _case(text: str) -> str:
     return "lower" if text.islower() else "upper" if text.isupper() else "capital" if text[:1].isupper() else ""
 
 
+def doubtful_labels(labels: Iterable[Any]) -> list[str]:
+    """The labels that probably mean a missing label, as texts; none if there are very many labels."""
+    names = [str(label) for label in labels]
+    return [name for name in names if looks_missing(name, names)] if len(names) <= _FEW_LABELS else []
+
+
 def class_like(marks: Iterable[str], labels: Iterable[Any]) -> list[str]:
     """The texts, of those that counted as missing labels, that may be classes beside these labels."""
     texts, names = [text for text in marks if text], [str(label) for label in labels]
-    few = len(names) <= _FEW_LABELS
-    others = [name for name in names if not (few and looks_missing(name, names))]
+    doubtful = doubtful_labels(names)
+    others = [name for name in names if name not in doubtful]
     return [text for text in texts if looks_like_class(text, others, alone=len(texts) == 1)]
 
 
@@ -213,7 +252,7 @@ class Labels:
         if _is_missing(value) or (_is_minus_one(value) and value not in self._numbers):
             return None
         text = value.strip() if isinstance(value, str) else None
-        if text in MISSING_LABELS and not {text, value} & self._numbers.keys():
+        if text is not None and means_missing(text) and not {text, value} & self._numbers.keys():
             self.marks[text] += count
             return None
         return value
@@ -276,7 +315,7 @@ class Labels:
     def check_classes(self) -> None:
         """Raise ValueError if there are fewer than two classes, an allowed class has no row, or a text may be a class.
 
-        Warns of texts that counted as missing labels.
+        Warns of texts that counted as missing labels, and of labels that probably mean a missing label.
         """
         if self.known is None:
             check_marks(self.marks, self._numbers, self.where)
@@ -297,7 +336,7 @@ class Labels:
                 f"{self.where} has one class only, {next(iter(self._numbers))!r}: label rows of at least two classes. "
                 f"({texts} means a missing label; if it is a class, name all classes in classes=.)"
             )
-        for note in missing_texts_notes(self.marks):
+        for note in missing_texts_notes(self.marks, self._numbers if self.known is None else ()):
             warnings.warn(sentence(note, np.empty(0), ()), UserWarning, stacklevel=4)
 
 
@@ -365,9 +404,11 @@ def missing_texts(y: Any, classes: Any = None) -> Counter[str]:
     return _read(y, np.empty(0) if classes is None else as_classes(classes))[2]
 
 
-def missing_texts_notes(marks: Mapping[str, int]) -> list[Note]:
-    """A note on texts that counted as missing labels, if there are some."""
-    return [Note("missing-texts", {"text": missing_in_words(marks)})] if marks else []
+def missing_texts_notes(marks: Mapping[str, int], labels: Iterable[Any] = ()) -> list[Note]:
+    """Notes on texts that counted as missing labels, and on those of the labels that probably mean a missing label."""
+    notes = [Note("missing-texts", {"text": missing_in_words(marks)})] if marks else []
+    texts = ", ".join(map(repr, doubtful_labels(labels)))
+    return [*notes, Note("doubtful-labels", {"text": texts})] if texts else notes
 
 
 def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any], Counter[str]]:
@@ -381,9 +422,10 @@ def _read(y: Any, classes: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[Any
             missing = missing | np.fromiter(map(_is_minus_one, values), bool, len(values))
     marks = Counter[str]()
     if values.dtype.kind in "OU":
-        texts = set(MISSING_LABELS) - {name.strip() for name in names if isinstance(name, str)}
-        in_texts = (isinstance(value, str) and value.strip() in texts for value in values.tolist())
-        marked = np.fromiter(in_texts, bool, len(values)) & ~missing
+        texts = [value.strip() if isinstance(value, str) else None for value in values.tolist()]
+        markers = {text for text in set(texts) if text is not None and means_missing(text)}
+        markers -= {name.strip() for name in names if isinstance(name, str)}
+        marked = np.fromiter((text in markers for text in texts), bool, len(values)) & ~missing
         marks.update(text.strip() for text in values[marked].tolist())
         missing = missing | marked
     return ~missing, _plain(values[~missing]), marks
@@ -667,7 +709,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_minus_one(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and float(value) == MISSING
+    number = isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_)
+    return number and float(value) == MISSING
 
 
 def _kind(type_: type) -> type:
@@ -721,8 +764,7 @@ def _declared_categories(y: Any) -> list[Any] | None:
 
 def _check_categories(declared: list[Any] | None, classes: NDArray[Any]) -> None:
     """Raise ValueError if a declared category has no row."""
-    marks = (*MISSING_LABELS, MISSING)
-    unused = [name for name in declared or () if name not in set(classes.tolist()) and name not in marks]
+    unused = [name for name in declared or () if name not in set(classes.tolist()) and not means_missing(str(name))]
     if unused:
         raise ValueError(
             f"y declares the category {unused[0]!r}, but no row has that label. Remove it "

@@ -45,6 +45,8 @@ def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
 SENTENCES = {
     "text": "{text}",
     "missing-texts": "{text} A text that is a class must be named in classes=.",
+    "doubtful-labels": "Counted as a class, although it may mean a missing label: {text}. Replace it by None if it does, or name "
+    "all classes in classes=.",
     "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised.",
     "shape-zero": "The estimated shape is 0, its lower limit (link='cloglog'): the data do not determine the form of the link. "
     "Posteriors are hardly affected; fix the shape or the link to avoid this warning.",

@@ -330,7 +330,10 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         fitted = type(self).__new__(type(self))  # so that a fit that fails leaves this estimator as it was
         fitted.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
         fitted._fit(X, y, sample_weight)
-        records, said = zip(fitted.note_records_, fitted.notes_, strict=True), ("prior", "missing-texts")
+        records, said = (
+            zip(fitted.note_records_, fitted.notes_, strict=True),
+            ("prior", "missing-texts", "doubtful-labels"),
+        )
         if notes := [note for record, note in records if record.code not in said]:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
         replace_fit(self, vars(fitted))
@@ -397,7 +400,9 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = [] if prior is None else [_prior_note(prior)]
-        self.note_records_ += [] if shares is not None else missing_texts_notes(missing_texts(y, self.classes))
+        if shares is None:
+            unnamed = self.classes_ if self.classes is None else ()
+            self.note_records_ += missing_texts_notes(missing_texts(y, self.classes), unnamed)
         late = [name for name in grid if any(job not in started for job in jobs if job[0] == name)]
         if late:
             self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": limit}))

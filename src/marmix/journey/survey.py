@@ -306,8 +306,8 @@ def _markers(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
         Doubt(
             "marker",
             labels.name,
-            f"{shown(text)} in {labels.marks[text] or labels.counts[text]:,} of {labels.rows:,} rows of {labels.where} may mean "
-            f"a missing label, or be a class beside {listed(others)}",
+            f"{shown(text)} in {labels.part(text)} of {labels.where} may mean a missing label, or be a class beside "
+            f"{listed(others)}",
             ("--missing", text),
             classes=classes,
         )
@@ -320,8 +320,7 @@ def _missing_labels(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
         Doubt(
             "missing label",
             labels.name,
-            f"the label {shown(text)} in {labels.counts[text]:,} of {labels.rows:,} rows of {labels.where} looks like a missing "
-            "label, not like a class",
+            f"the label {shown(text)} in {labels.part(text)} of {labels.where} looks like a missing label, not like a class",
             ("--missing", text),
             keep=text,
         )

@@ -15,6 +15,7 @@ from typing import Any
 from marmix.tables.cells import NUMBER, arrow, as_numbers, comma_text, counted, shown, text_bytes
 
 BLOCK = 2**19  # bytes parsed at a time, and limit of a row; pyarrow reads up to 32 blocks ahead
+_BREAK = re.compile(r"\r\n|\r|\n")  # between lines
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
@@ -197,9 +198,10 @@ def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, bat
     pa, pc = arrow(), arrow(".compute")
     numeric = None
     for j, column in enumerate(batch.columns[:width]):
-        if b"\n" not in bytes(text_bytes(column)):
+        data = bytes(text_bytes(column))
+        if b"\n" not in data and b"\r" not in data:
             continue
-        for i in pc.indices_nonzero(pc.match_substring(column, "\n")).to_pylist():
+        for i in pc.indices_nonzero(pc.match_substring_regex(column, r"[\r\n]")).to_pylist():
             cell = column[i].as_py()
             cell = cell if column.type == pa.string() else cell.decode(errors="surrogateescape")
             lines = _swallowed(cell, j, width, delimiter)
@@ -216,7 +218,7 @@ def _refuse_swallowed_rows(path: Path, encoding: str | None, delimiter: str, bat
 
 def _swallowed(cell: str, j: int, width: int, delimiter: str) -> list[list[str]]:
     """The lines of cell j of `width`, split, if they may be the end of a row, whole rows, and the start of a row or nothing."""
-    start, *lines, end = re.split(r"\r?\n", cell)
+    start, *lines, end = _BREAK.split(cell)
     first, last = start.rpartition('"')[2].split(delimiter), end.partition('"')[0].split(delimiter)
     middle = [re.sub('"[^"]*"', "", line).split(delimiter) for line in lines if line.strip()]
     ends = len(first) == width - j and (len(last) == j + 1 or last == [""])
@@ -233,10 +235,9 @@ def _is_table(lines: list[list[str]], j: int, numeric: list[bool]) -> bool:
     placed = list(zip(range(j, width), first, strict=True)) if len(first) == width - j else []
     for line in others:
         placed += zip(range(width), line, strict=False) if len(line) in (width, j + 1) else []
-    cells = [text for k, text in placed if numeric[k] and k != j]
-    if cells:
-        numbers, empty = sum(bool(NUMBER.fullmatch(text)) for text in cells), sum(not text.strip() for text in cells)
-        return numbers > 0 and numbers + empty >= 0.8 * len(cells)
+    cells = [text.strip() for k, text in placed if numeric[k]]
+    if any(cells):
+        return sum(not text or bool(NUMBER.fullmatch(text)) for text in cells) >= 0.8 * len(cells)
     return not any(text.startswith(" ") for cells in lines for text in cells[1:])
 
 
@@ -251,16 +252,20 @@ def _is_numeric(column: Any) -> bool:
 
 def _line(path: Path, encoding: str | None, cell: str) -> int:
     """The line in which a quoted cell of several lines begins."""
-    first = re.split(r"\r?\n", cell)[0].replace('"', '""')
-    start = re.compile(re.escape(f'"{first}'.encode(errors="surrogateescape")) + rb"\r?\n")
+    first = _BREAK.split(cell)[0].replace('"', '""')
+    start = re.compile(re.escape(f'"{first}'.encode(errors="surrogateescape")) + rb"[\r\n]")
+
+    def breaks(text: bytes, end: int) -> int:
+        return sum(match.start() < end for match in re.finditer(rb"\n|\r(?!\n)", text))
+
     lines, rest = 1, b""
     with Text(path, encoding) as source:
         while block := source.read(BLOCK):
             text = rest + block
             match = start.search(text)
             if match:
-                return lines + text.count(b"\n", 0, match.start())
-            lines, rest = lines + text.count(b"\n", 0, len(rest)), block
+                return lines + breaks(text, match.start())
+            lines, rest = lines + breaks(text, len(rest)), block
     return lines
 
 

@@ -19,13 +19,14 @@ from marmix.labels import (
     as_classes,
     check_marks,
     class_like,
+    is_minus_one,
     looks_like_class,
     looks_missing,
     missing_in_words,
     most_voted,
     vote_shares,
 )
-from marmix.tables.cells import NUMBER, TRUTHS, WHOLE, arrow, as_numbers, as_text, listed, plain, shown
+from marmix.tables.cells import NUMBER, TRUTHS, WHOLE, arrow, as_numbers, as_text, listed, plain, shown, trimmed
 
 MOST_CLASSES = 100
 MOST_CONVERTED = 100_000  # classes of `to_memmap`
@@ -101,6 +102,12 @@ class LabelColumn(Labels):
         self._numbers = {str(label): k for label, k in self._numbers.items()}
         self.markers = {text for text in MISSING_LABELS if text not in keep and self._class_of(text) is None}
         self.markers |= self._said_missing
+        self._keep = set(keep)
+        for text in sorted(self._said_missing & self._numbers.keys()):
+            whose = "of the model" if fitted else "of --classes"
+            raise ValueError(
+                f"--missing names {shown(text)}, which is among the classes {listed(self._numbers)} {whose}: leave it out there."
+            )
         self._parts: list[NDArray[np.integer]] = []
         self.counts: Counter[str] = Counter()
 
@@ -120,6 +127,9 @@ class LabelColumn(Labels):
         return self.add(batch.column(self.name))
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
+        if is_minus_one(value) and "-1" in self.markers and value not in self._keep and not self._class_of(value):
+            self.markers.add(value)
+            self._said_missing |= {value} if "-1" in self._said_missing else set()
         if value in self.markers:
             self.marks[value] += count
             return None
@@ -135,6 +145,11 @@ class LabelColumn(Labels):
     def _class_of(self, text: str) -> str | None:
         """The allowed class that a text means, as text; None if there is none."""
         return text if text in self._numbers else self._meanings.get(_class_meaning(text))
+
+    def part(self, text: str) -> str:
+        """How many of the rows, or of the cells of several columns, hold a text."""
+        count, total = self.marks[text] or self.counts[text], self.rows * len(self.columns)
+        return f"{count:,} of {total:,} {self.unit}s"
 
     @property
     def n_missing(self) -> int:
@@ -281,7 +296,7 @@ class VoteColumns(LabelColumn):
 class ShareColumns(LabelColumn):
     """Columns of counts or probabilities, named after the classes; blank or zero in all of them if the label is missing."""
 
-    option = "--shares"
+    option, unit = "--shares", "cell"
 
     def __init__(self, names: Sequence[str], missing: Iterable[str] = (), classes: Any = None, **options: Any):
         super().__init__(", ".join(names), missing, classes, **options)
@@ -306,6 +321,7 @@ class ShareColumns(LabelColumn):
                     "probabilities. If columns hold the labels of annotators, use --votes."
                 )
             parts.append(numbers.values)
+            self.marks.update(trimmed(plain(batch.column(name)).filter(arrow().array(numbers.missing))).to_pylist())
         values = np.column_stack(parts)
         gaps = np.isnan(values)
         partly = gaps.any(axis=1) & ~gaps.all(axis=1)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.arrays import LARGEST
-from marmix.labels import MISSING_CELLS
+from marmix.labels import MISSING_CELLS, SPREADSHEET_ERROR
 from marmix.tables.cells import (
     NUMBER,
     TRUTHS,
@@ -41,7 +41,6 @@ _MONTH = r"[0-9]{1,2}[ .-]+\p{L}{3,9}[ .,-]+[0-9]{2,4}|\p{L}{3,9}[ .]+[0-9]{1,2}
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]|[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?"
 _DATE = rf"^(({_DAY}|{_MONTH})([T ].*)?|({_TIME})( ?[aApP][mM])?)$"
 _SIGNED = r"^(\p{Sc}\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*\s*[%\x{2030}\p{Sc}])$"  # 25 %, and money
-_ERROR = r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"  # of spreadsheets
 _LEAVE_OUT = "leave the column out with --exclude"
 _ODD_CELLS = 20  # kept of each column, for messages
 _SPARSE, _SPARSE_ROWS = 3, 1000  # most filled cells of a sparse row, and most such rows kept
@@ -486,7 +485,7 @@ class ColumnSurvey:
         if numbers.odd.any():
             places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
             self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
-            errors = np.zeros(0, dtype=bool) if self._error else matching(text, _ERROR)
+            errors = np.zeros(0, dtype=bool) if self._error else matching(text, SPREADSHEET_ERROR)
             if errors.any():
                 self._error = self._first(text, errors)
             commas = with_other_mark(column) & numbers.odd

@@ -201,7 +201,8 @@ class DataFile:
         with naming(str(self.path), ". Is the file complete?"):
             batches = self._watch.watched(self._read, wanted, step)
             text = self.kind in _DELIMITERS
-            yield from self._watch.compared((batch.select(wanted) for batch in batches if batch.num_rows), text=text)
+            parts = (without_views(batch.select(wanted)) for batch in batches if batch.num_rows)
+            yield from self._watch.compared(parts, text=text)
         step(1.0)
 
     def digest(self) -> str:
@@ -579,6 +580,18 @@ def _of_pieces(pieces: Iterator[Any], name: str) -> Source:
     return Source(name, first.schema.names, read, index=_index(first.schema))
 
 
+def without_views(batch: Any) -> Any:
+    """The same cells, with text and bytes in types that all functions of pyarrow know; polars writes views of them."""
+    pa = arrow()
+    types = {"string_view": pa.string(), "binary_view": pa.binary()}
+    if not any(str(column.type) in types for column in batch.columns):
+        return batch
+    columns = [
+        column.cast(types[str(column.type)]) if str(column.type) in types else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
 def record_batches(piece: Any) -> Iterator[Any]:
     """Record batches of a table; pandas and NumPy tables are copied a block at a time."""
     pa = arrow()
@@ -594,8 +607,8 @@ def record_batches(piece: Any) -> Iterator[Any]:
         for block in (piece.iloc[a : a + step] for a in range(0, len(piece), step)):
             yield from pa.Table.from_pandas(block, preserve_index=False).to_batches()
     elif isinstance(piece, pa.RecordBatch):
-        yield piece
+        yield without_views(piece)
     elif hasattr(piece, "__arrow_c_stream__"):
-        yield from pa.RecordBatchReader.from_stream(piece)
+        yield from map(without_views, pa.RecordBatchReader.from_stream(piece))
     else:
         raise TypeError(f"cannot read {type(piece).__name__} as a table: give DataFrames, arrays or Arrow tables.")
