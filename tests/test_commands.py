@@ -473,9 +473,26 @@ def test_errors_take_at_most_two_lines_and_leave_nothing(command, words, frame, 
     assert [path.name for path in tmp_path.iterdir()] == ["trees.csv"]
 
 
-def test_debug_raises_the_error(program, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        program("fit", "nowhere.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
+@pytest.mark.parametrize("cell", ["x" * 5000, "5\x1b[31m"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_no_option_is_suggested_that_nobody_can_type(program, tmp_path, cell, columns):
+    row = ",".join([*[cell] * columns, *["3"] * (2 - columns), "yes"])
+    lines = ["a,b,y", row, *(f"{i}.5,{-i}.25,{'no' if i % 2 else 'yes'}" for i in range(40))]
+    (tmp_path / "f.csv").write_text("\n".join(lines))
+    done = program("fit", "f.csv", "--label", "y", "--out", "out", cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert "ata row 1" in done.stderr
+    assert "--missing-cells" not in done.stderr
+    assert len(done.stderr) < 1000
+    assert "\x1b" not in done.stderr
+
+
+def test_debug_shows_the_traceback_without_control_characters(program, tmp_path):
+    done = program("fit", "nowhere\x1b[31m.csv", "--label", "kind", "--out", "out", "--debug", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+    assert r"nowhere\u001b[31m.csv" in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 def test_a_fit_that_did_not_converge_has_exit_code_3(frame, tmp_path, monkeypatch, program):
@@ -639,10 +656,10 @@ def test_characters_that_the_terminal_lacks_are_no_error(frame, tmp_path, monkey
     assert json.loads(plain(*evaluate))["classes"] == ["elm", "żołądź"]
 
 
-def check_lost_output(done):
+def check_lost_output(done, advice="--out"):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert "--out" in done.stderr
+    assert advice in done.stderr
 
 
 def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
@@ -652,11 +669,17 @@ def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["predict out/model.marmix trees.csv --quiet", "info out/model.marmix"])
-def test_a_full_disk_is_reported_in_one_line(command, program, fitted):
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("predict out/model.marmix trees.csv --quiet", "--out"),
+        ("info out/model.marmix", "standard output cannot be written"),
+    ],
+)
+def test_a_full_disk_is_reported_in_one_line(command, advice, program, fitted):
     full = open("/dev/full", "w")  # noqa: SIM115 - what is left in its buffer cannot be written when it is closed
     with redirect_stdout(full):
-        check_lost_output(program(*command.split(), cwd=fitted[0]))
+        check_lost_output(program(*command.split(), cwd=fitted[0]), advice)
     with contextlib.suppress(OSError):
         full.close()
 

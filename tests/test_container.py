@@ -172,6 +172,18 @@ def test_classes_keep_their_type(names, two, tmp_path):
     assert same(again.predict(two.X), clf.predict(two.X))
 
 
+@pytest.mark.parametrize("kind", ["range", "Index", "Series", "array"])
+def test_any_sequence_that_a_fit_takes_comes_back_as_a_list(kind, two, tmp_path):
+    classes, columns = range(2), range(1)
+    if kind != "range":
+        classes, columns = map(getattr(pytest.importorskip("pandas"), kind), ([0, 1], [0]))
+    clf = MARLogisticRegression(link="logit", classes=classes, mechanism_features=columns)
+    loaded = load(saved(clf.fit(two.X, two.y), tmp_path))
+    assert loaded.classes == [0, 1]
+    assert loaded.mechanism_features == [0]
+    np.testing.assert_array_equal(loaded.predict_proba(two.X), clf.predict_proba(two.X))
+
+
 def test_feature_names_come_back(two, tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(two.X, columns=["length", "width"])

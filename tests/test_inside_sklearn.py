@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from functools import partial, wraps
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,14 @@ from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SelectKBest, 
 from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor
-from sklearn.metrics import ConfusionMatrixDisplay, accuracy_score, get_scorer, get_scorer_names, make_scorer
+from sklearn.metrics import (
+    ConfusionMatrixDisplay,
+    accuracy_score,
+    fbeta_score,
+    get_scorer,
+    get_scorer_names,
+    make_scorer,
+)
 from sklearn.model_selection import (
     FixedThresholdClassifier,
     GridSearchCV,
@@ -640,3 +648,56 @@ def test_what_a_wrapper_holds_can_be_saved(tmp_path):
         ValueError, match=r"LabelledRows cannot be saved: it holds a LogisticRegression, .* Use joblib or skops"
     ):
         marmix.save(LabelledRows(LogisticRegression()).fit(X, Y), tmp_path / "other.marmix")
+
+
+def test_folds_take_the_classes_of_the_estimator_that_is_cross_validated():
+    """Of -1, 0 and 1, each class is tested, as if the folds named them."""
+    y = np.arange(60) % 3 - 1
+    named = StratifiedPartialLabelKFold(3, classes=[-1, 0, 1])
+    tested = [test.tolist() for _, test in named.split(X, y)]
+    logistic = MARLogisticRegression(link=None, classes=[-1, 0, 1], max_iter=1)
+    for estimator in (
+        logistic,
+        make_pipeline(StandardScaler(), logistic),
+        LabelledRows(GaussianNB(), classes=[-1, 0, 1]),
+    ):
+        done = cross_validate(estimator, X, y, cv=FOLDS, return_indices=True)
+        assert [test.tolist() for test in done["indices"]["test"]] == tested
+    assert sorted(row for rows in tested for row in rows) == list(range(60))
+    assert eval(repr(named)).classes == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("estimator", [LOGISTIC, make_pipeline(StandardScaler(), LOGISTIC), LabelledRows(GaussianNB())])
+@pytest.mark.parametrize("scoring", ["marmix_accuracy", ["marmix_roc_auc", "marmix_accuracy"]])
+def test_scores_of_all_rows_need_a_mechanism(estimator, scoring):
+    for validate in (
+        cross_validate,
+        lambda *args, **kwargs: GridSearchCV(args[0], {}, refit=False, **kwargs).fit(X, Y),
+    ):
+        with pytest.raises(ValueError, match=r"^\w+ has no missing_proba.*StratifiedPartialLabelKFold"):
+            validate(estimator, X, Y, cv=FOLDS, scoring=scoring)
+    with pytest.raises(ValueError, match="accuracy_score of scikit-learn counts missing") as raised:
+        cross_validate(estimator, X, Y, cv=3, scoring="accuracy")
+    assert "marmix_" not in str(raised.value)
+
+
+def test_a_search_may_choose_the_mechanism():
+    search = GridSearchCV(LOGISTIC, {"link": ["logit"]}, cv=FOLDS, scoring="marmix_accuracy", refit=False).fit(X, Y)
+    assert 0.5 < search.best_score_ <= 1.0
+
+
+def test_a_metric_of_scikit_learn_is_recognised_behind_wrappers():
+    @wraps(fbeta_score)
+    def rounded(*args, **kwargs):
+        return round(fbeta_score(*args, **kwargs), 3)
+
+    macro = {"beta": 2.0, "average": "macro"}
+    for metric in (partial(fbeta_score, **macro), partial(partial(fbeta_score, beta=2.0), average="macro"), rounded):
+        scorer = make_scorer(metric, **(macro if metric is rounded else {}))
+        with pytest.raises(ValueError, match="fbeta_score of scikit-learn counts missing"):
+            cross_val_score(LOGISTIC, X, Y, cv=3, scoring=scorer)
+
+
+def test_the_tool_is_named_also_around_a_pipeline():
+    with pytest.raises(ValueError, match=r"^OneVsRestClassifier takes missing labels for a class"):
+        OneVsRestClassifier(make_pipeline(StandardScaler(), LOGISTIC)).fit(X, np.where(LABELLED, np.arange(60) % 3, -1))

@@ -2,11 +2,13 @@
 
 import contextlib
 import csv
+import errno
 import io
 import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import unicodedata
 from pathlib import Path
@@ -93,20 +95,20 @@ def test_a_file_that_was_not_written_undoes_all(tmp_path):
 
 
 def interrupt(monkeypatch, step, error):
-    """Make `error` end the given step of those that move files: two out of the way, then two into place."""
+    """Make `error` end the given step of a move: names are written down, two files go out of the way, two into place."""
     steps = 0
 
     def counted(function):
         def interrupted(*paths):
             nonlocal steps
-            steps += 1
             function(*paths)
+            steps += 1
             if steps == step:
                 raise error
 
         return interrupted
 
-    for name in ("replace", "link"):
+    for name in ("replace", "rename", "link"):
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
 
 
@@ -120,7 +122,7 @@ def write_until(folder, force, step, error, monkeypatch):
         interrupt(monkeypatch, step, error)
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 4])
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
 def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch, step):
     for name in FILES:
         (tmp_path / name).write_text(f"old {name}")
@@ -130,30 +132,90 @@ def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch,
     assert everything(tmp_path) == before
 
 
+def without_links(*paths):
+    raise OSError(errno.EOPNOTSUPP, "no links")
+
+
 class Killed(BaseException):
     """Ends a run as a kill does: nothing is cleared."""
 
 
+@pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize(
-    ("there", "step"), [*((True, step) for step in range(5)), *((False, step) for step in range(3))]
+    ("there", "step"), [*((True, step) for step in range(6)), *((False, step) for step in range(4))]
 )
-def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_path, monkeypatch, there, step):
+def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_path, monkeypatch, there, step, links):
     """The files are those of before, or all new ones if the run was killed after the last step."""
+    if not links:
+        monkeypatch.setattr(os, "link", without_links)
     for name in FILES if there else ():
         (tmp_path / name).write_text(f"old {name}")
     before = everything(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(outputs, "_undo", lambda *paths: None)
-        patch.setattr(Output, "_clear", lambda self: [os.close(self._locks.popitem()[1]) for _ in FILES])
+        patch.setattr(Output, "_clear", lambda self: [os.close(handle) for handle in self._locks.handles.values()])
         with pytest.raises(Killed):
             write_until(tmp_path, there, step, Killed, patch)
     assert len(os.listdir(tmp_path)) > len(before)
     with one_file(tmp_path / "other") as part:
         part.write_text("x")
     (tmp_path / "other").unlink()
-    complete = step == (4 if there else 2)
+    complete = step == (5 if there else 3)
     assert everything(tmp_path) == ({name: f"new {name}".encode() for name in FILES} if complete else before)
     assert set(os.listdir(tmp_path)) == set(everything(tmp_path))
+
+
+def test_a_file_that_got_the_name_of_a_replaced_one_meanwhile_stays_and_the_replaced_one_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("old")
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "_undo", lambda *paths: None)
+        patch.setattr(Output, "_clear", lambda self: [os.close(handle) for handle in self._locks.handles.values()])
+        with pytest.raises(Killed):
+            write_until(tmp_path, True, 2, Killed, patch)
+    (tmp_path / "a.csv").write_text("other")
+    with one_file(tmp_path / "b") as part:
+        part.write_text("x")
+    assert (tmp_path / "a.csv").read_text() == "other"
+    assert [path.read_text() for path in tmp_path.glob(".marmix-*/old/a.csv")] == ["old"]
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "of another user"])
+def test_a_hidden_file_that_is_no_lock_of_ours_is_left_alone(tmp_path, monkeypatch, kind):
+    """Everybody may write to some folders, such as /tmp."""
+    path = tmp_path / ".marmix-0123456789abcdef.lock"
+    if kind == "link":
+        path.symlink_to(tmp_path / "absent")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        opened = os.open
+
+        def denied(file, *arguments, **options):
+            if Path(file) == path:
+                raise PermissionError(errno.EACCES, "Permission denied", str(file))
+            return opened(file, *arguments, **options)
+
+        monkeypatch.setattr(os, "open", denied)
+    with one_file(tmp_path / "a.csv") as part:
+        part.write_text("x")
+    assert sorted(os.listdir(tmp_path)) == [path.name, "a.csv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+def test_two_users_write_different_files_of_one_folder_at_a_time():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+        with one_file(folder / "a.csv") as part:
+            part.write_text("x")
+            os.seteuid(1234)
+            try:
+                with one_file(folder / "b.csv") as other:
+                    other.write_text("y")
+            finally:
+                os.seteuid(0)
+        assert everything(folder) == {"a.csv": b"x", "b.csv": b"y"}
 
 
 # Enters an output, says so, and ends when it may or is killed; the module needs no other.

@@ -7,8 +7,8 @@ counts every label as a class. A tool that is not on the list of those that work
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import update_wrapper
+from collections.abc import Iterator, Mapping
+from functools import partial, update_wrapper
 from inspect import getattr_static, signature
 from types import FrameType
 from typing import Any, NamedTuple
@@ -115,23 +115,33 @@ def check_calls(estimator: Any, frame: FrameType | None) -> None:
         classes = np.empty(0) if named is None else as_classes(named)
     except ValueError:
         return  # which the fit says itself
-    for call in stack:
-        refusal = _refusal(call, estimator, classes)
+    for i, call in enumerate(stack):
+        around = (outer.tool for outer in stack[i:] if outer.module == call.module and outer.tool != outer.module)
+        refusal = _refusal(call, next(around, call.tool), estimator, classes)
         if refusal is not None:
             raise ValueError(refusal)
 
 
-def _refusal(call: Call, estimator: Any, classes: Any) -> str | None:
-    """Why a call of scikit-learn would be misled by missing labels, and what to do; None if it would not."""
+def _refusal(call: Call, tool: str, estimator: Any, classes: Any) -> str | None:
+    """Why a call of scikit-learn, of a tool of this name, would be misled, and what to do; None if it would not."""
     values, owner = call.values, call.values.get("self")
     y = values.get("y_true", values.get("y"))
     if "test" in values:
-        scorer = next(_plain_scorers(values.get("scorer")), None)
+        search = values.get("fit_and_score_kwargs", {})
+        scorers = values.get("scorer", values.get("scorers", search.get("scorer")))
+        complete = not (search and values.get("parameters"))  # a search may still set the link
+        of_all_rows = any(getattr(scorer, "missingness", 0) is None for scorer in _members(scorers))
+        if of_all_rows and complete and not _has_q(estimator):
+            return (
+                f"{type(estimator).__name__} has no missing_proba, which scores of the population need. Use a scorer of "
+                "scikit-learn with cv=StratifiedPartialLabelKFold(), or population_scorer(..., missingness=...)."
+            )
+        scorer = next(_plain_scorers(scorers), None)
         if scorer is not None and _has_missing(y, classes, values["test"]):
-            return _scorer_words(scorer)
+            return _scorer_words(scorer, estimator)
     if call.module.startswith("sklearn.metrics."):
         scorer = next(_plain_scorers(owner), None) if hasattr(owner, "_score_func") else call.tool
-        return _scorer_words(scorer) if scorer is not None and _has_missing(y, classes) else None
+        return _scorer_words(scorer, estimator) if scorer is not None and _has_missing(y, classes) else None
     if call.name == "cross_val_predict":
         numbers = values.get("method") in NUMBERING and _has_missing(y, classes)
         return _tool_words(f"cross_val_predict(method={values['method']!r})", estimator) if numbers else None
@@ -141,7 +151,7 @@ def _refusal(call: Call, estimator: Any, classes: Any) -> str | None:
     sorter = call.tool if call.tool in SORTING else _stratifier(values.get("cv", getattr(owner, "cv", None)))
     if sorter is not None and np.asarray(y).dtype == object and _has_missing(y, classes):
         return f"{sorter} cannot sort missing labels: write the classes as whole numbers, and -1 where missing."
-    return _tool_words(call.tool, estimator) if not _works(call) and _counts_missing(call, classes) else None
+    return _tool_words(tool, estimator) if not _works(call) and _counts_missing(call, classes) else None
 
 
 def check_unlabelled_rows(frame: FrameType | None) -> None:
@@ -165,6 +175,25 @@ def codes_with_minus_one(frame: FrameType | None) -> bool:
     return any(call.module == "sklearn.multiclass" for call in calls(frame))
 
 
+def classes_cross_validated(frame: FrameType | None) -> Any:
+    """The classes that are named in the classifier that scikit-learn cross-validates, if so."""
+    for call in calls(frame):
+        estimator = _estimator_of(call)
+        while estimator is not None:
+            if isinstance(estimator, Pipeline):
+                estimator = estimator.steps[-1][1]
+            named = getattr(estimator, "classes", None) if isinstance(estimator, InsideScikitLearn) else None
+            if named is not None:
+                return named
+            estimator = getattr(estimator, "estimator", None)
+    return None
+
+
+def _estimator_of(call: Call) -> Any:
+    """The estimator that a tool fits."""
+    return call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
+
+
 def check_cross_validated(frame: FrameType | None) -> None:
     """Raise ValueError if the classifier that scikit-learn cross-validates would learn missing labels as a class."""
     for call in calls(frame):
@@ -173,7 +202,7 @@ def check_cross_validated(frame: FrameType | None) -> None:
                 "cross_val_predict predicts every row once, but these folds test labelled rows only: pass it X[labelled], "
                 "y[labelled], and marmix.WithUnlabelled(estimator, X[~labelled])."
             )
-        tool = call.values.get("estimator", getattr(call.values.get("self"), "estimator", None))
+        tool = _estimator_of(call)
         for name in learners(tool):
             raise ValueError(_learner_words(name))
         if tool is not None:
@@ -237,17 +266,32 @@ def _has_missing(y: Any, classes: Any, rows: Any = None) -> bool:
     return not (labelled if rows is None else labelled[rows]).all()
 
 
-def _plain_scorers(scorer: Any) -> Iterator[str]:
-    """Names of the metrics of scikit-learn in a scorer, or in several."""
+def _members(scorer: Any) -> Iterator[Any]:
+    """The scorers in a scorer, a dictionary of scorers or a scorer of several metrics."""
+    if type(scorer).__module__ == "sklearn.metrics._scorer" and hasattr(scorer, "_scorers"):
+        scorer = scorer._scorers
     if isinstance(scorer, dict):
         for member in scorer.values():
-            yield from _plain_scorers(member)
-    elif type(scorer).__module__ == "sklearn.metrics._scorer":
-        if hasattr(scorer, "_scorers"):
-            yield from _plain_scorers(scorer._scorers)
-        function: Callable[..., Any] | None = getattr(scorer, "_score_func", None)
-        if function is not None and getattr(function, "__module__", "").startswith("sklearn."):
-            yield function.__name__
+            yield from _members(member)
+    else:
+        yield scorer
+
+
+def _plain_scorers(scorers: Any) -> Iterator[str]:
+    """Names of the metrics of scikit-learn in a scorer, or in several."""
+    for scorer in _members(scorers):
+        if type(scorer).__module__ == "sklearn.metrics._scorer":
+            function: Any = getattr(scorer, "_score_func", None)
+            while isinstance(function, partial) or hasattr(function, "__wrapped__"):
+                if getattr(function, "__module__", "").startswith("sklearn."):
+                    break
+                function = function.func if isinstance(function, partial) else function.__wrapped__
+            if function is not None and getattr(function, "__module__", "").startswith("sklearn."):
+                yield function.__name__
+
+
+def _has_q(estimator: Any) -> bool:
+    return hasattr(estimator, "missing_proba")
 
 
 def _learner_words(name: str) -> str:
@@ -257,10 +301,11 @@ def _learner_words(name: str) -> str:
     )
 
 
-def _scorer_words(name: str) -> str:
+def _scorer_words(name: str, estimator: Any) -> str:
+    other = ", or a scorer of marmix, such as scoring='marmix_accuracy'" if _has_q(estimator) else ""
     return (
         f"{name} of scikit-learn counts missing labels as a class. Use cv=StratifiedPartialLabelKFold(), which scores labelled "
-        "rows only, or a scorer of marmix, such as scoring='marmix_accuracy'."
+        f"rows only{other}."
     )
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
@@ -137,7 +138,8 @@ def _message(error: Exception) -> str:
 
 def _failed(options: argparse.Namespace, message: str, error: Exception) -> int:
     if options.debug:
-        raise error
+        traceback.print_exception(error)
+        return 1
     print(f"marmix {options.command}: {message}", file=sys.stderr)
     return 1
 

@@ -37,7 +37,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length
 
 from marmix.arrays import Array, unmasked
-from marmix.callers import check_cross_validated
+from marmix.callers import check_cross_validated, classes_cross_validated
 from marmix.labels import as_classes, has_votes, known_labels, label_shares, most_voted, vote_shares
 from marmix.pseudo_labels import UncertainPosterior, checked_proba, pseudo_labels
 
@@ -74,7 +74,8 @@ class PartialLabelKFold:
     random_state : int, RandomState instance or None, default=None
         For shuffling.
     classes : array-like or None, default=None
-        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None".
+        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None". By default those
+        named in the estimator of ours that scikit-learn cross-validates, if so.
     """
 
     _folds: type[KFold] | type[StratifiedKFold] = KFold
@@ -88,7 +89,8 @@ class PartialLabelKFold:
         self.classes = classes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(n_splits={self.n_splits}, shuffle={self.shuffle}, random_state={self.random_state!r})"
+        names = ("n_splits", "shuffle", "random_state", *(["classes"] if self.classes is not None else []))
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds."""
@@ -104,7 +106,12 @@ class PartialLabelKFold:
             is_labelled = labels >= 0
             labels = labels[is_labelled]
         else:
-            is_labelled, labels = known_labels(y, np.empty(0) if self.classes is None else as_classes(self.classes))
+            named = classes_cross_validated(sys._getframe(1)) if self.classes is None else self.classes
+            try:
+                is_labelled, labels = known_labels(y, np.empty(0) if named is None else as_classes(named))
+            except ValueError as error:
+                way = f" {type(self).__name__} takes classes= too." if "classes=" in str(error) else ""
+                raise ValueError(f"{error}{way}") from None
         labelled = np.flatnonzero(is_labelled)
         if len(labelled) < self.n_splits:
             raise ValueError(

@@ -74,7 +74,7 @@ class Output:
     ):
         self.folder, self.files, self.force = Path(folder), list(files), force
         self._obsolete, self._sources, self._advice, self._wait = list(obsolete), list(sources), advice, wait
-        self._locks: dict[Path, int] = {}
+        self._locks = _Locks()
 
     def __enter__(self) -> Self:
         self._part = Path()
@@ -82,9 +82,8 @@ class Output:
             self._check()
             place = self._lock()
             self._check()
-            first = next(iter(self._locks)).name.removesuffix(".lock")
-            _remove_dead(place, self._locks)
-            part = place / f"{first}-{os.getpid()}-{uuid.uuid4().hex}"
+            _remove_dead(place, self._locks.handles)
+            part = place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex}"
             self.scratch, self._ready, self._old = (part / name for name in ("scratch", "new", "old"))
             self._part = part
             part.mkdir(mode=0o700)
@@ -142,29 +141,11 @@ class Output:
         while True:
             self._new = not self.folder.exists()
             place = self.folder.absolute().parent if self._new else self.folder
-            self._take(place, [self.folder.absolute().name] if self._new else [*self.files, *self._obsolete])
+            names = [self.folder.absolute().name] if self._new else [*self.files, *self._obsolete]
+            self._locks.take(place, names, self.folder, self._wait)
             if self._new == (not self.folder.exists()):
                 return place
-            self._release()
-
-    def _take(self, place: Path, names: Sequence[str]) -> None:
-        for path in [_lock_of(place, name) for name in names]:
-            handle = _locked(path, self._wait)
-            for pause in _PAUSES if handle is None else ():
-                time.sleep(pause)
-                handle = handle or _locked(path, self._wait)
-            if handle is None:
-                owners = [entry.name.split("-")[2] for entry in place.glob(f"{path.stem}-*")]
-                process = f" (process {owners[0]})" if owners else ""
-                free = "" if fcntl else f", or remove {path} if no run is left"
-                raise OSError(
-                    f"{self.folder} is being written by another run{process}: wait for it to end{free}, or write elsewhere."
-                )
-            self._locks[path] = handle
-
-    def _release(self) -> None:
-        while self._locks:
-            _unlock(*self._locks.popitem())
+            self._locks.release()
 
     def _move(self) -> None:
         """Move all files to their places, or none of them."""
@@ -172,11 +153,13 @@ class Output:
             with suppress(OSError):  # somebody has made the folder, and it is not empty
                 os.rename(self._ready, self.folder)  # atomic
                 return
-            self._take(self.folder, self.files)
+            self._locks.take(self.folder, self.files, self.folder, self._wait)
         elif len(self.files) == 1 and self.force and not self._obsolete:
             os.replace(self._ready / self.files[0], self.folder / self.files[0])  # atomic
             return
         try:
+            if not self._new:
+                _write_names(self._part, self.files)
             for name in () if self._new else (*reversed(self.files), *self._obsolete):
                 if os.path.lexists(self.folder / name):
                     os.replace(self.folder / name, self._old / name)
@@ -195,9 +178,9 @@ class Output:
                 shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
                 self._old.rmdir()
-            with suppress(OSError):
-                self._part.rmdir()
-        self._release()
+            if not self._old.exists():
+                shutil.rmtree(self._part, ignore_errors=True)
+        self._locks.release()
 
 
 @contextmanager
@@ -230,12 +213,12 @@ def one_file(
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Refuse to work on a file that another run is working on."""
-    claim = Output(path.parent, (path.name,))
+    locks = _Locks()
     try:
-        claim._take(path.parent, [path.name])
+        locks.take(path.parent, [path.name], path)
         yield
     finally:
-        claim._release()
+        locks.release()
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -265,6 +248,14 @@ def _link(source: Path, target: Path) -> None:
         os.rename(source, target)
 
 
+def _write_names(part: Path, names: Sequence[str]) -> None:
+    """Write down which files a move brings, for the next run if this one is killed."""
+    draft = part / "scratch" / "names"
+    draft.write_bytes(os.fsencode("\0".join(names)))
+    _to_disk(draft)
+    os.replace(draft, part / "names")
+
+
 def _undo(part: Path, folder: Path, names: Sequence[str]) -> None:
     """Take back the files of a move that was not complete, and restore those that it replaced."""
     for name in names:
@@ -279,6 +270,34 @@ def _undo(part: Path, folder: Path, names: Sequence[str]) -> None:
 
 
 # Locks: the operating system lifts them when their process ends. Where it has none, the hidden file itself is the lock.
+
+
+class _Locks:
+    """The locks that a run holds: handles of hidden files."""
+
+    def __init__(self) -> None:
+        self.handles: dict[Path, int] = {}
+
+    def take(self, place: Path, names: Sequence[str], subject: Path, wait: bool = False) -> None:
+        """Lock names in a folder; OSError if another run has one of them, unless it may be waited for."""
+        for path in [_lock_of(place, name) for name in names]:
+            handle = _locked(path, wait)
+            for pause in _PAUSES:
+                if handle is None:
+                    time.sleep(pause)
+                    handle = _locked(path, wait)
+            if handle is None:
+                owners = [entry.name.split("-")[2] for entry in place.glob(f"{path.stem}-*")]
+                process = f" (process {owners[0]})" if owners else ""
+                free = "" if fcntl else f", or remove {path} if no run is left"
+                raise OSError(
+                    f"{subject} is being written by another run{process}: wait for it to end{free}, or write elsewhere."
+                )
+            self.handles[path] = handle
+
+    def release(self) -> None:
+        while self.handles:
+            _unlock(*self.handles.popitem())
 
 
 def _lock_of(place: Path, name: str) -> Path:
@@ -329,24 +348,37 @@ def _unlock(path: Path, handle: int) -> None:
 
 
 def _remove_dead(place: Path, own: dict[Path, int]) -> None:
-    """Remove what killed runs have left in a folder: locks that are free, and hidden folders whose lock is free or one's own."""
-    hidden = [entry for entry in os.scandir(place) if _HIDDEN.fullmatch(entry.name)]
-    folders: dict[Path, list[Path]] = {}
-    for entry in hidden:
-        if entry.is_dir(follow_symlinks=False):
-            folders.setdefault(place / f"{entry.name[:24]}.lock", []).append(Path(entry.path))
-    for lock in {*folders, *(Path(entry.path) for entry in hidden if entry.name.endswith(".lock"))}:
-        handle = own.get(lock) or _locked(lock)
-        if handle is None:
-            continue
-        for part in folders.get(lock, []):
-            with suppress(OSError):
-                names = os.listdir(part / "new")
-                if not all(_same(part / "new" / name, place / name) for name in names):
-                    _undo(part, place, names)
-            shutil.rmtree(part, ignore_errors=True)
-        if lock not in own:
-            _unlock(lock, handle)
+    """Remove what killed runs of this user left in a folder: free locks, and hidden folders whose lock is free or own."""
+    user = os.fstat(next(iter(own.values()))).st_uid
+    locks: dict[Path, list[Path]] = {}
+    for entry in os.scandir(place):
+        with suppress(OSError):  # another run has just removed it
+            if _HIDDEN.fullmatch(entry.name) and entry.stat(follow_symlinks=False).st_uid == user:
+                parts = locks.setdefault(place / f"{entry.name[:24]}.lock", [])
+                if not entry.name.endswith(".lock") and entry.is_dir(follow_symlinks=False):
+                    parts.append(Path(entry.path))
+    for lock, parts in locks.items():
+        with suppress(OSError):  # not a lock of a run, or of another user
+            handle = own[lock] if lock in own else _locked(lock)
+            if handle is None:
+                continue
+            for part in parts:
+                with suppress(OSError):
+                    _finish(part, place)
+            if lock not in own:
+                _unlock(lock, handle)
+
+
+def _finish(part: Path, place: Path) -> None:
+    """Remove the hidden folder of a killed run; if its move was not complete, undo it first."""
+    if (part / "names").exists() and (part / "old").exists():
+        files = os.listdir(part / "new") if (part / "new").exists() else None
+        if files is None or not all(_same(part / "new" / name, place / name) for name in files):
+            (part / "new").mkdir(exist_ok=True)
+            _undo(part, place, [] if files is None else os.fsdecode((part / "names").read_bytes()).split("\0"))
+            if any((part / "old").iterdir()):
+                return  # a file has the name of one that was replaced
+    shutil.rmtree(part, ignore_errors=True)
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -5,7 +5,8 @@ import os
 import re
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -33,22 +34,32 @@ class VisibleText:
     """A text stream that writes to another one, with harmful characters made visible.
 
     With `lossy`, text that cannot be written is dropped: messages on a standard error that nobody reads do not end the work.
+    Otherwise the error says that it is about standard output, and not about a file.
     """
 
     def __init__(self, stream: Any, lossy: bool = False):
-        self.stream = stream
-        self._errors: tuple[type[Exception], ...] = (OSError,) if lossy else ()
+        self.stream, self._lossy = stream, lossy
 
     def write(self, text: str) -> int:
         """Write text."""
-        with suppress(*self._errors):
+        with self._errors():
             self.stream.write(visible(text))
         return len(text)
 
     def flush(self) -> None:
         """Write what is in the buffer."""
-        with suppress(*self._errors):
+        with self._errors():
             self.stream.flush()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._lossy and isinstance(error, BrokenPipeError):
+                raise
+            if not self._lossy:
+                raise OSError(f"standard output cannot be written ({error.strerror}): send it elsewhere.") from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)

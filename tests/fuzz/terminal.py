@@ -85,7 +85,7 @@ def attempt(sound, rng, folder):
         + [["fit", data, "--label", label, "--model", "logistic", "--folds", "2", "--out", name(rng, "out")]]
         * (rng.random() < 0.1)
     )
-    code = run(words).code
+    code = run([*words, *["--debug"] * (rng.random() < 0.5)]).code
     assert {data, model} <= set(os.listdir(folder))
     return str(code)
 

@@ -96,6 +96,9 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         )
     if isinstance(parameters.get("estimators"), Mapping):
         parameters["estimators"] = {key: state_of(est, False) for key, est in parameters["estimators"].items()}
+    for key, value in parameters.items():
+        if _SETTINGS.get(key, ())[-3:] == (list, tuple, np.ndarray) and _is_sequence(value):
+            parameters[key] = list(value)
     state: dict[str, Any] = {"class": name, "parameters": parameters}
     if not fitted:
         return state
@@ -111,6 +114,12 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
         attributes["estimators_"] = {key: state_of(est) for key, est in attributes["estimators_"].items()}
         attributes["notes_"] = [note._asdict() for note in attributes.pop("note_records_")]
     return state | {"fitted": {key: _plain(value) for key, value in attributes.items()}}
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether a value has an order and is no type that the format has, such as a range or an Index of pandas."""
+    ordered = hasattr(value, "__getitem__") and hasattr(value, "__len__") and hasattr(value, "__iter__")
+    return ordered and not isinstance(value, str | bytes | list | tuple | Mapping | np.ndarray)
 
 
 def _other_advice(estimator: Any) -> str:

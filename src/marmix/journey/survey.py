@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
 from marmix.pages.contents import Caution
-from marmix.tables.cells import Numbers, arrow, counted, listed, shown, trimmed
+from marmix.tables.cells import Numbers, arrow, can_be_typed, counted, listed, shown, trimmed
 from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns, named_classes
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
 from marmix.tables.reading import DataFile
@@ -515,10 +515,8 @@ def _second_header(reading: Reading) -> tuple[int, str] | None:
     texts = [cell for cell, at in cells if at == row]
     names = ", ".join(map(shown, texts))
     option = shlex.join(["--missing-cells", *dict.fromkeys(texts)])
-    return row, (
-        f"data row {row} holds text in {count} columns of numbers ({names}): correct the row, delete it, or give {option} if "
-        "these are units"
-    )
+    units = f"delete it, or give {option} if these are units" if all(map(can_be_typed, texts)) else "or delete it"
+    return row, (f"data row {row} holds text in {count} columns of numbers ({names}): correct the row, {units}")
 
 
 def _identity(name: str, column: ColumnSurvey, signs: Signs) -> tuple[str, str] | None:

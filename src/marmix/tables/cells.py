@@ -46,6 +46,11 @@ def shown(value: object) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
+def can_be_typed(text: str) -> bool:
+    """Whether a text is short and visible, so that an option with it can be suggested."""
+    return len(text) <= _SHOWN and text.isprintable()
+
+
 def listed(values: Any, most: int = 10) -> str:
     """The first values of a list, for a message."""
     values = list(values)

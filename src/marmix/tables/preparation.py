@@ -20,6 +20,7 @@ from marmix.tables.cells import (
     Numbers,
     arrow,
     as_numbers,
+    can_be_typed,
     counted,
     decimal_mark,
     is_numeric,
@@ -627,9 +628,8 @@ class ColumnSurvey:
             what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
             first = self.odd[0][0]
             option = shlex.join([f"--missing-cells={first}"] if first.startswith("-") else ["--missing-cells", first])
-            advice = (
-                f"correct {what} empty if the number is missing ({option} counts such cells as empty), or {_LEAVE_OUT}"
-            )
+            way = f" ({option} counts such cells as empty)" if can_be_typed(first) else ""
+            advice = f"correct {what} empty if the number is missing{way}, or {_LEAVE_OUT}"
             return Problem("odd", f"column {name} holds {cells}", advice)
         if self._many:
             text = (
