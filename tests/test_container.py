@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ from marmix import (
 )
 from marmix.container import ContainerError, describe, load, save
 from marmix.container.format import Encoder, packed, read, write
+from marmix.container.models import estimator_of, state_of
 
 STORED = Path(__file__).parent / "data"
 
@@ -382,6 +384,31 @@ def test_what_cannot_be_saved_is_refused_with_advice(two, tmp_path):
     with pytest.raises(NotFittedError):
         save(make_pipeline(StandardScaler(), MARGaussianMixture()), path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_parameters_that_no_file_may_hold_are_named_without_the_temporary_file(two, tmp_path):
+    mixture = MARGaussianMixture(link=None).fit(two.X, two.y)
+    mixture.model_ = replace(mixture.model_, theta=mixture.model_.theta._replace(log_pi=np.array([np.nan, 0.0])))
+    with pytest.raises(ValueError, match="this MARGaussianMixture cannot be saved") as refusal:
+        save(mixture, tmp_path / "model.marmix")
+    assert "log_pi" in str(refusal.value)
+    assert str(tmp_path) not in str(refusal.value)
+    assert "again" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("C", [1e-100, 1.0, np.inf])
+def test_a_fit_of_any_units_is_refused_or_can_be_saved(degree, C, two):
+    X, y, refusals = two.X[:60], two.truth[:60], []
+    for unit in 10.0 ** np.array([-149, -90, -78, -74, -50, 0, 149]):
+        try:
+            fit = MARLogisticRegression(C=C, degree=degree, link=None).fit(X * [1.0, unit], y)
+        except ValueError as error:
+            refusals.append(str(error))
+        else:
+            estimator_of(state_of(fit))
+    assert len(refusals) <= 4
+    assert all("column 'x1'" in refusal and "Rescale" in refusal for refusal in refusals)
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,15 @@ def test_one_label_of_each_class_is_enough():
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_close_together_beside_an_outlier_are_no_problem(seed):
+    """The rank of the landmarks' kernel matrix is then a matter of rounding: the fit has the features of its trials."""
+    X, y, _ = circles(80, seed=seed)
+    X[3] = 1e6, -1e6
+    fit = MARKernelClassifier(C=1.0, gamma=X[:, 0].var(), mechanism_weight=0.0, cv=2).fit(X, y)
+    np.testing.assert_allclose(fit.held_out_proba_.sum(axis=1), 1.0)
+
+
 def test_separable_classes_have_finite_coefficients():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 2)), rng.normal(size=(60, 2)) + 20.0])

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from marmix import Mechanism
 from marmix.arrays import to_host
+from marmix.mechanism.charts import MechanismChart
 from marmix.mechanism.measures import MEASURES
 
 NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # any number of classes
@@ -219,6 +220,17 @@ def test_profile_recovers_the_truth_from_many_rows():
     fitted = truth.profile(scores, missing)
     np.testing.assert_allclose(fitted.alpha, truth.alpha, atol=0.2)
     assert fitted.shape == pytest.approx(0.3, abs=0.15)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rows_that_hardly_ever_lose_their_label_leave_the_coordinates_finite(shape, free):
+    drivers = np.linspace(0.0, 0.7, 2000)[None]
+    for level in np.geomspace(1.0, 1e5, 11):
+        mechanism = Mechanism(alpha=(-level, 1.4 * level), shape=shape, free_share=free)
+        chart = MechanismChart(mechanism, drivers, None)
+        moved = chart.mechanism(np.full(chart.size, 1e-3))
+        assert np.isfinite([*moved.alpha, moved.shape, moved.share]).all()
 
 
 @given(rate=st.floats(0.01, 0.99), shape=st.sampled_from(SHAPES))

@@ -111,17 +111,19 @@ def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Itera
 
 def tail_notes(tail: Array, owner: NDArray[Any], least: float, most: float) -> Iterator[Note]:
     """Notes on degrees of freedom at a limit, given ``1 / nu`` of each component and its range."""
-    for code, at_limit in (("dof-infinite", tail <= 2.0 * least), ("dof-lowest", tail >= 0.999 * most)):
-        if at_limit.any():
-            yield Note(code, {"classes": np.unique(owner[at_limit]).tolist()})
+    infinite, lowest = tail <= 2.0 * least, tail >= 0.999 * most
+    if infinite.any():
+        yield Note("dof-infinite", {"classes": np.unique(owner[infinite]).tolist()})
+    if lowest.any():
+        yield Note("dof-lowest", {"classes": np.unique(owner[lowest]).tolist()})
 
 
 def maxima_notes(maxima: Sequence[float]) -> Iterator[Note]:
     """A note if the maxima reached from several starts differ."""
-    best = max(maxima, default=0.0)
-    reached = sum(value > best - MAXIMA_DIFFER for value in maxima)
+    best = float(max(maxima, default=0.0))
+    reached = sum(float(value) > best - MAXIMA_DIFFER for value in maxima)
     if reached < len(maxima):
-        yield Note("maxima", {"reached": reached, "starts": len(maxima), "short": float(best - min(maxima))})
+        yield Note("maxima", {"reached": reached, "starts": len(maxima), "short": best - float(min(maxima))})
 
 
 def covariance_notes(dependent: list[int], pivots: Array, owner: NDArray[Any], floor: float) -> Iterator[Note]:

@@ -16,6 +16,7 @@ import numpy as np
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+from marmix.container.fields import AGAIN
 from marmix.container.format import FORMAT_VERSION, ContainerError, packed, read, write
 from marmix.container.models import estimator_of, input_of, state_of
 from marmix.outputs import one_file
@@ -82,7 +83,8 @@ def save(
         try:
             _read(part)
         except ContainerError as error:
-            raise ValueError(f"this {type(model).__name__} cannot be saved: {error}") from error
+            reason = str(error.__cause__ or error).removesuffix(AGAIN)  # without the name of the temporary file
+            raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -127,7 +129,7 @@ def _read(path: Path) -> tuple[Any, dict[str, Any]]:
             model = estimator_of(header["model"])
             for key, value in input_of(model).items():
                 if header[key] != value:
-                    raise ContainerError(f"{key!r} in model.json does not agree with its model. Save the model again.")
+                    raise ContainerError(f"{key!r} in model.json does not agree with its model.{AGAIN}")
         except ContainerError as error:
             raise ContainerError(f"{place}: {error}") from error
         except Exception as error:  # damaged contents can raise anything

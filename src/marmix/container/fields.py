@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from marmix.arrays import LARGEST
 
 T = TypeVar("T")
+AGAIN = " Save the model again."  # the end of messages about a file
 
 
 class ContainerError(ValueError):
@@ -23,12 +24,12 @@ class Fields:
 
     def __init__(self, values: Any, where: str):
         if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-            raise ContainerError(f"{where}: the file has a value where fields are expected. Save the model again.")
+            raise ContainerError(f"{where}: the file has a value where fields are expected.{AGAIN}")
         self._values, self.where = dict(values), where
 
     def refuse(self, name: str, wanted: str) -> ContainerError:
         """Return the error for a field that is not what is wanted."""
-        return ContainerError(f"{self.where}: the field {name!r} of the file is not {wanted}. Save the model again.")
+        return ContainerError(f"{self.where}: the field {name!r} of the file is not {wanted}.{AGAIN}")
 
     def has(self, name: str) -> bool:
         """Return whether the field exists."""
@@ -37,7 +38,7 @@ class Fields:
     def anything(self, name: str) -> Any:
         """Return a field of any type."""
         if name not in self._values:
-            raise ContainerError(f"{self.where}: the file lacks the field {name!r}. Save the model again.")
+            raise ContainerError(f"{self.where}: the file lacks the field {name!r}.{AGAIN}")
         return self._values.pop(name)
 
     def finish(self) -> None:

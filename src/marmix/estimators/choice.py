@@ -345,7 +345,8 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         limit = self.time_limit
         if limit is not None and (not isinstance(limit, Real) or isinstance(limit, bool) or not limit > 0.0):
             raise ValueError(f"time_limit={limit!r} must be None or a positive number of seconds.")
-        deadline = np.inf if limit is None else monotonic() + limit
+        seconds = np.inf if limit is None else float(limit)
+        deadline = monotonic() + seconds
         y, sample_weight = to_host_or_refuse(
             "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
         )
@@ -405,7 +406,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             self.note_records_ += missing_texts_notes(missing_texts(y, self.classes), unnamed)
         late = [name for name in grid if any(job not in started for job in jobs if job[0] == name)]
         if late:
-            self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": limit}))
+            self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
         grid = {name: pipeline for name, pipeline in grid.items() if name not in late}
         fits = {name: fits[name] for name in grid}
         for name in grid:
@@ -413,13 +414,10 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             if -1 in errors:
                 self.note_records_.append(Note("left-out", {"candidate": name, "error": errors[-1]}))
             elif errors:
-                values = {
-                    "candidate": name,
-                    "failed": len(errors),
-                    "folds": len(folds),
-                    "error": next(iter(errors.values())),
-                }
-                self.note_records_.append(Note("failed-folds", values))
+                error, failed = next(iter(errors.values())), len(errors)
+                self.note_records_.append(
+                    Note("failed-folds", {"candidate": name, "failed": failed, "folds": len(folds), "error": error})
+                )
         fits = {name: outcomes for name, outcomes in fits.items() if not outcomes[-1].error}
         self.estimators_ = {name: fit[-1].estimator for name, fit in fits.items() if name not in rivals}
         if not self.estimators_:

@@ -225,7 +225,8 @@ class MARKernelClassifier(MARClassifier):
             if self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
             scale, mean = training.scale, training.mean
-            frame = KernelFrame(mean, scale, trials.landmarks * scale + mean, setting.gamma)
+            root = trials.root(setting.gamma)  # one from landmarks in the user's axes may differ in rank: rounding
+            frame = KernelFrame(mean, scale, trials.landmarks * scale + mean, setting.gamma, root)
             values = {"coefficients": start.theta}
             if start.mechanism is not None:
                 values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
@@ -325,6 +326,7 @@ class _Trials:
         self.folds, self.by_row = folds
         self.fits: dict[tuple[_Setting, int], Array] = {}
         self._log_proba: dict[_Setting, Array] = {}
+        self._frames: dict[float, KernelFrame] = {}
         self._features: dict[float, tuple[Array, Array]] = {}
         self._models: dict[tuple[float, float], KernelScores] = {}
 
@@ -423,11 +425,20 @@ class _Trials:
                 mechanism = fit.mechanism
                 yield weight, fit
 
+    def root(self, gamma: float) -> Array:
+        """Root (p, m) of the inverse kernel matrix of the landmarks, with which all fits compute their features."""
+        return self._frame(gamma).root
+
+    def _frame(self, gamma: float) -> KernelFrame:
+        if gamma not in self._frames:
+            d = len(self.sample.x)
+            self._frames[gamma] = KernelFrame(np.zeros(d), np.ones(d), self.landmarks, gamma)
+        return self._frames[gamma]
+
     def _features_of(self, gamma: float) -> tuple[Array, Array]:
         """Features (p, m) of the sample, and the mean of ``phi phi'`` with phi = [1, features]."""
         if gamma not in self._features:
-            d = len(self.sample.x)
-            features = KernelFrame(np.zeros(d), np.ones(d), self.landmarks, gamma).enter(self.sample.x.T)
+            features = self._frame(gamma).enter(self.sample.x.T)
             phi = np.vstack([np.ones(features.shape[1]), features])
             self._features[gamma] = features, phi @ phi.T / phi.shape[1]
         return self._features[gamma]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from marmix.arrays import LARGEST
 from marmix.estimators.base import FromModel, MARClassifier
 from marmix.estimators.validation import check_parameters
 from marmix.fitting.restarts import Search, fit_logistic, runs_off, silent
@@ -186,6 +187,12 @@ class MARLogisticRegression(MARClassifier):
         training = self._validated(X, y, sample_weight)
         scale = training.scale
         model = LinearScores(len(scale), len(training.rows.classes), self.degree, float(self.C), training.mean, scale)
+        if not model.largest_penalty / float(training.rows.moments.weight.sum()) <= LARGEST**2:
+            column = int(scale.argmin())
+            raise ValueError(
+                f"column {training.names[column]!r} has a standard deviation of {scale[column]:.0e}, too small to compute with "
+                f"for degree={self.degree} and C={self.C:g}. Rescale the column."
+            )
         frame = Frame(training.mean, 1.0 / scale)
         objective = training.objective(frame, model, self._weight(training))
         search = Search(

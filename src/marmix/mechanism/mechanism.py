@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.arrays import (
+    LARGEST,
     Array,
     along_rows,
     detached,
@@ -526,6 +527,7 @@ class Mechanism:
         """Information of hazards ``n`` with slopes (p, n) in the parameters, summed over rows."""
         weighted = slopes * np.sqrt(odds_against(n + self.extra) * weight)
         weighted[~np.isfinite(weighted)] = 0.0
+        weighted = np.clip(weighted, -LARGEST, LARGEST)  # that about the share has no bound as the hazard vanishes
         return weighted @ weighted.T
 
     def scored(self, drivers: Array, labelled: int, weight: Array) -> "Mechanism":

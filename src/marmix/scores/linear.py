@@ -47,7 +47,8 @@ class LinearScores:
             self._from_user = self._features_of_user(centre, scale)
             self._to_user = self._features_of_user(-centre / scale, 1.0 / scale)  # the inverse
             penalised = self._to_user[:, 1:]
-            self._penalty_matrix = penalised @ penalised.T / C
+            with np.errstate(over="ignore", invalid="ignore"):  # see `largest_penalty`
+                self._penalty_matrix = penalised @ penalised.T / C
 
     @property
     def words(self) -> str:
@@ -169,6 +170,13 @@ class LinearScores:
     def penalty_matrix(self) -> Array:
         """P with ``penalty = sum of w P w' / 2`` over the coefficient vectors w (p,) in the axes of the fit."""
         return self._penalty_matrix if self.degree == 2 else np.diag([0.0, *(1.0 / (self.C * self.scale**2))])
+
+    @property
+    def largest_penalty(self) -> float:
+        """The largest diagonal entry of `penalty_matrix`; not finite if features are too small to compute with."""
+        with np.errstate(all="ignore"):
+            entries = self._penalty_matrix.diagonal() if self.degree == 2 else 1.0 / (self.C * self.scale**2)
+        return float(entries.max())
 
     def calibrate(self, products: Array, total: float) -> None:
         """Scale the coordinates by the information of rows with total weight `total` and mean `products` of ``phi phi'``."""
