@@ -112,11 +112,12 @@ SOURCES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*Missing labels")
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_kind_of_source_gives_the_same_bits_and_labels(kind, tmp_path):
     table = frame()
     source = SOURCES[kind](table, tmp_path / "source")
-    result = convert(source, tmp_path / "rows.npy", columns=FEATURES, label="number")
+    result = convert(source, tmp_path / "rows.npy", columns=FEATURES, label="number", classes=[3, 7, 10])
     assert isinstance(result.X, np.memmap)
     assert result.X.flags.c_contiguous
     assert not result.X.flags.writeable
@@ -244,6 +245,7 @@ def test_the_number_of_rows_need_not_be_known(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), X)
 
 
+@pytest.mark.filterwarnings("ignore:.*Missing labels")
 def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path):
     """Integers, then fractions; numbers as labels, then words: far apart, so that the beginning does not tell."""
     n = 300_000
@@ -268,7 +270,7 @@ def test_line_breaks_between_quotes_are_no_ends_of_rows(tmp_path):
 
 # Labels.
 
-NUMBERS = [(["4", "-1", "2", ""], [2, 4]), (["4.0", "-1.0", "2.0", "NA"], [2, 4]), (["04", "-1", "2", "nan"], [2, 4])]
+NUMBERS = [(["4", "?", "2", ""], [2, 4]), (["4.0", "", "2.0", "NA"], [2, 4]), (["04", "null", "2", "nan"], [2, 4])]
 WORDS = [(["b", "-1", "a", ""], ["a", "b"]), (["1_0", "null", "0x1", "NaN"], ["0x1", "1_0"])]
 BOOLEANS = [(["True", "", "False", "NA"], [False, True]), (["true", "", "false", "NA"], [False, True])]
 
@@ -281,6 +283,17 @@ def test_labels_of_a_csv_file_have_the_type_that_all_of_them_look_like(fields, c
     assert result.classes.tolist() == classes
     assert result.classes.dtype == np.unique(classes).dtype
     assert result.y.tolist() == [1, -1, 0, -1]
+
+
+@pytest.mark.parametrize("text", ["-1", "-1.0", "-1.00"])
+def test_minus_one_beside_numbers_of_a_csv_file_is_a_class_or_missing_as_the_user_says(text, tmp_path):
+    source = tmp_path / "s.csv"
+    source.write_text("a,y\n" + "".join(f"1,{field}\n" for field in ("4", text, "2", "")))
+    with pytest.raises(ValueError, match=rf"'{text}' \(1 times\).*classes=\[-1, 2, 4\]"):
+        convert(source, tmp_path / "rows.npy", label="y")
+    with pytest.warns(UserWarning, match=f"Missing labels: '{text}' in 1 row"):
+        assert convert(source, tmp_path / "missing.npy", label="y", classes=[2, 4]).y.tolist() == [1, -1, 0, -1]
+    assert convert(source, tmp_path / "class.npy", label="y", classes=[-1, 2, 4]).y.tolist() == [2, 0, 1, -1]
 
 
 @pytest.mark.parametrize(
@@ -683,7 +696,7 @@ def large_table(kind, n, folder):
         parts = (np.random.default_rng(i).normal(size=(n // 100, 10)) for i in range(100))
         return (pd.DataFrame(part, columns=names).assign(y=1) for part in parts)
     rng = np.random.default_rng(0)
-    table = pa.table({name: rng.normal(size=n) for name in "abcdefghij"} | {"y": rng.integers(-1, 3, n)})
+    table = pa.table({name: rng.normal(size=n) for name in "abcdefghij"} | {"y": rng.integers(0, 3, n)})
     source = folder / {"one row group": "s.parquet", "one record batch": "s.arrow", "csv": "s.csv"}[kind]
     if kind == "one row group":
         pq.write_table(table, source, row_group_size=n, compression="none", use_dictionary=False, data_page_size=2**14)

@@ -79,7 +79,7 @@ def to_memmap(
         Features, in this order. By default all columns except the label and an index stored by pandas.
     label : str or None, default=None
         Label column: integers, strings or booleans; whole floats are integers. Null, NaN, -1 and texts such as "NA" or "" are
-        missing; a warning says which texts.
+        missing; a warning says which texts. In a text file, -1 beside numbers is an error unless `classes` are named.
     classes : list or None, default=None
         All classes, in the order of their codes; other labels are an error. By default the sorted labels. A class such as "None",
         which otherwise means a missing label, must be named here.

@@ -165,9 +165,10 @@ def missing_in_words(marks: Mapping[str, int], unit: str = "row") -> str:
 
 def check_marks(marks: Mapping[str, int], labels: Iterable[Any], where: str = "y") -> None:
     """Raise ValueError if a text that counted as missing may be a class."""
-    labels = sorted(map(str, labels))
+    labels = sorted(labels, key=str)
     for text in class_like(marks, labels):
-        classes = [text, *labels] if len(labels) < 10 else [text, "..."]
+        whole = is_minus_one(text) and all(isinstance(label, int) for label in labels)
+        classes = [MISSING if whole else text, *labels] if len(labels) < 10 else [text, "..."]
         raise ValueError(
             f"{where} holds the text {text!r} ({marks[text]:,} times), which may be a class or mean a missing label: name all "
             f"classes in classes=, with it (classes={classes}) if it is one, without it if these labels are missing."

@@ -426,6 +426,7 @@ class ConvertedLabels(Labels):
         if isinstance(value, float) and value.is_integer():  # an integer in a column with NaN
             value = int(value)
         named = value in self.named or (self.text and value.strip() in map(str, self.named))
+        named = named or (self.text and MISSING in self.named and is_minus_one(value.strip()))
         label = value if named else super().read(value, count, first)
         if label is not None and not isinstance(label, int | str):
             raise ValueError(f"{self.where} holds {label!r}: labels are integers, strings or booleans.")
@@ -458,8 +459,7 @@ class ConvertedLabels(Labels):
 
     def check_marks(self) -> None:
         """Raise ValueError if a text for missing labels may be a class, and warn of those that counted as missing."""
-        usual = ("-1", "-1.0", *([""] if self.text else []))
-        texts = {text: count for text, count in self.marks.items() if text not in usual}
+        texts = {text: count for text, count in self.marks.items() if text or not self.text}
         if not self.named:
             check_marks(texts, self.sorted_names(), self.where)
         if texts:
