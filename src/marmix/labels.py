@@ -744,8 +744,9 @@ def as_classes(classes: Any) -> NDArray[Any]:
     if isinstance(classes, np.ndarray) and not classes.ndim:
         classes = classes.item()
     if isinstance(classes, set | frozenset | Mapping):
+        what = "is not a list" if isinstance(classes, Mapping) else "has no order"
         raise ValueError(
-            f"classes={classes!r} has no order: give the classes in a list, in the order of their probabilities."
+            f"classes={classes!r} {what}: give the classes in a list, in the order of their probabilities."
         )
     if isinstance(classes, list | tuple) and _mixes(classes):
         raise ValueError(f"classes={classes!r} mixes types: use one type for all classes, that of the labels.")

@@ -65,7 +65,7 @@ def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int
         path = Path(out)
         if path.suffix != ".npy":
             raise ValueError(
-                f"out={os.fspath(path)!r}: results are written to a .npy file; give a path that ends in .npy."
+                f"out={os.fspath(out)!r}: results are written to a .npy file; give a path that ends in .npy."
             )
         if dtype.hasobject:
             raise ValueError(

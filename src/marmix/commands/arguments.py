@@ -100,8 +100,8 @@ SHARED: dict[str, dict[str, Any]] = {
     "--prefix": {"type": text, "default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
     "--escape-formulas": {
         "action": "store_true",
-        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (=, +, - or @ comes first, or after "
-        "blanks); by default such cells are copied unchanged",
+        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (=, +, - or @ comes first, also after "
+        "blanks or in full width); by default such cells are copied unchanged",
     },
     "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "help": "seed of the random numbers (default 0)"},
     "--force": {"action": "store_true", "help": "overwrite existing files"},

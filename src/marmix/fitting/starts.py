@@ -23,17 +23,20 @@ from marmix.scores.gaussian import Gaussians, GaussianScores
 _SAMPLE = 20_000  # rows for k-means
 _MECHANISM_ROWS = 4096  # rows for the mechanism's start
 _DEPENDENT = 1e-13  # residual share of a feature's variance, per feature, below which it is linearly dependent
+_CONSTANT = 1e-13  # standard deviation, relative to the mean, below which a feature is constant up to rounding
 _EMPTY = 1e-10  # variance, relative to about one, below which an axis is zero in all rows
 
 
 def check_columns(mean: Array, covariance: Array, names: Sequence[str]) -> None:
-    """Raise an error that names constant columns, given their covariance or variances."""
+    """Raise an error that names columns that are constant up to rounding, given their covariance or variances."""
     sd = np.sqrt(covariance if covariance.ndim == 1 else np.diag(covariance))
-    constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > 1e-13 * abs(m)]
+    constant = [name for name, s, m in zip(names, sd, mean, strict=True) if not s > _CONSTANT * abs(m)]
     if constant:
+        noun, verb, them = ("column", "is", "it") if len(constant) == 1 else ("columns", "are", "them")
         raise ValueError(
-            f"column {listed(constant)} is constant, so it cannot help to tell the classes apart. Drop it "
-            "(for instance with sklearn.feature_selection.VarianceThreshold in a pipeline)."
+            f"{noun} {listed(constant)} {verb} constant, up to rounding, and cannot help to tell the classes apart. Drop {them} "
+            "(for instance with sklearn.feature_selection.VarianceThreshold in a pipeline), or subtract a number near the mean "
+            "if the values are far from zero and differ."
         )
 
 
