@@ -51,11 +51,16 @@ HOSTILE = [
 ]
 
 
-@cache
 def picture(key, dark, wide=False):
-    """A small PNG as matplotlib writes it."""
+    """A small PNG as matplotlib writes it, as large as the figure of this key."""
+    return drawn(*(panel_size(30) if wide else (4.6, 4.2) if key in ("calibration", "roc") else (5.2, 3.6)), dark)
+
+
+@cache
+def drawn(width, height, dark):
+    """The PNG of one line."""
     with styled(dark):
-        figure, ax = canvas(*(panel_size(30) if wide else (4.6, 4.2) if key in ("calibration", "roc") else (5.2, 3.6)))
+        figure, ax = canvas(width, height)
         ax.plot([0.0, 1.0], [0.0, 1.0])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=144)

@@ -1,6 +1,7 @@
 """Scores that estimate the loss on the whole population, and splits that test on labelled rows only."""
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -80,16 +81,25 @@ def test_three_classes_are_scored_one_vs_rest():
     assert brier == pytest.approx(np.mean(((p - np.eye(3)[y]) ** 2).sum(axis=1)), rel=1e-12)
 
 
+@cache
+def people_and_samples():
+    """Two million rows with their labels, and 500 samples of 2000 of which labels are missing."""
+    rng = np.random.default_rng(5)
+    x, y, _, _ = population(2_000_000, rng)
+    samples = []
+    for _ in range(500):
+        row, label, tau, q = population(2000, rng)
+        samples.append((row, np.where(rng.uniform(size=2000) < q, -1, label), tau, q))
+    return (x, y), samples
+
+
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("name", ["accuracy", "log_loss", "roc_auc", pytest.param("brier", marks=pytest.mark.long)])
 def test_scores_are_unbiased_for_the_population_and_plain_scores_are_not(name, robust):
-    rng = np.random.default_rng(5)
-    x, y, _, _ = population(2_000_000, rng)
+    (x, y), samples = people_and_samples()
     truth = PLAIN[name](y, classifier(x))
     values, errors, plain = [], [], []
-    for _ in range(500):
-        x, y, tau, q = population(2000, rng)
-        y_partial = np.where(rng.uniform(size=2000) < q, -1, y)
+    for x, y_partial, tau, q in samples:
         score = SCORES[name](y_partial, classifier(x), q, classes=[0, 1], posterior=tau if robust else None)
         values.append(score.value)
         errors.append(score.stderr)

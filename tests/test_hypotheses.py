@@ -48,6 +48,7 @@ def weights_of(y, seed=0):
 # Is the missingness informative?
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("params", [{}, {"link": "cloglog", "uncertainty": "entropy"}], ids=str)

@@ -110,6 +110,7 @@ def test_limits_of_a_slope_agree_with_another_optimiser(link, shape, seed):
     ids=str,
 )
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.pairs
 @BOTH
 def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
     simulate, make, classes, params, name, null, value

@@ -384,4 +384,4 @@ def attempt(sounds, rng, folder):
     return "loaded" if loaded else "refused"
 
 
-SUBJECT = Subject(prepare, attempt, 250, frozenset({"loaded", "refused"}))
+SUBJECT = Subject(prepare, attempt, 80, frozenset({"loaded", "refused"}))

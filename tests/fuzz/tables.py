@@ -146,4 +146,4 @@ def attempt(sound, rng, folder):
     return "read"
 
 
-SUBJECT = Subject(prepare, attempt, 300, frozenset({"read", "refused"}))
+SUBJECT = Subject(prepare, attempt, 120, frozenset({"read", "refused"}))
