@@ -407,9 +407,9 @@ def test_a_fit_notes_labels_that_may_mean_missing(kind, two):
 
 @pytest.mark.parametrize("classes", [{0, 1}, frozenset([0, 1]), {0: "a", 1: "b"}, np.array({0, 1})])
 def test_classes_without_an_order_are_refused(classes, two):
-    with pytest.raises(ValueError, match="give the classes in a list: give the classes in a list"):
+    with pytest.raises(ValueError, match="give the classes in a list"):
         fitted(two, two.y, classes=classes)
-    with pytest.raises(ValueError, match="give the classes in a list: give the classes in a list"):
+    with pytest.raises(ValueError, match="give the classes in a list"):
         label_shares(two.y, classes)
 
 
