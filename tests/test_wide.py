@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 import marmix
 from marmix import MARLogisticRegression
-from marmix.fitting import Objective
+from marmix.fitting import Fit, Objective, restarts
 from marmix.fitting.row_space import RowSpace
 from marmix.mechanism import Mechanism
 from marmix.rows import Frame, NumpyEngine
@@ -54,6 +54,26 @@ def test_the_objective_in_the_row_space_is_that_of_the_features(classes):
     assert values[0] == pytest.approx(values[1], rel=1e-12)
     user = {"coefficients": model.to_user(theta)}
     np.testing.assert_allclose(space.objective.model.from_user(space.enter(user)["coefficients"]), small, atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.5, 50.0])  # with the larger one the labels are separable
+def test_the_starts_in_the_row_space_are_those_of_the_direct_fit(monkeypatch, C):
+    X, y = wide(24, 30)
+    scores = []
+
+    def first(objective, starts, mechanism, search):
+        scores.extend(objective.model.scores(theta, objective.engine.x) for theta, _ in starts)
+        theta = starts[0][0]
+        return Fit(theta, mechanism, 0.0, [0.0], True, "", objective.sums(theta, mechanism))
+
+    monkeypatch.setattr(restarts, "_best_fit", first)
+    for helps in (RowSpace.helps, lambda objective: False):
+        monkeypatch.setattr(RowSpace, "helps", staticmethod(helps))
+        MARLogisticRegression(C=C, n_init=3, tol=1e-12).fit(X, y)
+    half = len(scores) // 2
+    assert half >= 3
+    for in_space, direct in zip(scores[:half], scores[half:], strict=True):
+        np.testing.assert_allclose(in_space, direct, atol=1e-5 * np.abs(direct).max())
 
 
 def test_wide_logistic_regression_agrees_with_scikit_learn():

@@ -174,14 +174,17 @@ def _values_of(mechanism: Mechanism | None) -> dict[str, Any]:
     return {"alpha": mechanism.alpha, "delta": mechanism.label, "shape": mechanism.shape, "share": mechanism.share}
 
 
-def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Search) -> Fit:
+def fit_logistic(
+    objective: Objective, mechanism: Mechanism | None, search: Search, space: RowSpace | None = None
+) -> Fit:
     """The best maximum from all starts: the fit to the labelled rows, and perturbed versions of it.
 
-    Without a mechanism the objective is concave, and its maximum is found up to rounding.
+    Without a mechanism the objective is concave, and its maximum is found up to rounding. `space` is given if the objective is
+    that of a row space: starts are then those of the original fit.
     """
-    if RowSpace.helps(objective):
+    if space is None and RowSpace.helps(objective):
         space = RowSpace(objective)
-        fit = fit_logistic(space.objective, mechanism, search._replace(values=space.enter(search.values)))
+        fit = fit_logistic(space.objective, mechanism, search._replace(values=space.enter(search.values)), space)
         return fit._replace(theta=space.leave(fit.theta), sums=None)
     model: LinearScores = objective.model  # type: ignore[assignment]
     engine, rng = objective.engine, search.rng
@@ -215,18 +218,18 @@ def fit_logistic(objective: Objective, mechanism: Mechanism | None, search: Sear
     if given is None or n_init > 1:
         with one_thread():
             fit = lbfgs(objective, origin, None, max_iter=search.max_iter, tol=search.tol, report=no_report)
-        from_labels = fit.theta
-        all_starts = [(from_labels if given is None else start, search.values)]
+        centre = fit.theta if space is None else space.leave(fit.theta)
+        all_starts = [(fit.theta if given is None else start, search.values)]
         if model.C > 1.0 and _separated(objective, fit.objective):  # the labels may have no finite maximum
-            penalised = _penalised(objective, mechanism, search)
-            from_labels = penalised.theta
+            penalised = _penalised(objective if space is None else space.original, mechanism, search)
+            centre = penalised.theta
             assert penalised.mechanism is not None
             values = {"alpha": penalised.mechanism.alpha, "share": penalised.mechanism.share}
-            all_starts.append((from_labels, values))
+            all_starts.append((centre if space is None else space.project(centre), values))
     for _ in range(n_init - 1):
-        shrunk = rng.uniform(0.3, 1.0) * from_labels
-        size = np.sqrt(np.mean(from_labels[:, 1:] ** 2))
-        all_starts.append((shrunk + 0.3 * size * rng.normal(size=shrunk.shape), {}))
+        size = np.sqrt(np.mean(centre[:, 1:] ** 2))
+        perturbed = rng.uniform(0.3, 1.0) * centre + 0.3 * size * rng.normal(size=centre.shape)
+        all_starts.append((perturbed if space is None else space.project(perturbed), {}))
     fit = _best_fit(objective, all_starts, mechanism, search)
     if model.vectors > 1:  # a vector added to all changes no posterior: let them sum to zero, as in scikit-learn
         fit = fit._replace(theta=fit.theta - fit.theta.mean(axis=0))

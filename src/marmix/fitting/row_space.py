@@ -22,6 +22,7 @@ class RowSpace:
 
     Attributes
     ----------
+    original : Objective
     objective : Objective
         The same objective as a function of fewer coefficients.
     """
@@ -29,7 +30,7 @@ class RowSpace:
     def __init__(self, objective: Objective):
         model: LinearScores = objective.model  # type: ignore[assignment]
         engine: NumpyEngine = objective.engine  # type: ignore[assignment]
-        self._model = model
+        self.original, self._model = objective, model
         slopes = 0.25 + 1.0 / (model.C * model.scale**2 * engine.total_weight)  # in axes with variance one
         model.information = np.concatenate([[0.25], slopes])
         with one_thread():
@@ -68,3 +69,9 @@ class RowSpace:
         scores: LinearScores = self.objective.model  # type: ignore[assignment]
         slopes = theta[:, 1:] / scores.scale
         return np.column_stack([theta[:, 0], (slopes @ self._basis) * self._model.scale])
+
+    def project(self, theta: Array) -> Array:
+        """Coefficients of the basis with the same scores of the rows as these, in the axes of the original fit."""
+        scores: LinearScores = self.objective.model  # type: ignore[assignment]
+        slopes = (theta[:, 1:] / self._model.scale) @ self._basis.T
+        return np.column_stack([theta[:, 0], slopes * scores.scale])
