@@ -31,8 +31,8 @@ from marmix.rows import HostRows
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
 # Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.
 SLOW_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
-settings.register_profile("server", derandomize=True, max_examples=20, **SLOW_MACHINE)
-settings.register_profile("here", max_examples=20, **SLOW_MACHINE)
+settings.register_profile("server", derandomize=True, max_examples=10, **SLOW_MACHINE)
+settings.register_profile("here", max_examples=10, **SLOW_MACHINE)
 settings.register_profile("long", max_examples=10_000, **SLOW_MACHINE)
 
 # Data are small here: threads of BLAS would only wait for each other, above all under pytest-xdist.
