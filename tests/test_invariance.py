@@ -102,11 +102,11 @@ DRAWING = ("two components", "k-means", "of 2, tied, mechanism")  # rows at rand
 SMOOTH = ["MARGaussianMixture", "MARStudentMixture", "MARLogisticRegression"]
 
 
-def cases(*kinds, also=()):
-    """The cases of these estimators, by default of all; in the short run one for each, and those that end `also` so."""
+def cases(*kinds, all_of_them=False):
+    """The cases of these estimators, by default of all; in the short run one for each, unless all of them are wanted."""
     names = [name for name in CASES if not kinds or type(CASES[name]).__name__ in kinds]
     first = {type(CASES[name]): name for name in reversed(names)}.values()
-    marks = {name: [] if name in first or name.endswith(tuple(also)) else pytest.mark.long for name in names}
+    marks = {name: [] if all_of_them or name in first else pytest.mark.long for name in names}
     return pytest.mark.parametrize("name", [pytest.param(name, marks=marks[name]) for name in names])
 
 
@@ -114,7 +114,7 @@ def test_every_public_estimator_is_here():
     assert set(SETTINGS) == set(PUBLIC), "give settings to the new estimator, and see what of the below it promises"
 
 
-@cases(also=DRAWING)
+@cases(all_of_them=True)
 def test_the_order_of_the_rows(name):
     order = np.random.default_rng(1).permutation(N)
     fit, other = base(name), fitted(CASES[name], X[order], Y[order])
