@@ -162,7 +162,7 @@ def test_results_for_the_training_rows_are_not_saved(two, tmp_path):
         np.array([1.0, 2.0], dtype=np.float32),
         np.array([False, True]),
         np.array(["n", "yes"], dtype="<U30"),
-        np.array(["n\u00e4", "<yes> & \U0001f600"], dtype=object),
+        np.array(["n\u00e9e", "<yes> & \U0001f600"], dtype=object),
     ],
     ids=lambda names: str(names.dtype),
 )

@@ -201,6 +201,6 @@ def test_text_display_and_pipelines_are_as_scikit_learn_wants_them(clf, two):
 
 def test_a_fit_that_failed_half_way_still_has_a_diagram(two):
     clf = MARGaussianMixture(link="logit", covariance_type="tied")
-    with pytest.raises(ValueError, match="is constant"):
+    with pytest.raises(ValueError, match="are constant"):
         clf.fit(np.zeros((300, 2)), two.y)
     assert "sk-top-container" in clf._repr_html_()
