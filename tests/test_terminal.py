@@ -34,7 +34,7 @@ def harmful(text):
 
 @given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(HOSTILE)))
 def test_no_text_controls_a_terminal_and_plain_text_and_json_stay_as_they_are(text):
-    assert not harmful(visible(text.replace("\r\n", "")))
+    assert not harmful(visible(text))
     assert json.loads(visible(json.dumps(text, ensure_ascii=False))) == text
     plain = "".join(
         c for c in text if unicodedata.category(c)[0] != "C" and unicodedata.category(c) not in ("Zl", "Zp")
@@ -43,7 +43,7 @@ def test_no_text_controls_a_terminal_and_plain_text_and_json_stay_as_they_are(te
 
 
 def test_letters_and_emoji_that_need_joiners_keep_them():
-    for text in ("می‌خواهم", "👩‍🔬", "żołądź\t1\n", "a\r\nb"):
+    for text in ("می‌خواهم", "👩‍🔬", "żołądź\t1\n"):
         assert visible(text) == text
 
 

@@ -1,6 +1,7 @@
 """What the program prints, and how it begins: no control characters in a terminal, closed streams, Ctrl-C during imports."""
 
 import codecs
+import io
 import os
 import re
 import signal
@@ -15,8 +16,7 @@ from typing import Any
 # Control characters but tab and line break, and characters that reorder text, break lines or cannot be seen. Joiners of
 # letters and emoji are not among them.
 _HARMFUL = re.compile(
-    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
-    "|\r(?!\n)"
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 
 
@@ -69,7 +69,8 @@ class TerminalBytes:
     """A binary file that shows what is written in a terminal."""
 
     def __init__(self, stream: Any, encoding: str):
-        self.stream, self._decoder = stream, codecs.getincrementaldecoder(encoding)("backslashreplace")
+        decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
+        self.stream, self._decoder = stream, io.IncrementalNewlineDecoder(decoder, translate=True)
 
     def write(self, content: bytes) -> int:
         """Write bytes."""
