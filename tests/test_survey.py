@@ -410,11 +410,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("answer", "goes_on"), [("y\n", True), ("Yes\n", True), ("\n", False), ("n\n", False), ("", False)]
-)
-def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
-    _, command = messy
+def answered(text, monkeypatch):
+    """Let a terminal give this answer, and stop before the fit; returns a list that gets the options of the fit."""
     begun = []
 
     def begin(options, *_):
@@ -422,8 +419,17 @@ def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
         raise ValueError("stopped here")
 
     monkeypatch.setattr("marmix.journey.fit._analysis", begin)
-    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
     monkeypatch.setattr(sys, "stderr", Terminal())
+    return begun
+
+
+@pytest.mark.parametrize(
+    ("answer", "goes_on"), [("y\n", True), ("Yes\n", True), ("\n", False), ("n\n", False), ("", False)]
+)
+def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
+    _, command = messy
+    begun = answered(answer, monkeypatch)
     assert main(command) == (1 if goes_on else 2)
     assert sys.stderr.getvalue().count("[y/N]") == sys.stderr.getvalue().count("--missing inconnu --id nr") == 1
     assert [(list(options.missing), options.id) for options in begun] == [(["inconnu"], "nr")] * goes_on
@@ -437,15 +443,7 @@ def test_a_terminal_asks_whether_a_text_is_a_class(answers, outcome, tmp_path, m
     table(nr=range(N), kind=np.where(HIDDEN, "", np.array(["None", "Mild", "Severe"])[(np.arange(N) // 3) % 3])).to_csv(
         tmp_path / "trees.csv", index=False
     )
-    begun = []
-
-    def begin(options, *_):
-        begun.append(options)
-        raise ValueError("stopped here")
-
-    monkeypatch.setattr("marmix.journey.fit._analysis", begin)
-    monkeypatch.setattr(sys, "stdin", Terminal(answers))
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    begun = answered(answers, monkeypatch)
     command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--quiet"]
     assert main(command) == (1 if outcome else 2)
     assert [list(getattr(options, outcome[0])) for options in begun] == ([[outcome[1]]] if outcome else [])
