@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, compare, theory
-from marmix.demo.comparison import tumours
+from marmix.datasets.hard import tumours
 from marmix.displays import MissingnessDisplay, ProfileDisplay
 from marmix.displays.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
 

@@ -109,12 +109,6 @@ def test_the_board_prints_means_and_paired_differences_with_their_standard_error
     np.testing.assert_allclose(shown, expected, atol=5.1e-4)
 
 
-def test_labels_are_hidden_at_the_stated_rate_and_the_harder_the_likelier(tumours):
-    assert tumours.hide.mean() == pytest.approx(demo.RATE)
-    order = np.argsort(tumours.difficulty)
-    assert (np.diff(tumours.hide[order]) >= 0).all()
-
-
 def test_help_shows_the_commands_with_examples():
     done = run("--help")
     assert done.returncode == 0

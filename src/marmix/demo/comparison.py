@@ -7,26 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
-from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit
 from scipy.stats import t as student
-from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix.arrays import Array
+from marmix.datasets.hard import RATE, HardRows, digits, tumours
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.candidates import default_candidates, default_rivals
 from marmix.journey.progress import Step
 
-# Chosen by what the columns measure, not by how they score: one column for each property of the cells. Perimeter and area
-# repeat the radius; concavity and concave points nearly repeat compactness, and are zero in some rows.
-COLUMNS = ("radius", "texture", "smoothness", "compactness", "symmetry", "fractal dimension")
-RATE = 0.7  # share of labels hidden
-STEEPNESS = 6.0  # log-odds of hiding, from the easiest to the hardest row
 JOBS = -1  # processes, as in joblib
 
 OURS, IGNORED = "marmix", "marmix, missingness ignored"
@@ -37,50 +27,12 @@ MEASURES = {
 _DOUBT = 1e-3  # share of equal probabilities mixed into all, as forests may be certain and wrong
 
 
-class Data(NamedTuple):
-    """Features, true classes 0 and 1, difficulty of each row (0 to 1), and the probability that its label is hidden."""
-
-    title: str
-    X: Array
-    y: NDArray[np.integer]
-    difficulty: Array
-    hide: Array
-
-    @classmethod
-    def of(cls, title: str, X: Array, y: NDArray[np.integer], judged: Array) -> "Data":
-        """Hide labels where a random forest, cross-fitted to all labels and the features `judged`, is unsure."""
-        forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
-        tau = cross_val_predict(forest, judged, y, cv=5, method="predict_proba")[:, 1]
-        difficulty = 1.0 - np.abs(2.0 * tau - 1.0)
-        level = brentq(lambda a: np.mean(expit(a + STEEPNESS * difficulty)) - RATE, -50.0, 50.0)
-        return cls(title, X, y, difficulty, expit(level + STEEPNESS * difficulty))
-
-    def hidden(self, seed: int) -> NDArray[np.bool_]:
-        """The rows whose label is hidden with this seed."""
-        return np.random.default_rng(seed).random(len(self.y)) < self.hide
-
-
-def tumours() -> Data:
-    """The breast-cancer data of scikit-learn, six of its columns; class 1 is malignant."""
-    bunch = load_breast_cancer()
-    names = bunch.feature_names.tolist()
-    X = bunch.data[:, [names.index(f"mean {column}") for column in COLUMNS]]
-    title = f"Breast cancer: {len(X)} tumours, benign or malignant, {X.shape[1]} measurements"
-    return Data.of(title, X, 1 - bunch.target, np.log(X))
-
-
-def digits() -> Data:
-    """The handwritten digits of scikit-learn; class 1 is odd."""
-    X, y = load_digits(return_X_y=True)
-    return Data.of(f"Handwritten digits: {len(X):,} images of 8 x 8 pixels, even or odd", X, y % 2, X)
-
-
 # One where it helps and one where it does not, chosen with seeds from 1000 on. There it also helped on iris and mostly on wine;
 # on three of the digits (3, 8, 9) and on 10 or 30 columns of the tumours logistic regression was as good or better.
 DATA = (digits, tumours)
 
 
-def scores(data: Data, seed: int) -> dict[str, tuple[float, float]]:
+def scores(data: HardRows, seed: int) -> dict[str, tuple[float, float]]:
     """The share of the hidden labels that each classifier gets right, and its log-loss there."""
     hidden = data.hidden(seed)
     X, y, partial = data.X, data.y, np.where(hidden, -1, data.y)

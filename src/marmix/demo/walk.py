@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from marmix.demo.comparison import COLUMNS, tumours
+from marmix.datasets.hard import TUMOUR_COLUMNS, tumours
 from marmix.journey import FILES, FitOptions, Progress, fit_file
 from marmix.outputs import Output
 from marmix.pages.contents import Findings
@@ -55,7 +55,7 @@ def write_data(path: Path, truth_path: Path, seed: int) -> dict[str, str]:
     truth = {f"P{i + 1:03d}": CLASSES[y] for i, y in enumerate(data.y.tolist())}
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow([ID, *COLUMNS, LABEL])
+        rows.writerow([ID, *TUMOUR_COLUMNS, LABEL])
         for (patient, label), x, missing in zip(truth.items(), data.X.tolist(), hidden, strict=True):
             rows.writerow([patient, *x, "" if missing else label])
     with truth_path.open("w", newline="", encoding="utf-8") as file:
