@@ -131,7 +131,9 @@ class MissingnessObjective:
     >>> objective.profile(log_odds).alpha[1] > 0
     True
 
-    With three or more classes, also pass ``num_class=len(objective.classes)``. The same with XGBoost::
+    With three or more classes, also pass ``num_class=len(objective.classes)``. The same with XGBoost:
+
+    .. code-block:: python
 
         data = xgboost.DMatrix(X, base_margin=objective.init_score)
         params = {"max_delta_step": 1.0, "max_depth": 2, "min_child_weight": 1e-3, "base_score": 0.0}

@@ -1,10 +1,5 @@
 """The missingness mechanism as a loss for networks in PyTorch.
 
-    loss = MissingnessLoss()
-    optimiser = torch.optim.AdamW([*network.parameters(), *loss.parameters()])
-    for x, y in batches:  # y is -1 where the label is missing
-        loss(network(x), y).backward()
-
 Unlike most of marmix this module needs PyTorch, and is imported by its name: ``from marmix.torch import
 MissingnessLoss``.
 """
@@ -94,25 +89,32 @@ class MissingnessLoss(nn.Module):
 
     Examples
     --------
-    Train a linear network on partially labelled rows; `y` is -1 where the label is missing:
+    A batch of four rows, two of which have no label:
 
     >>> import torch
-    >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.torch import MissingnessLoss
-    >>> rows = make_mar_mixture(500, random_state=0)
-    >>> X, y = torch.tensor(rows.data, dtype=torch.float32), torch.tensor(rows.target)
-    >>> _ = torch.manual_seed(0)
-    >>> network, loss = torch.nn.Linear(2, 2), MissingnessLoss()
-    >>> optimiser = torch.optim.Adam([*network.parameters(), *loss.parameters()], lr=0.1)
-    >>> for _ in range(100):
-    ...     optimiser.zero_grad()
-    ...     loss(network(X), y).backward()
-    ...     optimiser.step()
-    >>> accuracy = (network(X).argmax(dim=1) == torch.tensor(rows.target_true)).float().mean()
-    >>> print(f"{accuracy:.1f}", bool(loss.alpha[1] > 0))
-    0.8 True
+    >>> logits = torch.tensor([[4.0, 0.0], [0.2, 0.0], [0.0, 3.0], [0.0, 0.1]], requires_grad=True)
+    >>> targets = torch.tensor([0, -1, 1, -1])
+    >>> loss = MissingnessLoss()
+    >>> value = loss(logits, targets)
+    >>> print(f"{value.item():.3f}")
+    0.710
 
-    The slope of the mechanism is positive: rows that the network is unsure of lose their labels.
+    The rows without a label are those that the network is unsure of, so the gradient raises the slope of the mechanism:
+
+    >>> value.backward()
+    >>> bool(loss.alpha.grad[1] < 0)
+    True
+
+    In training, the optimiser gets the parameters of the network and alpha:
+
+    .. code-block:: python
+
+        optimiser = torch.optim.AdamW([*network.parameters(), *loss.parameters()])
+        for x, y in batches:  # y is -1 where the label is missing
+            optimiser.zero_grad()
+            loss(network(x), y).backward()
+            optimiser.step()
     """
 
     def __init__(
