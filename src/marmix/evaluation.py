@@ -13,26 +13,25 @@ and the *doubly robust* one, with the posteriors :math:`\tau_j` of a model, is
 
 .. math::
 
-    \frac{1}{n} \sum_j \left[ \bar l_j + (1 - m_j)\, w_j \left( l(y_j, p_j) - \bar l_j \right) \right], \qquad
-    \bar l_j = \sum_k \tau_{jk}\, l(k, p_j).
+    \frac{1}{n} \sum_j \left[ l^{\tau}_j + (1 - m_j)\, w_j\, (l(y_j, p_j) - l^{\tau}_j) \right], \qquad
+    l^{\tau}_j = \sum_k \tau_{jk}\, l(k, p_j).
 
 The first is consistent if q is right, the second if q or tau is. Both are means of the losses l(k, p_j) with weights
-:math:`r_{jk}`, the *pseudo-labels*
+r_jk, the *pseudo-labels*
 
 .. math::
 
-    r_{jk} = w_j\, 1\{y_j = k\} \quad \text{and} \quad
-    r_{jk} = \tau_{jk} + (1 - m_j)\, w_j \left( 1\{y_j = k\} - \tau_{jk} \right).
+    r_{jk} = w_j\, y_{jk} \quad \text{and} \quad r_{jk} = \tau_{jk} + (1 - m_j)\, w_j\, (y_{jk} - \tau_{jk}),
 
-If y has votes, with a column for each class, ``1{y_j = k}`` is the share of class k in the votes for row j; a row of
-zeros or NaN has no label. The standard errors of both take q and tau as known, which is far too optimistic where hardly
-any hard row has a label.
+where y_jk is 1 if k is the label of row j, otherwise 0; if y has votes, with a column for each class, it is the share
+of class k in the votes for row j, and a row of zeros or NaN has no label. The standard errors of both take q and tau as
+known, which is far too optimistic where hardly any hard row has a label.
 
 The *imputed* estimate, which `MARClassifierCV` uses for its scores, is
 
 .. math::
 
-    \frac{1}{n} \sum_j \left[ (1 - m_j)\, l(y_j, p_j) + m_j\, \bar l_j \right].
+    \frac{1}{n} \sum_j \left[ (1 - m_j)\, l(y_j, p_j) + m_j\, l^{\tau}_j \right].
 
 Its tau is an `UncertainPosterior`, so its standard error says how far tau may be off. The square of this error is the
 sum of the squared error of the doubly robust estimate and of the squared changes of the estimate as tau moves by one
@@ -387,13 +386,14 @@ def brier(
 ) -> Score:
     r"""Estimate the Brier score on the whole population from partially labelled rows.
 
-    The loss of a row of class k is
+    The loss of a row is
 
     .. math::
 
-        \sum_l (p_l - 1\{l = k\})^2,
+        \sum_k (p_k - y_k)^2,
 
-    halved if there are two classes, so that it is then the squared error of the probability of one of them.
+    where y_k is 1 for the class of the row and 0 for the others. It is halved if there are two classes: the squared
+    error of the probability of one of them.
 
     Parameters
     ----------

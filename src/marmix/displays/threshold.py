@@ -20,8 +20,8 @@ class ThresholdDisplay(PredictionDisplay):
     r"""Precision, recall and accuracy when every row with P(positive) at or above a threshold is called positive.
 
     All three are estimates for the population, with the pseudo-labels r_k of `marmix.evaluation`: weighted labelled
-    rows or, with posteriors, all rows (doubly robust). With r their sum over the classes, :math:`a = 1\{p \ge t\}` and
-    sums over rows,
+    rows or, with posteriors, all rows (doubly robust). With r their sum over the classes, a = 1 for rows called
+    positive and a = 0 for others, and sums over rows,
 
     .. math::
 
