@@ -10,6 +10,8 @@ import warnings
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,14 +72,20 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
 
 SOURCES = [path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text()]
 WITH_EXAMPLES = sorted(".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES)
+OPTIONAL = {"marmix.objectives": "lightgbm", "marmix.torch": "torch"}  # packages that examples of a module need
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_in_docstrings_print_what_they_show(name):
-    found = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
-    assert found.attempted > 0
-    assert found.failed == 0
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
+    matplotlib.use("agg")
+    figures = set(plt.get_fignums())
+    results = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
+    assert results.attempted > 0
+    assert results.failed == 0
+    assert set(plt.get_fignums()) <= figures  # examples close their own
 
 
 def test_the_readme_quotes_the_study_as_its_page_has_it():

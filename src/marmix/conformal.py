@@ -1,14 +1,18 @@
-"""Conformal sets: a set of classes for each row, which holds the true class with a stated probability.
+r"""Conformal sets: a set of classes for each row, which holds the true class with a stated probability.
 
-Labelled rows are easier than unlabelled ones, so their errors do not carry over as they are. With held-out probabilities p of
-labelled rows i, and ``w(x) = q(x) / (1 - q(x))``, which is proportional to the ratio of the densities of unlabelled and labelled
-rows, the set of an unlabelled row is
+Labelled rows are easier than unlabelled ones, so errors on labelled rows cannot simply be carried over. With held-out
+probabilities p of the labelled rows i, and :math:`w(x) = q(x) / (1 - q(x))`, which is proportional to the ratio of the
+densities of unlabelled and labelled rows, the set of an unlabelled row is
 
-    C(x) = {k : 1 - p_k(x) <= t(x)},   t(x) the `coverage` quantile of  sum_i w(x_i) delta_{1 - p_{y_i}(x_i)} + w(x) delta_inf
+.. math::
 
-(Tibshirani, Foygel Barber, Candes and Ramdas, 2019: conformal prediction under covariate shift). If q is right, a share
-`coverage` of the sets holds the true class, however wrong the probabilities are. A row unlike all labelled ones gets all classes.
-For a row drawn from the whole population, labelled or not, the weights are ``1 / (1 - q)``.
+    C(x) = \{k : 1 - p_k(x) \le t(x)\},
+
+where t(x) is the quantile, at the level `coverage`, of the distribution with weights :math:`w(x_i)` at :math:`1 -
+p_{y_i}(x_i)` and :math:`w(x)` at infinity (Tibshirani, Foygel Barber, Candes and Ramdas, 2019: conformal prediction
+under covariate shift). If q is right, a share `coverage` of the sets holds the true class, however wrong the
+probabilities are. A row unlike all labelled ones gets all classes. For a row drawn from the whole population, labelled
+or not, the weights are :math:`1 / (1 - q)`.
 """
 
 from typing import Any
@@ -34,18 +38,20 @@ def conformal_sets(
     coverage: float = 0.9,
     population: bool = False,
 ) -> NDArray[np.bool_]:
-    """Sets of classes for new rows, calibrated on labelled rows.
+    """Return a set of classes for each new row, calibrated on labelled rows.
 
     Parameters
     ----------
     y : array-like of shape (n,) or (n, K)
-        Labels; -1, NaN, None or pandas.NA if missing. Or votes. Unlabelled rows are not used.
+        Labels, missing where -1, NaN, None or pandas.NA; or votes. Unlabelled rows are not used.
     proba : array-like of shape (n, K)
         Probabilities of the classes, from fits that did not see the row.
     missing_proba : array-like of shape (n,)
         Probability that the label of each row is missing.
-    new_proba, new_missing_proba : array-like of shapes (m, K) and (m,)
-        The same of the rows to be given sets.
+    new_proba : array-like of shape (m, K)
+        Probabilities of the classes for the rows that get sets.
+    new_missing_proba : array-like of shape (m,)
+        Probability that the label of each of these rows is missing.
     classes : array-like of shape (K,)
         The classes of the columns.
     coverage : float, default=0.9
@@ -58,20 +64,33 @@ def conformal_sets(
     array of bool, shape (m, K)
         Whether a class is in the set; the most probable class always is.
 
+    Raises
+    ------
+    ValueError
+        If every label is missing, `coverage` does not lie between 0 and 1, or arrays do not fit together.
+
+    See Also
+    --------
+    marmix.MARClassifierCV : Has a method `predict_set`, which uses its held-out probabilities.
+    marmix.flexible.flexible : Estimates of `missing_proba` that use no model of marmix.
+
     Examples
     --------
+    Of 20 labelled rows, four were unclear. A new row is called "a" with a probability of 0.6:
+
     >>> import numpy as np
     >>> from marmix.conformal import conformal_sets
-    >>> y = np.array([0, 1] * 10)
-    >>> proba = np.where(y[:, None] == [0, 1], 0.8, 0.2)
+    >>> y = np.array(["a", "b"] * 10)
+    >>> proba = np.where(y[:, None] == ["a", "b"], 0.8, 0.2)
     >>> proba[:4] = 0.5
     >>> q = np.full(20, 0.3)
-    >>> conformal_sets(y, proba, q, [[0.95, 0.05], [0.6, 0.4]], [0.3, 0.3], classes=[0, 1])
-    array([[ True, False],
-           [ True, False]])
-    >>> conformal_sets(y, proba, q, [[0.95, 0.05], [0.6, 0.4]], [0.3, 0.9], classes=[0, 1])
-    array([[ True, False],
-           [ True,  True]])
+    >>> conformal_sets(y, proba, q, [[0.6, 0.4]], [0.3], classes=["a", "b"])
+    array([[ True, False]])
+
+    A row that would hardly ever be labelled is unlike the rows that the set was calibrated on, and keeps both classes:
+
+    >>> conformal_sets(y, proba, q, [[0.6, 0.4]], [0.9], classes=["a", "b"])
+    array([[ True,  True]])
     """
     if not 0.0 < coverage < 1.0:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")

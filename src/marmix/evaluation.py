@@ -1,27 +1,45 @@
-"""Scores and cross-validation when the labelled rows are not a representative sample.
+r"""Scores and cross-validation when the labelled rows are not a representative sample.
 
-If labels of hard rows are missing, a score over the labelled rows is optimistic. With ``q_j = P(label missing | x_j)`` the loss
-on the whole population can still be estimated, for any classifier, from its probabilities ``p_j``:
+If the labels of hard rows are missing, a score over the labelled rows is optimistic. Let :math:`q_j` be the probability
+that the label of row j is missing, :math:`m_j` be 1 if it is and 0 otherwise, and :math:`w_j = 1 / (1 - q_j)`. The loss
+on the whole population can then be estimated for any classifier, from its probabilities :math:`p_j`. The *weighted*
+estimate is
 
-    weighted       sum over labelled rows of w_j l(y_j, p_j) / sum of w_j,     w_j = 1 / (1 - q_j)
-    doubly robust  mean over all rows of  lbar_j + (1 - m_j) w_j (l(y_j, p_j) - lbar_j),
-                   lbar_j = sum_k tau_jk l(k, p_j) the expected loss under a model's posterior tau_j
+.. math::
 
-The first is consistent if q is right, the second if q or tau is. Both are sums ``sum_jk r_jk l(k, p_j) / sum_jk r_jk`` over
-pseudo-labels r: ``w_j 1{y_j = k}``, and ``tau_jk + (1 - m_j) w_j (1{y_j = k} - tau_jk)``. If y has votes, a column for each
-class, ``1{y_j = k}`` is the share of class k in the votes of row j; a row of zeros or NaN is missing. Their standard errors take
-q and tau as known, which is far too optimistic where hardly any hard row has a label.
+    \frac{\sum_j (1 - m_j)\, w_j\, l(y_j, p_j)}{\sum_j (1 - m_j)\, w_j},
 
-    imputed        mean over all rows of  (1 - m_j) l(y_j, p_j) + m_j lbar_j
+and the *doubly robust* one, with the posteriors :math:`\tau_j` of a model, is
 
-with an `UncertainPosterior` as tau has a standard error that says how far tau may be off. Its square is the sum of that of the
-doubly robust estimate and of the changes of the estimate as tau moves by one standard deviation along each principal axis, and
-towards labels drawn by class.
-`MARClassifierCV` scores in this way.
+.. math::
 
-Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides' rule): the
-bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``, is the number of
-equally weighted rows with the same variance.
+    \frac{1}{n} \sum_j \left[ l^{\tau}_j + (1 - m_j)\, w_j\, (l(y_j, p_j) - l^{\tau}_j) \right], \qquad
+    l^{\tau}_j = \sum_k \tau_{jk}\, l(k, p_j).
+
+The first is consistent if q is right, the second if q or tau is. Both are means of the losses l(k, p_j) with weights
+r_jk, the *pseudo-labels*
+
+.. math::
+
+    r_{jk} = w_j\, y_{jk} \quad \text{and} \quad r_{jk} = \tau_{jk} + (1 - m_j)\, w_j\, (y_{jk} - \tau_{jk}),
+
+where y_jk is 1 if k is the label of row j, otherwise 0; if y has votes, with a column for each class, it is the share
+of class k in the votes for row j, and a row of zeros or NaN has no label. The standard errors of both take q and tau as
+known, which is far too optimistic where hardly any hard row has a label.
+
+The *imputed* estimate, which `MARClassifierCV` uses for its scores, is
+
+.. math::
+
+    \frac{1}{n} \sum_j \left[ (1 - m_j)\, l(y_j, p_j) + m_j\, l^{\tau}_j \right].
+
+Its tau is an `UncertainPosterior`, so its standard error says how far tau may be off. The square of this error is the
+sum of the squared error of the doubly robust estimate and of the squared changes of the estimate as tau moves by one
+standard deviation along each of its principal axes, and towards labels drawn by class.
+
+Weights are truncated at ``sqrt(n_labelled)`` times ``n / n_labelled``, which is their mean if q is right (Ionides'
+rule): the bias vanishes as rows are added, and the variance stays finite. `Score.n_effective`, ``(sum w)^2 / sum w^2``,
+is the number of equally weighted rows with the same variance.
 """
 
 import sys
@@ -61,21 +79,50 @@ __all__ = [
 
 
 class PartialLabelKFold:
-    """K-fold cross-validation of the labelled rows; unlabelled rows are in every training set and in no test set.
+    """K-fold cross-validation over the labelled rows; unlabelled rows are in every training set and in no test set.
 
-    Training sets therefore have relatively more unlabelled rows than the data, by up to a factor of k / (k - 1), which affects
-    estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights. A classifier that would
-    learn missing labels as a class is refused: cross-validate `marmix.LabelledRows` around it.
+    Training sets therefore contain relatively more unlabelled rows than the data, by up to a factor of k / (k - 1),
+    which affects estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights. A
+    classifier that would learn missing labels as a class of its own is refused: wrap it in `marmix.LabelledRows`.
 
     Parameters
     ----------
     n_splits : int, default=5
+        Number of folds.
     shuffle : bool, default=False
+        Whether to shuffle the labelled rows before they are split.
     random_state : int, RandomState instance or None, default=None
-        For shuffling.
+        Seed of the shuffling.
     classes : array-like or None, default=None
-        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None". By default those
-        named in the estimator of ours that scikit-learn cross-validates, if so.
+        All classes. Needed only if one of them is -1 or a text that otherwise means a missing label, such as "None". By
+        default, the `classes` parameter of the marmix estimator that scikit-learn is cross-validating, if it has one.
+
+    See Also
+    --------
+    StratifiedPartialLabelKFold : The same, with equal class proportions in all folds.
+    population_scorer : Scores for cross-validation that are corrected for missing labels.
+    marmix.MARClassifierCV : Choose and average models by cross-validation over all rows.
+
+    Examples
+    --------
+    Row 1 has no label: it is in every training set and is never tested.
+
+    >>> from marmix.evaluation import PartialLabelKFold
+    >>> X, y = [[0.1], [0.4], [0.9], [1.3], [1.8]], ["a", None, "a", "b", "b"]
+    >>> for train, test in PartialLabelKFold(n_splits=2).split(X, y):
+    ...     print(train, test)
+    [1 3 4] [0 2]
+    [0 1 2] [3 4]
+
+    It is used like any other splitter of scikit-learn:
+
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> rows = make_mar_mixture(300, rate=0.4, random_state=0)
+    >>> cv = PartialLabelKFold(3, shuffle=True, random_state=0)
+    >>> cross_val_score(MARLogisticRegression(), rows.data, rows.target, cv=cv, scoring="marmix_accuracy").round(2)
+    array([0.98, 0.99, 0.99])
     """
 
     _folds: type[KFold] | type[StratifiedKFold] = KFold
@@ -93,11 +140,43 @@ class PartialLabelKFold:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
+        """Return the number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored; here for compatibility with scikit-learn.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Indices of the training rows and of the test rows of each fold."""
+        """Yield the indices of the training rows and of the test rows of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Rows; only their number is used.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes, zero or NaN in all columns where missing.
+        groups : object
+            Ignored; here for compatibility with scikit-learn.
+
+        Yields
+        ------
+        train, test : arrays of int
+            `test` holds labelled rows only; `train` holds all other rows.
+
+        Raises
+        ------
+        ValueError
+            If y is not given, if there are fewer labelled rows than folds, or if scikit-learn is cross-validating a
+            classifier that would learn missing labels as a class.
+        """
         if y is None:
             raise ValueError(f"{type(self).__name__} needs y, to know which rows are labelled: pass y.")
         check_consistent_length(X, y)
@@ -126,32 +205,76 @@ class PartialLabelKFold:
 
 
 class StratifiedPartialLabelKFold(PartialLabelKFold):
-    """`PartialLabelKFold` that preserves the class proportions of the labelled rows in every fold."""
+    """`PartialLabelKFold` that preserves the class proportions of the labelled rows in every fold.
+
+    Parameters and methods are those of `PartialLabelKFold`.
+
+    See Also
+    --------
+    PartialLabelKFold : The same without stratification.
+    population_scorer : Scores for cross-validation that are corrected for missing labels.
+
+    Examples
+    --------
+    Every fold tests one row of each class:
+
+    >>> from marmix.evaluation import StratifiedPartialLabelKFold
+    >>> y = ["a", "a", "a", None, "b", "b", "b"]
+    >>> for train, test in StratifiedPartialLabelKFold(n_splits=3).split(y, y):
+    ...     print(test, [y[i] for i in test])
+    [0 4] ['a', 'b']
+    [1 5] ['a', 'b']
+    [2 6] ['a', 'b']
+    """
 
     _folds = StratifiedKFold
 
 
 @dataclass(frozen=True)
 class Score:
-    """An estimate of a score on the whole population.
+    """A score estimated for the whole population, with its standard error.
+
+    Returned by `log_loss`, `brier`, `accuracy` and `roc_auc`. Printing it shows the estimate and the uncorrected score.
 
     Attributes
     ----------
     value, stderr : float
-        The estimate and its standard error. That of scores of `MARClassifierCV` includes how far the posteriors of unlabelled
-        rows may be off. Otherwise q and the posterior are taken as known: if hardly any hard row is labelled, the doubly robust
-        estimate relies on the posterior, whose error is then not included.
+        The estimate and its standard error. For scores of `MARClassifierCV`, the standard error includes how far the
+        posteriors of unlabelled rows may be off. Otherwise q and the posteriors are taken as known: if hardly any hard
+        row is labelled, the doubly robust estimate relies on the posteriors, and their error is then not included.
     plain, plain_stderr : float
-        The unweighted score of the labelled rows.
+        The unweighted score of the labelled rows, and its standard error.
     n_effective : float
         Number of equally weighted labelled rows with the variance of the weighted estimate.
     n_labelled : int
+        Number of labelled rows.
     largest_weight : float
         The largest weight divided by the mean weight, after truncation.
     n_truncated : int
         Number of truncated weights.
     least, most : float
         Range of the score.
+
+    See Also
+    --------
+    log_loss, brier, accuracy, roc_auc : Functions that return a `Score`.
+
+    Examples
+    --------
+    >>> from marmix.evaluation import accuracy
+    >>> y, q = [0, 1, 1, 0, -1, -1], [0.1, 0.1, 0.8, 0.8, 0.5, 0.5]
+    >>> proba = [[0.9, 0.1], [0.1, 0.9], [0.6, 0.4], [0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]
+    >>> score = accuracy(y, proba, q, classes=[0, 1])
+    >>> print(score)
+    0.6351 ± 0.2762 (plain 0.7500 ± 0.2165)
+    >>> round(score.n_effective, 2)
+    3.3
+    >>> low, high = score.interval
+    >>> print(f"{low:.2f} to {high:.2f}")
+    0.14 to 0.95
+
+    Three of four labelled rows are classified correctly. The mistake is a row that had only a chance of one in five of
+    being labelled: it stands for five rows, so the estimate for the population is much lower.
     """
 
     value: float
@@ -167,9 +290,11 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval: normal for the log of a loss, or for the log-odds of a score with a largest value.
+        """The 95 % confidence interval, ``(lower, upper)``.
 
-        Near the ends of the range, where that would be too long, each side is at most 1.5 times as long as a normal one.
+        It is normal on the log scale for a loss, and on the scale of log-odds for a score with a largest value. Near
+        the ends of the range, where this would be too long, each side is at most 1.5 times as long as that of the
+        normal interval.
         """
         x, error = self.value - self.least, QUANTILE * self.stderr
         if not (np.isfinite(x) and np.isfinite(error)):
@@ -192,25 +317,63 @@ class Score:
 def log_loss(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
-    """Log-loss on the whole population.
+    r"""Estimate the log-loss on the whole population from partially labelled rows.
+
+    The loss of a row of class k is :math:`-\log p_k`. The estimate is weighted, doubly robust or imputed, depending on
+    `posterior`; the introduction of `marmix.evaluation` has the formulas.
 
     Parameters
     ----------
     y : array-like of shape (n,) or (n, K)
         Labels, missing where -1, NaN, None or pandas.NA; or votes, zero or NaN in all columns where missing.
     proba : array-like of shape (n, K)
-        The classifier's probabilities; those of unlabelled rows are used only with `posterior`.
+        The classifier's probabilities; those of unlabelled rows are used only with `posterior`. Use held-out
+        probabilities where the classifier may overfit.
     missing_proba : array-like of shape (n,)
         q, the probability that the label of each row is missing.
     classes : array-like of shape (K,)
-        The classes of the columns.
-    posterior : array-like of shape (n, K), UncertainPosterior or None
+        The classes of the columns of `proba`.
+    posterior : array-like of shape (n, K), UncertainPosterior or None, default=None
         A model's posteriors of all rows, for the doubly robust estimate. With an `UncertainPosterior` (`posterior_` of
-        `MARClassifierCV`), unlabelled rows are scored by its posteriors, and the standard error includes how far they may be off.
+        `MARClassifierCV`), unlabelled rows are scored by its posteriors, and the standard error includes how far they
+        may be off.
 
     Returns
     -------
     Score
+        The estimate, its standard error, and the uncorrected score of the labelled rows.
+
+    Raises
+    ------
+    ValueError
+        If no row has a label, or if shapes, probabilities or classes do not fit together.
+
+    See Also
+    --------
+    brier, accuracy, roc_auc : Other scores, with the same arguments.
+    population_scorer : The same scores for `cross_val_score` and `GridSearchCV`.
+    marmix.flexible.flexible : Estimates of `missing_proba` and `posterior` that use no model of marmix.
+
+    Examples
+    --------
+    The labelled tumours are the easy ones, so their log-loss is far too small:
+
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> from marmix.evaluation import log_loss
+    >>> rows = load_tumours()
+    >>> X, y = np.log(rows.data), rows.target
+    >>> clf = MARGaussianMixture().fit(X, y)
+    >>> proba, q = clf.predict_proba(X), clf.missing_proba(X)
+    >>> score = log_loss(y, proba, q, classes=clf.classes_, posterior=proba)
+    >>> print(f"labelled rows: {score.plain:.2f}, all rows: {score.value:.2f} ± {score.stderr:.2f}")
+    labelled rows: 0.08, all rows: 0.20 ± 0.05
+
+    These data come with all labels, so the estimate can be checked:
+
+    >>> print(f"{log_loss(rows.target_true, proba, np.zeros(len(y)), classes=clf.classes_).value:.2f}")
+    0.18
     """
     p = _probabilities(y, proba, classes, posterior)
     with np.errstate(divide="ignore"):
@@ -221,7 +384,42 @@ def log_loss(
 def brier(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
-    """Brier score on the whole population, ``sum_k (p_k - 1{y = k})^2``, halved for two classes; see `log_loss`."""
+    r"""Estimate the Brier score on the whole population from partially labelled rows.
+
+    The loss of a row is
+
+    .. math::
+
+        \sum_k (p_k - y_k)^2,
+
+    where y_k is 1 for the class of the row and 0 for the others. It is halved if there are two classes: the squared
+    error of the probability of one of them.
+
+    Parameters
+    ----------
+    y, proba, missing_proba, classes, posterior
+        As in `log_loss`.
+
+    Returns
+    -------
+    Score
+        Smaller is better; from 0 to 1 with two classes, otherwise from 0 to 2.
+
+    See Also
+    --------
+    log_loss, accuracy, roc_auc : Other scores, with the same arguments.
+
+    Examples
+    --------
+    >>> from marmix.evaluation import brier
+    >>> proba = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.5, 0.5]]
+    >>> score = brier([0, 1, 1, -1], proba, [0.1, 0.5, 0.8, 0.9], classes=[0, 1])
+    >>> print(score)
+    0.1886 ± 0.0894 (plain 0.1533 ± 0.0865)
+
+    The third row is the worst of the labelled ones. Its label had a chance of one in five of being known, so it counts
+    most.
+    """
     p = _probabilities(y, proba, classes, posterior)
     losses = (p**2).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
     most = 1.0 if p.shape[1] == 2 else 2.0
@@ -231,7 +429,41 @@ def brier(
 def accuracy(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
-    """Accuracy on the whole population; see `log_loss`."""
+    """Estimate the accuracy on the whole population from partially labelled rows.
+
+    Parameters
+    ----------
+    y, proba, missing_proba, classes, posterior
+        As in `log_loss`. The predicted class of a row is the most probable one, the first of several.
+
+    Returns
+    -------
+    Score
+        Larger is better; from 0 to 1.
+
+    See Also
+    --------
+    log_loss, brier, roc_auc : Other scores, with the same arguments.
+    marmix.displays.ThresholdDisplay : Accuracy, precision and recall at every threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> from marmix.evaluation import accuracy
+    >>> rows = load_tumours()
+    >>> X, y = np.log(rows.data), rows.target
+    >>> clf = MARGaussianMixture().fit(X, y)
+    >>> proba = clf.predict_proba(X)
+    >>> score = accuracy(y, proba, clf.missing_proba(X), classes=clf.classes_, posterior=proba)
+    >>> print(f"labelled rows: {score.plain:.2f}, all rows: {score.value:.2f} ± {score.stderr:.2f}")
+    labelled rows: 0.98, all rows: 0.92 ± 0.04
+    >>> print(f"{np.mean(clf.predict(X) == rows.target_true):.2f}")
+    0.92
+
+    The last number is the accuracy with the true labels, which are known here.
+    """
     p = _probabilities(y, proba, classes, posterior)
     hits = np.zeros_like(p)
     hits[np.arange(len(p)), p.argmax(axis=1)] = 1.0
@@ -241,7 +473,38 @@ def accuracy(
 def roc_auc(
     y: Any, proba: ArrayLike, missing_proba: ArrayLike, *, classes: ArrayLike, posterior: Posterior = None
 ) -> Score:
-    """Area under the ROC curve on the whole population, averaged one-vs-rest for more than two classes; see `log_loss`."""
+    """Estimate the area under the ROC curve on the whole population from partially labelled rows.
+
+    The area is the probability that a row of the class has a larger predicted probability than a row of another class,
+    ties counting half. With more than two classes it is the mean over the classes, each against the rest.
+
+    Parameters
+    ----------
+    y, proba, missing_proba, classes, posterior
+        As in `log_loss`.
+
+    Returns
+    -------
+    Score
+        Larger is better; 0.5 is guessing, 1 is perfect.
+
+    Raises
+    ------
+    ValueError
+        If a class has no labelled row, or for the reasons given in `log_loss`.
+
+    See Also
+    --------
+    log_loss, brier, accuracy : Other scores, with the same arguments.
+    marmix.displays.RocDisplay : The curve itself.
+
+    Examples
+    --------
+    >>> from marmix.evaluation import roc_auc
+    >>> proba = [[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.5, 0.5], [0.2, 0.8]]
+    >>> print(roc_auc([0, 1, 1, 0, -1], proba, [0.1, 0.2, 0.5, 0.8, 0.4], classes=[0, 1]))
+    0.5740 ± 0.2968 (plain 0.7500 ± 0.2500)
+    """
     p = _probabilities(y, proba, classes, posterior)
     columns = [1] if p.shape[1] == 2 else list(range(p.shape[1]))
     shares = label_shares(y, classes)
@@ -303,7 +566,7 @@ class _ScoringError(ValueError):
 
 
 def population_scorer(metric: str, missingness: Any = None) -> PopulationScorer:
-    """A scorer for `cross_val_score` and `GridSearchCV` that estimates the metric on the whole population.
+    """Return a scorer for `cross_val_score` and `GridSearchCV` that estimates a metric on the whole population.
 
     Once marmix is imported, scikit-learn also knows these scorers by name, with q from the scored estimator itself:
     ``scoring="marmix_neg_log_loss"``, ``"marmix_neg_brier_score"``, ``"marmix_accuracy"`` and ``"marmix_roc_auc"``.
@@ -311,25 +574,52 @@ def population_scorer(metric: str, missingness: Any = None) -> PopulationScorer:
     Parameters
     ----------
     metric : {"log_loss", "brier", "accuracy", "roc_auc"}
-        Losses are negated, so that greater is better, as in scikit-learn.
-    missingness : object, callable or None
-        The source of q: a fitted object with `missing_proba(X)`, a function of X, or None for the scored estimator itself.
+        The score. Losses are negated, so that greater is better, as in scikit-learn.
+    missingness : object, callable or None, default=None
+        The source of q: a fitted object with `missing_proba(X)`, a function of X, or None for the scored estimator
+        itself.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)``. The estimator needs `predict_proba` and `classes_`, and must not have learnt missing labels
-        as a class: `marmix.LabelledRows` fits any classifier to the labelled rows.
+        ``scorer(estimator, X, y)``. The estimator needs `predict_proba` and `classes_`, and must not have learnt
+        missing labels as a class: `marmix.LabelledRows` fits any classifier to the labelled rows.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric.
+
+    See Also
+    --------
+    PartialLabelKFold : Folds of the labelled rows, with the unlabelled rows in every training set.
+    log_loss, brier, accuracy, roc_auc : The estimates, with their standard errors.
+    marmix.LabelledRows : Any classifier, fitted to the labelled rows.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.evaluation import population_scorer
-    >>> X = np.array([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]])
-    >>> y = [0, 0, -1, 1, 1, -1]
-    >>> population_scorer("accuracy")(MARGaussianMixture(link="logit").fit(X, y), X, y)
-    1.0
+    Score an ordinary classifier by cross-validation, with the missingness from a model of marmix. The score of the
+    labelled rows alone would be too good:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from marmix import LabelledRows, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.evaluation import StratifiedPartialLabelKFold, population_scorer
+    >>> rows = make_mar_mixture(1000, rate=0.5, slope=-3, random_state=0)
+    >>> X, y = rows.data, rows.target
+    >>> missingness = MARLogisticRegression().fit(X, y)
+    >>> for scoring in (population_scorer("accuracy", missingness), "accuracy"):
+    ...     scores = cross_val_score(
+    ...         LabelledRows(LogisticRegression()), X, y, cv=StratifiedPartialLabelKFold(3), scoring=scoring
+    ...     )
+    ...     print(f"{scores.mean():.2f}")
+    0.87
+    0.93
+    >>> print(f"{LabelledRows(LogisticRegression()).fit(X, y).score(X, rows.target_true):.2f}")
+    0.84
+
+    The last number is the accuracy with the true labels of all rows: the corrected score is closer to it.
     """
     if metric not in SCORES:
         raise ValueError(f"metric={metric!r} is not one of {', '.join(SCORES)}.")
@@ -386,7 +676,23 @@ _register_scorers()
 
 
 class MissingnessCheck(NamedTuple):
-    """Observed and fitted rates of missing labels in bins of rows; see `missingness_check`."""
+    """Observed and fitted rates of missing labels in bins of rows, as returned by `missingness_check`.
+
+    Print it for a table.
+
+    Attributes
+    ----------
+    by : array of shape (b,)
+        Mean of the sorting variable in each bin.
+    n : integer array of shape (b,)
+        Number of rows in each bin.
+    observed, fitted : arrays of shape (b,)
+        Share of missing labels in each bin, and the mean of the fitted probabilities.
+    z : array of shape (b,)
+        Their difference in standard errors.
+    p_value : float
+        P-value of the hypothesis that there is no difference.
+    """
 
     by: Array  # mean of the sorting variable in each bin
     n: NDArray[np.integer]
@@ -405,11 +711,17 @@ class MissingnessCheck(NamedTuple):
 def missingness_check(
     y: Any, missing_proba: ArrayLike, by: ArrayLike, n_bins: int = 10, *, classes: ArrayLike | None = None
 ) -> MissingnessCheck:
-    """Compare observed with fitted rates of missing labels along a variable, to check a mechanism.
+    r"""Compare observed with fitted rates of missing labels along a variable, to check a mechanism.
 
-    The probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate. The sum
-    of the squared z is compared with a chi-square with one degree of freedom per bin, which is conservative if q was fitted to
-    the same rows.
+    Sorted by the probability of a class, the bins show labels that are missing on one side of the boundary only; sorted
+    by a feature, they show a feature that the mechanism lacks. In bin b,
+
+    .. math::
+
+        z_b = \frac{\sum_{j \in b} (m_j - q_j)}{\sqrt{\sum_{j \in b} q_j (1 - q_j)}},
+
+    and the sum of the squares is compared with a chi-square distribution with one degree of freedom per bin, which is
+    conservative if q was fitted to the same rows.
 
     Parameters
     ----------
@@ -419,14 +731,46 @@ def missingness_check(
         q of each row.
     by : array-like of shape (n,)
         The variable to sort the rows by.
-    n_bins : int
+    n_bins : int, default=10
         Number of bins of about equal size.
     classes : array-like or None, default=None
-        All classes, if one of them is -1 or a text that otherwise means a missing label, such as "None".
+        All classes. Needed only if one of them is -1 or a text that otherwise means a missing label, such as "None".
 
     Returns
     -------
     MissingnessCheck
+        Prints as a table, and has `by`, `n`, `observed`, `fitted`, `z` and `p_value`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, a probability does not lie between 0 and 1, or `by` is not finite.
+
+    See Also
+    --------
+    marmix.displays.MissingnessDisplay : Observed and fitted rates by uncertainty, as a figure.
+    marmix.Mechanism : The mechanisms that can be fitted.
+
+    Examples
+    --------
+    Here labels are lost only where class 1 is more probable, but the fitted mechanism is symmetric. Along the
+    probability of class 1 the check finds it out:
+
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.evaluation import missingness_check
+    >>> rows = make_mar_mixture(600, side=1, rate=0.3, random_state=0)
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> by = clf.predict_proba(rows.data)[:, 1]
+    >>> check = missingness_check(rows.target, clf.missing_proba(rows.data), by, n_bins=4)
+    >>> for p, observed, fitted in zip(check.by, check.observed, check.fitted):
+    ...     print(f"P(class 1) about {p:.1f}: {observed:.2f} missing, {fitted:.2f} fitted")
+    P(class 1) about 0.0: 0.00 missing, 0.00 fitted
+    P(class 1) about 0.2: 0.01 missing, 0.16 fitted
+    P(class 1) about 0.5: 0.87 missing, 0.77 fitted
+    P(class 1) about 0.8: 0.33 missing, 0.29 fitted
+    >>> check.p_value < 0.001
+    True
     """
     if has_votes(y):
         labelled = most_voted(vote_shares(y, fitted=True)[0]) >= 0

@@ -1,9 +1,10 @@
-"""Estimates of q(x) and of P(y | x) that rest on no model of marmix, so that a model need not be its own judge.
+r"""Estimates of q(x) and of P(y | x) that use no model of marmix, so that a model need not judge itself.
 
-Scores of partially labelled data lean on ``q(x) = P(label missing | x)`` and on posteriors (`marmix.evaluation`). Here both come
-from random forests, of the missing indicator and of the labels, and each row's values from trees that did not see the row
-(*cross-fitting*). Scores from these are consistent if labels are missing at random given the features, whatever the mechanism, as
-long as rows of every kind have some labels; their errors are larger than those of a model that is right.
+Scores of partially labelled data rely on :math:`q(x) = P(\text{label missing} \mid x)` and on posteriors
+(`marmix.evaluation`). Here both come from random forests, one of the missing indicator and one of the labels, and the
+values of each row come from trees that did not see the row (*cross-fitting*). Scores that use them are consistent if
+labels are missing at random given the features, whatever the mechanism, as long as rows of every kind have some labels;
+their errors are larger than those of a model that is right.
 """
 
 from functools import partial
@@ -28,7 +29,19 @@ _DOUBT = 0.01  # share of equal probabilities in the posteriors: a forest is oft
 
 
 class Flexible(NamedTuple):
-    """Cross-fitted probabilities of the training rows, and the forest for other rows."""
+    """Cross-fitted probabilities of the training rows, as returned by `flexible`.
+
+    Attributes
+    ----------
+    missing_proba : array of shape (n,)
+        Probability that the label of each row is missing.
+    posterior : array of shape (n, K)
+        Probabilities of the classes.
+    classes : array of shape (K,)
+        The classes of the columns of `posterior`.
+    forest : RandomForestClassifier
+        The forest of the missing indicator, for other rows: ``forest.predict_proba(X_new)[:, 1]``.
+    """
 
     missing_proba: Array  # (n,)
     posterior: Array  # (n, K)
@@ -37,37 +50,57 @@ class Flexible(NamedTuple):
 
 
 def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> Flexible:
-    """Random-forest estimates of P(label missing | x) and P(y | x), each row's from trees grown without it.
+    """Return random-forest estimates of P(label missing | x) and P(y | x), for each row from trees grown without it.
 
-    Use them in `marmix.evaluation.log_loss` and its like, for instance to compare classifiers that model the missingness in
-    different ways:
-
-    >>> import numpy as np
-    >>> from marmix.evaluation import log_loss
-    >>> from marmix.flexible import flexible
-    >>> rng = np.random.default_rng(0)
-    >>> z = rng.integers(2, size=400)
-    >>> X = rng.normal(size=(400, 2)) + np.where(z == 1, 1.0, -1.0)[:, None]
-    >>> y = np.where(rng.exponential(2.0, size=400) > np.abs(X.sum(axis=1)), -1, z)
-    >>> judge = flexible(X, y)
-    >>> proba = np.column_stack([1 - (p := 1 / (1 + np.exp(-2 * X.sum(axis=1)))), p])  # the true posteriors
-    >>> score = log_loss(y, proba, judge.missing_proba, classes=judge.classes, posterior=judge.posterior)
-    >>> bool(abs(score.value - log_loss(z, proba, 0 * judge.missing_proba, classes=[0, 1]).value) < 2 * score.stderr)
-    True
+    Use them in `marmix.evaluation.log_loss` and the other scores, for instance to compare classifiers that model the
+    missingness in different ways.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
         Features; missing values are allowed.
     y : array-like of shape (n,) or (n, K)
-        Labels; -1, NaN, None or pandas.NA if missing. Or votes, of which the forests see the most voted class.
-    classes : array-like or None
+        Labels, missing where -1, NaN, None or pandas.NA; or votes, of which the forests see the most voted class.
+    classes : array-like or None, default=None
         The classes; by default the sorted labels.
     random_state : int, RandomState instance or None, default=0
+        Seed of the forests.
 
     Returns
     -------
     Flexible
+        `missing_proba`, `posterior`, `classes` and `forest`.
+
+    Raises
+    ------
+    ValueError
+        If all labels are missing or none is, or if X and y have different numbers of rows.
+
+    See Also
+    --------
+    marmix.evaluation.log_loss : Scores that use these estimates.
+    marmix.evaluation.population_scorer : Takes a fitted model of the missingness for cross-validation.
+
+    Examples
+    --------
+    Judge a classifier by estimates that do not come from it. These rows are simulated, so the score with the true
+    labels is known, the last number:
+
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.evaluation import log_loss
+    >>> from marmix.flexible import flexible
+    >>> rows = make_mar_mixture(400, rate=0.4, random_state=0)
+    >>> proba = MARLogisticRegression().fit(rows.data, rows.target).predict_proba(rows.data)
+    >>> judge = flexible(rows.data, rows.target)
+    >>> score = log_loss(
+    ...     rows.target, proba, judge.missing_proba, classes=judge.classes, posterior=judge.posterior
+    ... )
+    >>> print(f"labelled rows: {score.plain:.1f}, all rows: {score.value:.1f}")
+    labelled rows: 0.2, all rows: 0.3
+    >>> truth = log_loss(rows.target_true, proba, [0.0] * 400, classes=judge.classes)
+    >>> print(f"{truth.value:.1f}")
+    0.3
     """
     X = in_floats(unmasked(X), partial(check_array, input_name="X"))
     check_finite(X, [f"x{i}" for i in range(X.shape[1])], allow_nan=True)

@@ -35,8 +35,14 @@ class Converted(NamedTuple):
     classes : array of shape (K,) or None
         The sorted classes.
     rows : int
+        Number of rows.
     dropped : int
         Number of rows left out because of a missing feature.
+
+    See Also
+    --------
+    to_memmap : Convert a table.
+    open_memmap : Open a table that was converted before.
     """
 
     X: NDArray[np.floating]
@@ -61,29 +67,31 @@ def to_memmap(
 ) -> Converted:
     """Convert a table of any size to a `.npy` file of its features, for estimators to read as a memory map.
 
-    The table is read once, in batches, using about 100 MB of memory. A file with the additional ending ``.json`` holds the names
-    of columns and classes, and one that ends in ``.labels.npy`` the labels. The files appear when all are complete: a conversion
-    that fails leaves no files, and existing ones unchanged.
+    The table is read once, in batches, using about 100 MB of memory. A file with the additional ending ``.json`` holds
+    the names of columns and classes, and one that ends in ``.labels.npy`` the labels. The files appear when all are
+    complete: a conversion that fails leaves no files, and existing ones unchanged.
 
     Parameters
     ----------
     source : path, table, or iterable of tables
-        Path of a Parquet file, a folder of Parquet files (read in the order of their names, with Hive partitions as columns), a
-        CSV or TSV file with column names (also ``.gz``; delimiter and decimal mark are found as by `marmix.tables.open_table`),
-        or an Arrow file (``.arrow``, ``.feather``). Or a pyarrow Dataset, Table or RecordBatchReader, a DataFrame, a NumPy array
-        (with columns x0, x1, ...), or an iterable of these. In CSV files, empty fields, NA, NaN, null, None, ? and similar are
-        missing.
+        Path of a Parquet file, a folder of Parquet files (read in the order of their names, with Hive partitions as
+        columns), a CSV or TSV file with column names (also ``.gz``; delimiter and decimal mark are found as by
+        `marmix.tables.open_table`), or an Arrow file (``.arrow``, ``.feather``). Or a pyarrow Dataset, Table or
+        RecordBatchReader, a DataFrame, a NumPy array (with columns x0, x1, ...), or an iterable of these. In CSV files,
+        empty fields, NA, NaN, null, None, ? and similar are missing.
     target : path
         The ``.npy`` file to write.
     columns : list of str or None, default=None
         Features, in this order. By default all columns except the label and an index stored by pandas.
     label : str or None, default=None
-        Label column: integers, strings or booleans; whole floats are integers. Null, NaN, -1 and texts such as "NA" or "" are
-        missing; a warning says which texts. In a text file, -1 beside numbers is an error unless `classes` are named.
+        Label column: integers, strings or booleans; whole floats are integers. Null, NaN, -1 and texts such as "NA" or
+        "" are missing; a warning says which texts. In a text file, -1 beside numbers is an error unless `classes` are
+        named.
     classes : list or None, default=None
-        All classes, in the order of their codes; other labels are an error. By default the sorted labels. A class such as "None",
-        which otherwise means a missing label, must be named here.
+        All classes, in the order of their codes; other labels are an error. By default the sorted labels. A class such
+        as "None", which otherwise means a missing label, must be named here.
     dtype : {"float64", "float32"}, default="float64"
+        Type of the features.
     missing : {"raise", "nan", "drop"}, default="raise"
         If a feature is missing: raise ValueError, write NaN (which estimators reject), or leave out the row.
     overwrite : bool, default=False
@@ -103,18 +111,30 @@ def to_memmap(
     FileExistsError
         If one of the files exists, unless `overwrite`.
     ValueError
-        If a feature is not a number, missing or infinite (with its column and row, from 0), or the table or an option cannot be
-        used.
+        If a feature is not a number, missing or infinite (with its column and row, from 0), or the table or an option
+        cannot be used.
+
+    See Also
+    --------
+    open_memmap : Open the files again.
+    marmix.tables.open_table : Read a file in batches, without converting it.
+    marmix.MARClassifierCV : Like all estimators, fits to memory maps without loading them.
 
     Examples
     --------
+    The table may come in parts, none of which needs to fit in memory with the others. The last column holds the labels
+    here:
+
     >>> import numpy as np, tempfile
     >>> from marmix.io import to_memmap
     >>> parts = (np.array([[i, i / 2, i % 3 - 1]]) for i in range(4))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = to_memmap(parts, f"{folder}/rows.npy", label="x2", progress=False)
     ...     print(table.columns, table.X[3], table.y, table.classes)
+    ...     del table
     ['x0', 'x1'] [3.  1.5] [-1  0  1 -1] [0 1]
+
+    Pass `X` and `y` of the result to any estimator: ``clf.fit(table.X, table.y)``.
     """
     for option, value, allowed in (
         ("dtype", dtype, ["float64", "float32"]),
@@ -171,7 +191,17 @@ def _sources(source: Any) -> list[Any]:
 
 
 def open_memmap(target: str | os.PathLike[str]) -> Converted:
-    """Open a table converted by `to_memmap` to this `target`.
+    """Open a table that `to_memmap` converted.
+
+    Parameters
+    ----------
+    target : path
+        The ``.npy`` file that was given to `to_memmap`.
+
+    Returns
+    -------
+    Converted
+        `X`, `y`, `columns`, `classes`, `rows`, `dropped`.
 
     Raises
     ------
@@ -179,6 +209,22 @@ def open_memmap(target: str | os.PathLike[str]) -> Converted:
         If a file does not exist.
     ValueError
         If the files do not belong together.
+
+    See Also
+    --------
+    to_memmap : Convert a table.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from marmix.io import open_memmap, to_memmap
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     target = f"{folder}/rows.npy"
+    ...     table = to_memmap(np.arange(6.0).reshape(3, 2), target, progress=False)
+    ...     table = open_memmap(target)
+    ...     print(table.rows, table.columns, table.y)
+    ...     del table
+    3 ['x0', 'x1'] None
     """
     files = _files(target)
     try:

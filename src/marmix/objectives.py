@@ -1,11 +1,15 @@
-"""The loss of partially labelled rows as an objective for gradient boosting.
+r"""The loss of partially labelled rows as an objective for gradient boosting.
 
-With class scores ``s_jk``, posteriors ``tau_j = softmax(s_j)`` and ``q_j`` the probability that the label of row j is missing,
+With class scores :math:`s_{jk}`, posteriors :math:`\tau_j = \mathrm{softmax}(s_j)` and :math:`q_j` the probability that
+the label of row j is missing (:math:`m_j = 1`),
 
-    loss = - sum_labelled log tau_{j y_j}  -  w sum_j [ m_j log q_j + (1 - m_j) log(1 - q_j) ]
+.. math::
 
-is the conditional likelihood of the labels, plus `mechanism_weight` w times that of the missing indicators. Boosting libraries
-need its gradient and the diagonal of its curvature in the scores; both losses share one softmax.
+    \text{loss} = - \sum_{j\ \text{labelled}} \log \tau_{j y_j}
+    - w \sum_j \left[ m_j \log q_j + (1 - m_j) \log (1 - q_j) \right]
+
+is the conditional likelihood of the labels, plus `mechanism_weight` w times that of the missing indicators. Boosting
+libraries need its gradient and the diagonal of its curvature in the scores; both losses share one softmax.
 """
 
 from collections.abc import Callable
@@ -39,7 +43,19 @@ __all__ = ["Losses", "MissingnessObjective"]
 
 
 class Losses(NamedTuple):
-    """Minus the log-likelihoods of labels and of missing indicators, summed over rows."""
+    """The two parts of the loss, each minus a log-likelihood summed over rows.
+
+    Attributes
+    ----------
+    labels : float
+        Loss of the labels.
+    missing : float
+        Loss of the missing indicators, not multiplied by `mechanism_weight`; 0 without a mechanism.
+
+    See Also
+    --------
+    MissingnessObjective.losses : Returns them.
+    """
 
     labels: float
     missing: float
@@ -48,21 +64,23 @@ class Losses(NamedTuple):
 class MissingnessObjective:
     """Loss of labels and missing indicators, with the gradient and curvature that boosting libraries ask for.
 
-    Use one object for one training run: it counts the rounds and re-estimates the mechanism as the scores change.
+    The formula is in the introduction of `marmix.objectives`. Use one object for one training run: it counts the rounds
+    and re-estimates the mechanism as the scores change.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels of the training rows, in their order; -1, NaN, None or pandas.NA if missing.
+        Labels of the training rows, in their order; missing where -1, NaN, None or pandas.NA.
     mechanism : Mechanism or None, default=None
-        Measure, link and what is estimated besides alpha, usually from `Mechanism.from_link`; by default the entropy with a
-        logit link.
+        Measure, link and what is estimated besides alpha, usually from `Mechanism.from_link`; by default the entropy
+        with a logit link.
     mechanism_weight : float, default=0.03
         The weight w of the missing indicators. Trees need a small one.
     classes : array-like or None, default=None
         The classes, in the order of the scores; by default the sorted labels.
-    sample_weight : array-like of shape (n,) or None
-    covariates : array-like of shape (n, L) or None
+    sample_weight : array-like of shape (n,) or None, default=None
+        Weights of the rows.
+    covariates : array-like of shape (n, L) or None, default=None
         Covariates of the mechanism.
     label_rounds : int, default=10
         Rounds that use the labels only, so that the first estimate of the mechanism sees a classifier.
@@ -70,24 +88,52 @@ class MissingnessObjective:
     Attributes
     ----------
     classes : array of shape (K,)
-    mechanism : Mechanism
-        The current estimate.
+        The classes, in the order of the scores.
+    mechanism : Mechanism or None
+        The current estimate; None if all labels are missing or none is.
     rounds : int
-        Rounds so far.
+        Number of rounds so far.
     baseline : array of shape (1,) for two classes, else (K,)
         Scores before the first round: the log odds of the second class among the labels, or the log class shares.
 
+    Raises
+    ------
+    ValueError
+        If y, weights or covariates do not fit together, or the mechanism has a label term.
+
+    See Also
+    --------
+    marmix.MARBoostingClassifier : Does all this, chooses the settings, and predicts classes.
+    marmix.torch.MissingnessLoss : The same loss for networks.
+
     Examples
     --------
-    LightGBM; with three or more classes also ``num_class=len(objective.classes)``::
+    Train LightGBM on partially labelled rows. Trees start from `init_score`, so `baseline` is added to what they
+    predict:
 
-        objective = MissingnessObjective(y)
-        params = {"objective": objective.lightgbm, "max_delta_step": 1.0, "num_leaves": 4}
-        data = lightgbm.Dataset(X, numpy.zeros(len(y)), init_score=objective.init_score)
-        booster = lightgbm.train(params, data, num_boost_round=100)
-        log_odds = booster.predict(X_new) + objective.baseline
+    >>> import lightgbm
+    >>> import numpy as np
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.objectives import MissingnessObjective
+    >>> rows = make_mar_mixture(1000, random_state=0)
+    >>> objective = MissingnessObjective(rows.target)
+    >>> params = {"objective": objective.lightgbm, "max_delta_step": 1.0, "num_leaves": 4}
+    >>> params |= {"verbose": -1, "num_threads": 1}
+    >>> data = lightgbm.Dataset(rows.data, np.zeros(1000), init_score=objective.init_score)
+    >>> booster = lightgbm.train(params, data, num_boost_round=40)
+    >>> log_odds = booster.predict(rows.data) + objective.baseline
+    >>> print(f"{np.mean((log_odds > 0) == rows.target_true):.1f}")
+    0.8
 
-    XGBoost::
+    LightGBM trains with a copy of the objective, so estimate the mechanism from the final scores. Its slope is
+    positive: uncertain rows lose their labels.
+
+    >>> objective.profile(log_odds).alpha[1] > 0
+    True
+
+    With three or more classes, also pass ``num_class=len(objective.classes)``. The same with XGBoost:
+
+    .. code-block:: python
 
         data = xgboost.DMatrix(X, base_margin=objective.init_score)
         params = {"max_delta_step": 1.0, "max_depth": 2, "min_child_weight": 1e-3, "base_score": 0.0}
@@ -134,7 +180,30 @@ class MissingnessObjective:
         covariates: Array | None,
         label_rounds: int = 10,
     ) -> "MissingnessObjective":
-        """The objective for class codes, -1 if missing, and covariates (L, n); a mechanism of None means no missing label."""
+        """Return the objective for class codes instead of labels.
+
+        Parameters
+        ----------
+        z : integer array of shape (n,)
+            Class codes, -1 if missing.
+        n_classes : int
+            Number of classes.
+        mechanism : Mechanism or None
+            As in the class; None means that no label is missing.
+        mechanism_weight : float
+            As in the class.
+        weight : array of shape (n,) or None
+            Weights of the rows.
+        covariates : array of shape (L, n) or None
+            Covariates of the mechanism, in rows.
+        label_rounds : int, default=10
+            As in the class.
+
+        Returns
+        -------
+        MissingnessObjective
+            With the classes 0, 1, ...
+        """
         self = cls.__new__(cls)
         self.classes = np.arange(n_classes)
         self._set_up(z, n_classes, mechanism, mechanism_weight, weight, covariates, label_rounds)
@@ -173,7 +242,7 @@ class MissingnessObjective:
 
     @property
     def init_score(self) -> Array:
-        """The baseline for every row, (n,) or (n, K)."""
+        """The baseline for every row, an array of shape (n,) for two classes, otherwise (n, K)."""
         return (
             np.tile(self.baseline, (len(self._z), 1)) if self.vectors > 1 else np.full(len(self._z), self.baseline[0])
         )
@@ -181,11 +250,37 @@ class MissingnessObjective:
     # For the libraries
 
     def lightgbm(self, scores: Array, data: Any = None) -> tuple[Array, Array]:
-        """Gradient and curvature for `lightgbm.train(params={"objective": ...})`; counts a round."""
+        """Return gradient and curvature for ``lightgbm.train(params={"objective": ...})``, and count a round.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) for two classes, otherwise (n, K)
+            The scores of this round.
+        data : lightgbm.Dataset or None, default=None
+            Ignored.
+
+        Returns
+        -------
+        gradient, curvature : arrays of the shape of the scores
+            In single precision. They are overwritten in the next round.
+        """
         return self._next(scores)
 
     def xgboost(self, scores: Array, data: Any = None) -> tuple[Array, Array]:
-        """Gradient and curvature for `xgboost.train(obj=...)`; counts a round."""
+        """Return gradient and curvature for ``xgboost.train(obj=...)``, and count a round.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) for two classes, otherwise (n, K)
+            The scores of this round.
+        data : xgboost.DMatrix or None, default=None
+            Ignored.
+
+        Returns
+        -------
+        gradient, curvature : arrays of the shape of the scores
+            In single precision.
+        """
         gradient, curvature = self._next(scores)
         return np.ascontiguousarray(gradient), np.ascontiguousarray(curvature)
 
@@ -212,9 +307,19 @@ class MissingnessObjective:
         return scores[None, :] if self.vectors == 1 else scores.T
 
     def terms(self, scores: ArrayLike) -> tuple[Array, Array]:
-        """Gradient and curvature at these scores under the current mechanism, in double precision; changes nothing.
+        """Return gradient and curvature at given scores under the current mechanism, in double precision.
 
-        Scores are log odds of the second class (n,) if there are two classes, otherwise (n, K); so are the results.
+        It changes nothing, and does not count a round.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) for two classes, otherwise (n, K)
+            Log odds of the second class, or scores of all classes.
+
+        Returns
+        -------
+        gradient, curvature : arrays of the shape of the scores
+            Derivatives of the loss of each row, and positive approximations of its second derivatives.
         """
         s = self._class_major(np.asarray(scores, dtype=float))
         gradient, curvature = np.empty(s.shape), np.empty(s.shape)
@@ -222,7 +327,25 @@ class MissingnessObjective:
         return (gradient[0], curvature[0]) if self.vectors == 1 else (gradient.T, curvature.T)
 
     def losses(self, scores: ArrayLike) -> Losses:
-        """The two losses at these scores under the current mechanism."""
+        """Return the two losses at given scores under the current mechanism.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) for two classes, otherwise (n, K)
+            Log odds of the second class, or scores of all classes.
+
+        Returns
+        -------
+        Losses
+            `labels` and `missing`, summed over rows.
+
+        Examples
+        --------
+        >>> from marmix.objectives import MissingnessObjective
+        >>> losses = MissingnessObjective(["a", "b", None, "b"]).losses([-1.0, 2.0, 0.1, 3.0])
+        >>> print(f"labels {losses.labels:.3f}, missing indicators {losses.missing:.3f}")
+        labels 0.489, missing indicators 2.249
+        """
         return losses(
             self._all_scores(self._class_major(np.asarray(scores, dtype=float))),
             self._z,
@@ -235,7 +358,18 @@ class MissingnessObjective:
         return np.vstack([np.zeros_like(by_class), by_class]) if self.vectors == 1 else by_class
 
     def profile(self, scores: ArrayLike) -> Mechanism | None:
-        """Estimate the mechanism from the scores of all rows, with a bounded slope, and return it."""
+        """Estimate the mechanism from the scores of all rows, with a bounded slope, keep it and return it.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,) for two classes, otherwise (n, K)
+            Log odds of the second class, or scores of all classes.
+
+        Returns
+        -------
+        Mechanism or None
+            The estimate; None if all labels are missing or none is.
+        """
         s = self._class_major(np.asarray(scores, dtype=float))
         self.mechanism = profiled(self.mechanism, self._all_scores(s), self._missing, self._weight, self._covariates)
         return self.mechanism

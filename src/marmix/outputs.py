@@ -26,11 +26,11 @@ _PAUSES = (0.01, 0.05, 0.2)  # seconds; another run may hold a lock for a moment
 
 
 class Output:
-    """A folder of files that appear together when all are written, and that one run at a time may write.
+    r"""A folder of files that appear together when all are written, and that one run at a time may write.
 
-    They are written to a private hidden folder, next to the target or in it, and moved when the `with` block ends. If it ends
-    with an exception, nothing is left behind and existing files are unchanged. If the program is killed, the next output to the
-    same place removes the hidden folder, and undoes a move that was not complete.
+    They are written to a private hidden folder, next to the target or in it, and moved when the `with` block ends. If
+    it ends with an exception, nothing is left behind and existing files are unchanged. If the program is killed, the
+    next output to the same place removes the hidden folder, and undoes a move that was not complete.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Output:
     obsolete : sequence of str, default=()
         Names of files that would contradict the new ones: removed with `force`, an error without.
     sources : sequence of paths, default=()
-        Files that are read meanwhile, which are never replaced.
+        Files that are being read, which are never replaced.
     advice : str, default="give another --out, or --force to replace {}"
         Ends the error message about existing files; ``{}`` becomes "it" or "them".
     wait : bool, default=False
@@ -57,8 +57,30 @@ class Output:
     Raises
     ------
     OSError
-        On entry, if one of the files exists or is being written by another run, the parent does not exist, or the folder cannot
-        be written.
+        On entry, if one of the files exists or is being written by another run, the parent does not exist, or the
+        folder cannot be written.
+
+    See Also
+    --------
+    one_file : The same for a single file.
+    RowWriter : Write rows of a table to such a file.
+
+    Examples
+    --------
+    Nothing is there until both files are complete:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from marmix.tables import Output
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = Path(folder, "results")
+    ...     with Output(results, ["labels.csv", "notes.txt"]) as output:
+    ...         _ = output.path("labels.csv").write_text("row,label\n1,a\n")
+    ...         _ = output.path("notes.txt").write_text("One row.\n")
+    ...         print(results.exists())
+    ...     print(sorted(path.name for path in results.iterdir()))
+    False
+    ['labels.csv', 'notes.txt']
     """
 
     def __init__(
@@ -98,7 +120,23 @@ class Output:
         return self
 
     def path(self, name: str) -> Path:
-        """Path at which to write one of the files."""
+        """Return the path at which to write one of the files.
+
+        Parameters
+        ----------
+        name : str
+            One of `files`.
+
+        Returns
+        -------
+        Path
+            In the hidden folder; the file is moved when the `with` block ends.
+
+        Raises
+        ------
+        ValueError
+            If it is not one of the files of this output.
+        """
         if name not in self.files:
             raise ValueError(f"{name} is not one of the files of this output: {', '.join(self.files)}.")
         return self._ready / name
@@ -195,8 +233,45 @@ def one_file(
 ) -> Iterator[Path]:
     """Yield a path to write to; the file appears at `path` when the `with` block ends without an exception.
 
-    Errors, `force`, `sources`, `advice` and `wait` are as in `Output`. With `pipes`, a pipe or a device at `path` is written
-    directly, and so is ``/dev/stdout``.
+    Parameters
+    ----------
+    path : path
+        The file. With `pipes`, a pipe or a device, such as ``/dev/stdout``, is written directly.
+    force : bool, default=False
+        Whether to replace an existing file.
+    sources : sequence of paths, default=()
+        Files that are being read, which are never replaced.
+    advice : str, default="give another --out, or --force to replace {}"
+        Ends the error message about an existing file.
+    pipes : bool, default=True
+        Whether pipes and devices are allowed.
+    wait : bool, default=False
+        Whether to wait for another run that writes the same file, which is otherwise an error.
+
+    Yields
+    ------
+    Path
+        Where to write.
+
+    Raises
+    ------
+    OSError
+        As in `Output`.
+
+    See Also
+    --------
+    Output : Several files that appear together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from marmix.tables import one_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with one_file(Path(folder, "note.txt")) as path:
+    ...         _ = path.write_text("Complete, or not there at all.")
+    ...     print(Path(folder, "note.txt").read_text())
+    Complete, or not there at all.
     """
     path = Path(path)
     if pipes and path.exists() and (not (path.is_file() or path.is_dir()) or str(path.parent) in ("/dev", "/dev/fd")):

@@ -1,11 +1,7 @@
 """The missingness mechanism as a loss for networks in PyTorch.
 
-    loss = MissingnessLoss()
-    optimiser = torch.optim.AdamW([*network.parameters(), *loss.parameters()])
-    for x, y in batches:  # y is -1 where the label is missing
-        loss(network(x), y).backward()
-
-Unlike most of marmix this module needs PyTorch, and is imported by its name: ``from marmix.torch import MissingnessLoss``.
+Unlike most of marmix this module needs PyTorch, and is imported by its name: ``from marmix.torch import
+MissingnessLoss``.
 """
 # The mechanism's arrays are torch's here, and torch may not be there when types are checked.
 # mypy: disable-error-code="no-untyped-call, arg-type, return-value, override, unused-ignore"
@@ -33,36 +29,41 @@ _NUMPY_DEVICES = ("cpu",)
 
 
 class MissingnessLoss(nn.Module):
-    """Cross-entropy of the labels plus minus the log-likelihood of the missing indicators.
+    r"""Cross-entropy of the labels minus the log-likelihood of the missing indicators.
 
-    For a batch of rows with logits ``s_j`` and weights ``w_j``
+    For a batch of rows with logits :math:`s_j` and weights :math:`w_j` the loss is
 
-        loss = (sum over labelled rows of -w_j log tau_j[y_j]  -  mechanism_weight * sum over all rows of w_j l_j) / sum_j w_j
+    .. math::
 
-    with ``tau_j = softmax(s_j)`` and ``l_j`` the log-likelihood of the row's missing indicator, whose probability depends on the
-    network's uncertainty ``u_j``: ``eta_j = alpha_0 + alpha_1 u_j``. The sums are divided by the weight of all rows in the batch,
-    labelled or not, so that the mean over mini-batches of equal size is the loss of the whole data set.
+        \frac{1}{\sum_j w_j} \left[ - \sum_{j\ \text{labelled}} w_j \log \tau_{j y_j} - \omega \sum_j w_j l_j \right],
+        \qquad \tau_j = \mathrm{softmax}(s_j),
 
-    ``alpha`` is a parameter of the module, to be given to the optimiser, or is set by `profile` after each epoch. It starts at
-    the missing rate of the first batch with slope zero, where the mechanism has no influence on the network. The slope has no
-    bounds.
+    where omega is `mechanism_weight` and l_j is the log-likelihood of the row's missing indicator, whose probability
+    depends on the network's uncertainty u_j through :math:`\eta_j = \alpha_0 + \alpha_1 u_j`. The sums are divided by
+    the weight of all rows in the batch, labelled or not, so that the mean over mini-batches of equal size is the loss
+    of the whole data set.
+
+    ``alpha`` is a parameter of the module, to be given to the optimiser, or is set by `profile` after each epoch. It
+    starts at the missing rate of the first batch with slope zero, where the mechanism has no influence on the network.
+    The slope has no bounds.
 
     Parameters
     ----------
-    link : {"logit", "cloglog", "aranda-ordaz"}
-        How the probability of a missing label depends on eta. With "aranda-ordaz" and no `shape`, the shape is that of the
-        logit until `profile` estimates it.
-    shape : float, optional
+    link : {"logit", "cloglog", "aranda-ordaz"}, default="logit"
+        How the probability of a missing label depends on eta. With "aranda-ordaz" and no `shape`, the shape is that of
+        the logit until `profile` estimates it.
+    shape : float or None, default=None
         Shape of the Aranda-Ordaz link.
-    uncertainty : {"entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
-        The measure u, as in `marmix.Mechanism`.
-    mcar_share : bool
+    uncertainty : str or callable, default="entropy"
+        The measure u: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or a callable as in
+        `marmix.Mechanism`.
+    mcar_share : bool, default=False
         Whether `profile` also estimates a share of labels that are missing completely at random.
-    mechanism_weight : float
+    mechanism_weight : float, default=1.0
         Weight of the missing indicators. It may be changed during the training; at 0 only the labels count.
-    missing_rate : float, optional
+    missing_rate : float or None, default=None
         Share of missing labels in the data, for the start of alpha. None takes it from the first batch.
-    train_alpha : bool
+    train_alpha : bool, default=True
         Whether alpha is a parameter. If False it is a buffer, and only `profile` changes it.
 
     Attributes
@@ -70,10 +71,50 @@ class MissingnessLoss(nn.Module):
     alpha : Parameter or Tensor of shape (2,)
         Intercept and slope of eta.
 
+    Raises
+    ------
+    ValueError
+        If an option cannot be used.
+
+    See Also
+    --------
+    marmix.objectives.MissingnessObjective : The same loss for boosting libraries.
+    marmix.Mechanism : Links and measures of uncertainty.
+
     Notes
     -----
-    Gradients are analytic and exact, without clipping, also for logits of 1e4 and more. The mechanism is computed in double
-    precision on the device of the logits, whatever their dtype. Second derivatives through autograd are not available.
+    Gradients are analytic and exact, without clipping, also for logits of 1e4 and more. The mechanism is computed in
+    double precision on the device of the logits, whatever their dtype. Second derivatives through autograd are not
+    available.
+
+    Examples
+    --------
+    A batch of four rows, two of which have no label:
+
+    >>> import torch
+    >>> from marmix.torch import MissingnessLoss
+    >>> logits = torch.tensor([[4.0, 0.0], [0.2, 0.0], [0.0, 3.0], [0.0, 0.1]], requires_grad=True)
+    >>> targets = torch.tensor([0, -1, 1, -1])
+    >>> loss = MissingnessLoss()
+    >>> value = loss(logits, targets)
+    >>> print(f"{value.item():.3f}")
+    0.710
+
+    The rows without a label are those that the network is unsure of, so the gradient raises the slope of the mechanism:
+
+    >>> value.backward()
+    >>> bool(loss.alpha.grad[1] < 0)
+    True
+
+    In training, the optimiser gets the parameters of the network and alpha:
+
+    .. code-block:: python
+
+        optimiser = torch.optim.AdamW([*network.parameters(), *loss.parameters()])
+        for x, y in batches:  # y is -1 where the label is missing
+            optimiser.zero_grad()
+            loss(network(x), y).backward()
+            optimiser.step()
     """
 
     def __init__(
@@ -103,15 +144,26 @@ class MissingnessLoss(nn.Module):
             self._become(self._options.starting(missing_rate))
 
     def forward(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Tensor:
-        """The loss of a batch, a scalar.
+        """Return the loss of a batch, a scalar.
 
         Parameters
         ----------
         logits : Tensor of shape (n, K)
+            Output of the network.
         targets : integer Tensor of shape (n,)
             The class, or -1 where the label is missing.
-        weight : Tensor of shape (n,), optional
+        weight : Tensor of shape (n,) or None, default=None
             Weight of each row.
+
+        Returns
+        -------
+        Tensor
+            A scalar, with gradients in the logits and in alpha.
+
+        Raises
+        ------
+        ValueError
+            If shapes or values do not fit together.
         """
         self._check(logits, targets, weight)
         missing = targets < 0
@@ -128,36 +180,91 @@ class MissingnessLoss(nn.Module):
         return (labels - self.mechanism_weight * indicators) / size
 
     def mechanism(self) -> Mechanism:
-        """The mechanism with the present alpha, shape and share."""
+        """Return the mechanism with the present alpha, shape and share.
+
+        Returns
+        -------
+        Mechanism
+            A copy, which later training does not change.
+        """
         return self._options.moved(self.alpha.detach())
 
     def missing_proba(self, logits: Tensor) -> Tensor:
-        """The probability that a label is missing, for rows with these logits."""
+        """Return the probability that the label is missing, for rows with given logits.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n, K)
+            Output of the network.
+
+        Returns
+        -------
+        Tensor of shape (n,)
+            Probabilities q.
+        """
         return self.mechanism().missing_proba(logits)
 
     @torch.no_grad()
     def profile(self, logits: Tensor, targets: Tensor, weight: Tensor | None = None) -> Mechanism:
-        """Set alpha, and the shape and share if they are free, to their estimates for given logits, and return the mechanism.
+        """Set alpha to its estimate for given logits, and the shape and share if they are free; return the mechanism.
 
-        Use rows held out of the training, labelled and unlabelled ones: the network is certain of labels that it has learnt by
-        heart, so that its training rows make the slope too steep.
+        Use rows held out of the training, labelled and unlabelled ones: the network is certain of labels that it has
+        learnt by heart, so its training rows make the slope too steep.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n, K)
+            Output of the network.
+        targets : integer Tensor of shape (n,)
+            The class, or -1 where the label is missing.
+        weight : Tensor of shape (n,) or None, default=None
+            Weight of each row.
+
+        Returns
+        -------
+        Mechanism
+            The estimated mechanism.
+
+        Raises
+        ------
+        ValueError
+            If shapes or values do not fit together.
         """
         self._check(logits, targets, weight)
         self._become(self._options.profile(logits.double(), targets < 0, weight))
         return self.mechanism()
 
     def extra_repr(self) -> str:
+        """Return the options as PyTorch prints them.
+
+        Returns
+        -------
+        str
+            Measure, shape and weight of the mechanism.
+        """
         options = self._options
         return (
             f"uncertainty={options.uncertainty!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
         )
 
     def get_extra_state(self) -> dict[str, Any]:
-        """What `state_dict` holds besides alpha."""
+        """Return what `state_dict` holds besides alpha.
+
+        Returns
+        -------
+        dict
+            Shape and share of the mechanism, and whether alpha has its starting value.
+        """
         return {"shape": self._options.shape, "share": self._options.share, "started": self._started}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """The inverse of `get_extra_state`."""
+        """Restore what `get_extra_state` returned.
+
+        Parameters
+        ----------
+        state : dict
+            Shape and share of the mechanism, and whether alpha has its starting value.
+        """
         self._options = replace(self._options, shape=state["shape"], share=state["share"])
         self._started = state["started"]
 

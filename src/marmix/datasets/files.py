@@ -82,18 +82,18 @@ def load_magic(
     as_frame: bool = False,
     return_X_y: bool = False,
 ) -> Any:
-    """The MAGIC gamma telescope data: 19,020 rows, ten features, gamma rays against hadrons.
+    """Load the MAGIC gamma telescope data: 19,020 rows, ten features, gamma rays against hadrons.
 
-    The data are fully labelled; use `hide_labels` to hide some labels. The file ``magic04.data`` is read from a folder, and
-    downloaded into it if missing; its SHA-256 checksum is verified either way.
+    The data are fully labelled; use `hide_labels` to hide some of the labels. The file ``magic04.data`` is read from a
+    folder, and downloaded into it if it is not there; its SHA-256 checksum is verified either way.
 
     Parameters
     ----------
     columns : list of str or None, default=None
         Features to return, in this order; all ten by default.
     data_home : path or None, default=None
-        The folder. By default the environment variable ``MARMIX_DATA``; if it is not set, ``marmix`` in the user's cache
-        (``$XDG_CACHE_HOME`` or ``~/.cache``).
+        The folder. By default the environment variable ``MARMIX_DATA``; if it is not set, ``marmix`` in the user's
+        cache (``$XDG_CACHE_HOME`` or ``~/.cache``).
     download_if_missing : bool, default=True
         Whether to download the file from UCI, about 0.5 MB.
     as_frame : bool, default=False
@@ -104,15 +104,30 @@ def load_magic(
     Returns
     -------
     Bunch
-        `data` (19020, d), `target` (0 gamma, 1 hadron), `feature_names`, `target_names`, `frame` (None unless `as_frame`),
-        `DESCR` (with the units).
+        `data` (19020, d), `target` (0 gamma, 1 hadron), `feature_names`, `target_names`, `frame` (None unless
+        `as_frame`), `DESCR` (with the units).
 
     Raises
     ------
     OSError
-        If the file is missing and cannot be downloaded.
+        If the file is not there and cannot be downloaded.
     ValueError
         If the file is not the expected one, or a column does not exist.
+
+    See Also
+    --------
+    load_gastro : Labels that real annotators could not agree on.
+    load_tumours : A smaller data set, which needs no file.
+    hide_labels : Hide labels by a known mechanism.
+
+    Examples
+    --------
+    The first call needs the network, so this example is not run with the tests:
+
+    >>> from marmix.datasets import load_magic
+    >>> showers = load_magic(columns=["fLength", "fWidth", "fAlpha"])  # doctest: +SKIP
+    >>> showers.data.shape, showers.target_names  # doctest: +SKIP
+    ((19020, 3), ['gamma', 'hadron'])
     """
     chosen = _columns(columns)
     lines = _content(MAGIC, data_home, download_if_missing).decode("ascii").split()
@@ -130,14 +145,18 @@ def load_magic(
 def load_gastro(
     *, data_home: str | os.PathLike[str] | None = None, as_frame: bool = False, return_X_y: bool = False
 ) -> Any:
-    """Lesions in colonoscopy videos: 76 rows, four features, labels missing where endoscopists disagreed.
+    """Load lesions in colonoscopy videos: 76 rows, four features, labels missing where endoscopists disagreed.
 
-    The file ``gastro.csv`` is a prepared table without a public address: it is never downloaded.
+    The file ``gastro.csv`` is a prepared table without a public address, so it is never downloaded.
 
     Parameters
     ----------
-    data_home, as_frame, return_X_y
-        As in `load_magic`; with `as_frame`, `target_true` is a Series too.
+    data_home : path or None, default=None
+        The folder of the file, as in `load_magic`.
+    as_frame : bool, default=False
+        Return a DataFrame and Series (needs pandas).
+    return_X_y : bool, default=False
+        Return ``(data, target)`` alone.
 
     Returns
     -------
@@ -148,9 +167,23 @@ def load_gastro(
     Raises
     ------
     OSError
-        If the file is missing.
+        If the file is not there.
     ValueError
         If it is not the expected one.
+
+    See Also
+    --------
+    load_tumours : Medical data that need no file.
+    load_magic : A larger data set, with all labels.
+
+    Examples
+    --------
+    The example needs the file, and is not run with the tests:
+
+    >>> from marmix.datasets import load_gastro
+    >>> lesions = load_gastro(data_home="data")  # doctest: +SKIP
+    >>> lesions.data.shape, int((lesions.target == -1).sum())  # doctest: +SKIP
+    ((76, 4), 41)
     """
     rows = list(csv.DictReader(io.StringIO(_content(GASTRO, data_home, False).decode("ascii"))))
     code = {"": -1} | {name: k for k, name in enumerate(GASTRO_CLASSES)}

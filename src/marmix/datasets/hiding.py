@@ -36,30 +36,35 @@ def hide_labels(
     random_state: Any = None,
     return_y: bool = False,
 ) -> Any:
-    """Hide labels by a known mechanism, by default those of hard rows first.
+    r"""Hide labels by a known mechanism, by default those of hard rows first.
 
-    With u_j the uncertainty of row j, a measure of its posterior, its label is hidden with probability
+    The label of row j is hidden with probability
 
-        q_j = 1 - (1 + shape e^eta_j)^(-1 / shape),    eta_j = alpha_0 + slope u_j,
+    .. math::
 
-    the Aranda-Ordaz link; alpha_0 is solved so that the mean of q over the labelled rows is `rate`.
+        q_j = 1 - \left( 1 + \lambda e^{\eta_j} \right)^{-1 / \lambda}, \qquad \eta_j = \alpha_0 + \alpha_1 u_j,
+
+    where u_j is the uncertainty of the row, a measure of its posterior, lambda is the `shape` of the Aranda-Ordaz link
+    and alpha_1 is the `slope`. The intercept alpha_0 is solved for so that the mean of q over the labelled rows is
+    `rate`.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels: numbers, strings, booleans, a pandas Series. Labels that are missing already (-1, None, NaN) stay missing,
-        and their rows do not count in `rate`.
-    posterior : array-like of shape (n, K), or None
-        Class probabilities of every row: the true ones, or those of any classifier, preferably cross-fitted. Columns are in
-        the order of the sorted labels, or of `classes`. May be None if `link` is None or `rate` is 0.
+        Labels: numbers, strings, booleans, a pandas Series. Labels that are missing already (-1, None, NaN) stay
+        missing, and their rows do not count in `rate`.
+    posterior : array-like of shape (n, K) or None, default=None
+        Class probabilities of every row: the true ones, or those of any classifier, preferably cross-fitted. Columns
+        are in the order of the sorted labels, or of `classes`. May be None if `link` is None or `rate` is 0.
     link : {"logit", "cloglog", "aranda-ordaz"} or None, default="logit"
         Shape 1, shape 0, or the given `shape`. None hides labels completely at random: q = rate in every row, whatever
         `slope` and `uncertainty`.
     shape : float or None, default=None
         Shape lambda >= 0 of link="aranda-ordaz".
     slope : float or None, default=None
-        Slope of eta in the uncertainty. None is a default with which labels of hard rows are clearly hidden first: *negative*
-        for measures that are large where the class is clear, *positive* for those that are large where it is unclear.
+        Slope of eta in the uncertainty. None is a default with which labels of hard rows are clearly hidden first:
+        *negative* for measures that are large where the class is clear, *positive* for those that are large where it is
+        unclear.
 
         ===================  ==============================
         ``"margin"``         -6
@@ -72,19 +77,19 @@ def hide_labels(
         ===================  ==============================
 
     rate : float, default=0.7
-        Mean of q, at least 0 and less than 1; the share actually hidden varies around it.
+        Mean of q, at least 0 and less than 1; the share that is actually hidden varies around it.
     uncertainty : str or callable, default="margin"
         The measure u, see `Mechanism`. "signed-margin" hides labels towards one of two classes.
     side : label or None, default=None
-        Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean over all
-        labelled rows, so it must be less than the share of those rows.
+        Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean
+        over all labelled rows, so it must be less than the share of those rows.
     classes : array-like or None, default=None
         All classes in the order of the columns of `posterior`, if that is not the sorted order or if `y` lacks a class.
     at_least : int, default=0
         Number of labels that every class must keep. The draw is repeated until it does, up to 1000 times.
     random_state : int >= 0, Generator, RandomState or None, default=None
-        One uniform number is drawn for each row, in order, and the label is hidden if it is below q: with the same int a
-        higher rate hides the same labels and more (unless draws were repeated for `at_least`).
+        One uniform number is drawn for each row, in order, and the label is hidden if it is below q: with the same int
+        a higher rate hides the same labels and more (unless draws were repeated for `at_least`).
     return_y : bool, default=False
         Return `target` alone.
 
@@ -99,14 +104,27 @@ def hide_labels(
         - `rate`: as given.
         - `DESCR`: a sentence.
 
+    Raises
+    ------
+    ValueError
+        If an argument cannot be used, or if no draw leaves `at_least` labels in every class.
+
+    See Also
+    --------
+    make_mar_mixture : Simulated rows with labels hidden in this way.
+    load_tumours, load_odd_digits : Real rows whose hard labels are hidden.
+    marmix.Mechanism : The mechanism, with its measures and links.
+
     Notes
     -----
-    Posteriors may be exactly 0 and 1. Measures replace zeros by the smallest normal number, 2.2e-308, which gives their limits
-    to all digits. Two measures are infinite where a single class has all the probability: the log-entropy is -inf there and
-    the discriminant inf, so q is 0 or 1 depending on the sign of the slope.
+    Posteriors may be exactly 0 and 1. Measures replace zeros by the smallest normal number, 2.2e-308, which gives their
+    limits to all digits. Two measures are infinite where a single class has all the probability: the log-entropy is
+    -inf there and the discriminant inf, so q is 0 or 1 depending on the sign of the slope.
 
     Examples
     --------
+    Labels of rows with a posterior near one half are mostly lost:
+
     >>> import numpy as np
     >>> from marmix.datasets import hide_labels
     >>> tau = np.linspace(0.0, 1.0, 9)
@@ -115,6 +133,19 @@ def hide_labels(
     ['a', 'a', None, None, None, 'b', None, 'b', 'b']
     >>> hidden.missing_proba.round(2)
     array([0.02, 0.24, 0.67, 0.86, 0.9 , 0.86, 0.67, 0.24, 0.02])
+
+    For data of your own, take the posteriors of a classifier that was cross-fitted to all labels:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import cross_val_predict
+    >>> X, y = load_iris(return_X_y=True)
+    >>> proba = cross_val_predict(LogisticRegression(max_iter=1000), X, y, method="predict_proba")
+    >>> target = hide_labels(y, proba, rate=0.4, random_state=0, return_y=True)
+    >>> [int(((target == -1) & (y == k)).sum()) for k in range(3)]
+    [7, 28, 21]
+
+    The first species is easily told from the others, and keeps most of its labels.
     """
     if not (isinstance(rate, numbers.Real) and 0.0 <= rate < 1.0):
         raise ValueError(f"rate={rate!r} must be at least 0 and less than 1.")

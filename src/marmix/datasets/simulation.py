@@ -38,22 +38,25 @@ def make_mar_mixture(
     as_frame: bool = False,
     return_X_y: bool = False,
 ) -> Any:
-    """Draw a mixture of classes, with true posteriors and labels missing by a known mechanism.
+    r"""Draw rows from a mixture of classes, with their true posteriors and labels missing by a known mechanism.
 
-    A row is of class k with probability pi_k (`weights`), its features have the density f_k of that class, its true posterior
-    is
+    A row is of class k with probability pi_k (`weights`), its features have the density f_k of that class, its true
+    posterior is
 
-        tau_k = pi_k f_k(x) / sum_l pi_l f_l(x),
+    .. math::
 
-    and `hide_labels` hides its label with a probability q that depends on tau. With two classes and two features the defaults
-    are those of the paper's simulations, which also use max_margin=0.6, link="aranda-ordaz" and shape=2.
+        \tau_k(x) = \frac{\pi_k f_k(x)}{\sum_l \pi_l f_l(x)},
+
+    and `hide_labels` hides its label with a probability q that depends on tau. With two classes and two features the
+    defaults are those of the paper's simulations, which also use max_margin=0.6, link="aranda-ordaz" and shape=2.
 
     Parameters
     ----------
     n_samples : int, default=200
+        Number of rows n.
     distribution : {"gaussian", "student", "laplace", "gamma", "beta"}, default="gaussian"
-        Distribution of the classes. In the last three, features are independent within a class. "normal" and "t" are aliases
-        of the first two.
+        Distribution of the classes. In the last three, features are independent within a class. "normal" and "t" are
+        aliases of the first two.
     n_classes, n_features : int, default=2
         K and d.
     weights : array-like of shape (K,) or None, default=None
@@ -70,21 +73,22 @@ def make_mar_mixture(
         ==============  ===================================================================================
 
     separation : float, default=2.0
-        Distance between the centres of neighbouring classes ("gaussian", "student", "laplace") if `parameters` do not give
-        them: a regular simplex around the origin if K <= d + 1, else a circle in the first two features, or a line if d = 1.
+        Distance between the centres of neighbouring classes ("gaussian", "student", "laplace") if `parameters` do not
+        give them: a regular simplex around the origin if K <= d + 1, else a circle in the first two features, or a line
+        if d = 1.
     max_margin : float or None, default=None
-        Keep only rows with a true margin ``tau_(1) - tau_(2)`` of at most this, drawing others instead. The posteriors stay
-        the same, but the classes are truncated, with other shares than `weights`.
+        Keep only rows with a true margin ``tau_(1) - tau_(2)`` of at most this, drawing others instead. The posteriors
+        stay the same, but the classes are truncated, with other shares than `weights`.
     link, shape, slope, uncertainty, side, at_least
         The mechanism, see `hide_labels`; `side` is the number of a class.
     rate : float or None, default=0.7
         Mean probability that a label is missing. With 0 or None no label is hidden, whatever the mechanism.
     random_state : int >= 0, Generator, RandomState or None, default=None
-        Rows and hidden labels are drawn from two children of the seed (a Generator spawns them): with the same int the rows
-        are the same, whatever the mechanism.
+        Rows and hidden labels are drawn from two children of the seed (a Generator spawns them): with the same int the
+        rows are the same, whatever the mechanism.
     as_frame : bool, default=False
-        Return `data` and `posterior` (with `target_names` as columns) as DataFrames, and `target`, `target_true`, `margin`,
-        `missing` and `missing_proba` as Series, all with the same index (needs pandas).
+        Return `data` and `posterior` (with `target_names` as columns) as DataFrames, and `target`, `target_true`,
+        `margin`, `missing` and `missing_proba` as Series, all with the same index (needs pandas).
     return_X_y : bool, default=False
         Return ``(data, target)`` alone.
 
@@ -95,19 +99,43 @@ def make_mar_mixture(
         - `target`: classes 0, 1, ..., and -1 where missing; `target_true`: all classes.
         - `posterior`: (n, K), and `margin`: ``tau_(1) - tau_(2)`` of each row.
         - `missing`: whether `target` is missing, (n,).
-        - `missing_proba`: q of each row, and `mechanism`: the `Mechanism` behind it, None if link=None or rate is 0 or None.
+        - `missing_proba`: q of each row, and `mechanism`: the `Mechanism` behind it; None if link=None or rate is 0.
         - `feature_names`, `target_names`, `frame` (features and target; None unless `as_frame`), `DESCR`.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be used, or if `max_margin` keeps hardly any row.
+
+    See Also
+    --------
+    hide_labels : The mechanism, for data of your own.
+    load_tumours, load_odd_digits : Real rows whose hard labels are hidden.
+    marmix.theory.GaussianClasses : What can be said of such classes without drawing rows.
 
     Examples
     --------
+    The fit recovers the mechanism that hid the labels:
+
     >>> from marmix import MARGaussianMixture
     >>> from marmix.datasets import make_mar_mixture
-    >>> data = make_mar_mixture(1000, random_state=0)
-    >>> int((data.target == -1).sum()), round(data.mechanism.alpha[0], 2)
-    (704, 4.99)
-    >>> clf = MARGaussianMixture(uncertainty="margin").fit(data.data, data.target)
+    >>> rows = make_mar_mixture(1000, random_state=0)
+    >>> int((rows.target == -1).sum()), [round(a, 1) for a in rows.mechanism.alpha]
+    (704, [5.0, -6.0])
+    >>> clf = MARGaussianMixture(uncertainty="margin").fit(rows.data, rows.target)
     >>> print(clf.alpha_.round(1))
     [ 5.3 -6.2]
+
+    Labels missing completely at random, in a data frame:
+
+    >>> frame = make_mar_mixture(5, link=None, rate=0.5, random_state=0, as_frame=True).frame
+    >>> print(frame.round(2))
+         x1    x2  target
+    0  1.59 -0.72       1
+    1 -0.84  0.82      -1
+    2  0.25  1.31       1
+    3 -0.19  0.22      -1
+    4 -0.03 -0.74       0
     """
     n, classes = _count("n_samples", n_samples, 1), _count("n_classes", n_classes, 2)
     features = _count("n_features", n_features, 1)

@@ -1,7 +1,8 @@
-"""Displays of fits and predictions in matplotlib, modelled on those of scikit-learn.
+"""Figures of fits and predictions in matplotlib, modelled on the displays of scikit-learn.
 
-Each has `from_estimator`, some have `from_predictions`; the numbers drawn are attributes. They draw in `ax` if it is given,
-otherwise in a new figure. `ax_` and `figure_` are where they drew, and `note_` is a remark for readers, usually empty.
+Each display has `from_estimator`, and some have `from_predictions`; the numbers that are drawn are attributes. A
+display draws in `ax` if it is given, otherwise in a new figure. `ax_` and `figure_` are where it drew, and `note_` is a
+remark for readers, usually empty. Save a figure with ``display.figure_.savefig("figure.png")``.
 """
 
 from marmix.displays.calibration import CalibrationDisplay

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Base of the displays. Not for direct use.
+    """Base class of the displays. Not for direct use.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
+        Where the display was drawn.
     note_ : str
         A remark for readers of the figure; usually empty.
     """
@@ -26,7 +27,7 @@ class Display:
     _size: ClassVar[tuple[float, float]] = (4.6, 3.8)
 
     def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw.
+        """Draw the display.
 
         Parameters
         ----------
@@ -36,6 +37,7 @@ class Display:
         Returns
         -------
         self
+            With `ax_` and `figure_` set.
         """
         return self._plotted(ax, self._draw)
 

@@ -17,7 +17,19 @@ LEVEL = 0.95  # of the intervals
 
 
 class CalibrationCurve(NamedTuple):
-    """Predicted probabilities and observed rates of one class, in bins of about equally many rows."""
+    """Predicted probabilities and observed rates of one class, in bins of about equally many rows.
+
+    Attributes
+    ----------
+    predicted : array of shape (b,)
+        Mean probability of the rows in each bin, weighted by r.
+    observed, lower, upper : arrays of shape (b,)
+        Share of the class among them, clipped to [0, 1], and its Wilson interval.
+    plain_predicted, plain_observed : arrays
+        The same for the labelled rows only, in bins of their own.
+    n : integer array of shape (b,)
+        Rows in each bin: labelled rows, or all rows if the estimate is doubly robust.
+    """
 
     predicted: Array  # mean probability of the rows in the bin, weighted by r
     observed: Array  # share of the class among them, clipped to [0, 1]
@@ -29,23 +41,58 @@ class CalibrationCurve(NamedTuple):
 
 
 class CalibrationDisplay(ClassCurvesDisplay):
-    """Predicted probabilities against observed rates: corrected for missing labels and, for a single class, uncorrected.
+    r"""Predicted probabilities against observed rates, corrected for missing labels.
 
-    The observed rate of class k in a bin is ``s = sum r_k / sum r`` with the pseudo-labels r_k of `marmix.evaluation`:
-    weighted labelled rows, or with posteriors all rows (doubly robust). Those r_k may be negative, so s is clipped to [0, 1].
+    If 80 % of the rows with a predicted probability of 80 % belong to the class, the curve is on the diagonal. If a
+    single class is drawn, so is its uncorrected curve. The observed rate of class k in a bin is
 
-    Intervals are Wilson's, for the effective number of rows in the bin: ``(sum w)^2 / sum w^2`` over the labelled rows. For
-    the doubly robust estimate it is the number expected under the mechanism, ``n^2 / sum w`` over all n rows, so that a bin
-    with hardly any label has a wide interval; or ``c (1 - c) / V`` if that is smaller, where
-    ``V = sum (r_k - s r)^2 / (sum r)^2`` and c is the centre of the first interval.
+    .. math::
+
+        s = \frac{\sum_j r_{jk}}{\sum_j r_j}, \qquad r_j = \sum_l r_{jl},
+
+    with the pseudo-labels r_jk of `marmix.evaluation`: weighted labelled rows or, with posteriors, all rows (doubly
+    robust). The latter may be negative, so s is clipped to [0, 1].
+
+    Intervals are Wilson's, for the effective number of rows in the bin: ``(sum w)^2 / sum w^2`` over the labelled rows.
+    For the doubly robust estimate it is the number expected under the mechanism, ``n^2 / sum w`` over all n rows, so
+    that a bin with hardly any label has a wide interval; or ``c (1 - c) / V`` if that is smaller, where ``V = sum (r_k
+    - s r)^2 / (sum r)^2`` and c is the centre of the first interval.
 
     Parameters
     ----------
     curves : dict
-        A `CalibrationCurve` for each class drawn against the rest.
+        A `CalibrationCurve` for each class drawn against the rest: `predicted`, `observed`, `lower`, `upper`,
+        `plain_predicted`, `plain_observed` and `n`, by bin.
     corrected : bool
         Whether q was given. Without it the curves are those of the labelled rows.
-    note : str
+    note : str, default=""
+        A remark for readers, kept as `note_`.
+
+    See Also
+    --------
+    RocDisplay : How well the probabilities separate a class from the rest.
+    ThresholdDisplay : What follows from calling rows positive above a threshold.
+    marmix.evaluation.brier : A score that measures calibration and separation together.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import CalibrationDisplay
+    >>> rows, new = (make_mar_mixture(600, rate=0.4, random_state=seed) for seed in (0, 1))
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> display = CalibrationDisplay.from_estimator(clf, new.data, new.target, n_bins=4)
+    >>> for predicted, observed in zip(display.curves[1].predicted, display.curves[1].observed):
+    ...     print(f"predicted {predicted:.2f}, observed {observed:.2f}")
+    predicted 0.05, observed 0.04
+    predicted 0.24, observed 0.31
+    predicted 0.65, observed 0.79
+    predicted 0.95, observed 0.93
+
+    Save the figure, or close it:
+
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     @classmethod

@@ -42,8 +42,36 @@ class MissingnessDisplay(Display):
     level : float
         Confidence level of the band and the intervals.
     measure : str or callable
+        The measure of uncertainty on the x axis.
     classes : array of shape (K,)
-    note : str
+        The classes.
+    note : str, default=""
+        A remark for readers, kept as `note_`.
+
+    See Also
+    --------
+    UncertaintyDisplay : The uncertainty of labelled and unlabelled rows.
+    ProfileDisplay : How well the data determine the slope of the curve.
+    marmix.evaluation.missingness_check : The same comparison along any variable, with a p-value.
+
+    Examples
+    --------
+    If the points are on the curve, the mechanism explains which labels are missing:
+
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import MissingnessDisplay
+    >>> rows = make_mar_mixture(600, uncertainty="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(uncertainty="entropy").fit(rows.data, rows.target)
+    >>> display = MissingnessDisplay.from_estimator(clf, rows.data, rows.target, n_bins=4)
+    >>> for u, rate in zip(display.at, display.observed):
+    ...     print(f"entropy {u:.2f}: {rate:.0%} missing")
+    entropy 0.12: 48% missing
+    entropy 0.29: 69% missing
+    entropy 0.50: 86% missing
+    entropy 0.66: 88% missing
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     u: Array
@@ -76,25 +104,39 @@ class MissingnessDisplay(Display):
         measure: MeasureLike | None = None,
         ax: "Axes | None" = None,
     ) -> "MissingnessDisplay":
-        """Compute the curve, its band and the observed rates, and draw.
+        """Compute the curve, its band and the observed rates, and draw the display.
 
         Parameters
         ----------
         estimator : fitted MARGaussianMixture or MARLogisticRegression
             Or a pipeline that ends in one.
-        X, y
-            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA. The band needs the rows of the fit.
+        X : array-like or table of shape (n, d)
+            Rows. The band needs the rows of the fit.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
         n_bins : int, default=10
             Number of bins for the observed rates.
         alpha : float, default=0.05
             The confidence level is 1 - alpha.
-        inference : Inference or None
-            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows and unless
-            there are more parameters than rows.
+        inference : Inference or None, default=None
+            Inference of the fit, if already computed. By default it is computed from X and y, up to 200,000 rows and
+            unless there are more parameters than rows.
         measure : str, callable or None, default=None
-            Measure of uncertainty along the x axis; by default that of the mechanism. With another one, the curve is the mean
-            fitted probability of the rows in each bin, without a band; any classifier with `missing_proba` can be drawn.
-        ax : matplotlib Axes or None
+            Measure of uncertainty along the x axis; by default that of the mechanism. With another one, the curve is
+            the mean fitted probability of the rows in each bin, without a band; any classifier with `missing_proba` can
+            be drawn.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        MissingnessDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no model of the missingness.
         """
         if measure is not None:
             return cls._binned(estimator, X, y, n_bins, alpha, measure).plot(ax)

@@ -38,7 +38,15 @@ LEVEL = 0.95  # share of a component's rows within its ellipse
 
 
 class Ellipse(NamedTuple):
-    """The outline of a component: its class, and points (n, 2) on the ellipse."""
+    """The outline of a component.
+
+    Attributes
+    ----------
+    label : object
+        Class of the component.
+    points : array of shape (n, 2)
+        Points on the ellipse.
+    """
 
     label: Any
     points: Array
@@ -48,12 +56,12 @@ class Ellipse(NamedTuple):
 class MixtureDisplay(Display):
     """Classes, rows and the decision boundary, in one or two coordinates.
 
-    The coordinates are features or, if there are more than two, the two discriminant directions along which the fitted classes
-    are furthest apart. Labelled rows are filled; the others are hollow and have the label that the fit imputes. Ellipses hold
-    95 % of a component's rows; in one coordinate, class densities times class shares are drawn instead. At the boundary the
-    two most probable classes are equally probable given the coordinates. For a logistic regression there are no ellipses, and
-    in one coordinate class probabilities; the other coordinates are at their means given those drawn. More than six classes have
-    a small panel each, at most the 30 with the most rows.
+    The coordinates are features or, if there are more than two, the two discriminant directions along which the fitted
+    classes are furthest apart. Labelled rows are filled; the others are hollow and have the label that the fit imputes.
+    Ellipses hold 95 % of a component's rows; in one coordinate, class densities times class shares are drawn instead.
+    At the boundary the two most probable classes are equally probable given the coordinates. For a logistic regression
+    there are no ellipses, and class probabilities are drawn in one coordinate; the other coordinates are at their means
+    given those drawn. More than six classes have a small panel each, at most the 30 with the most rows.
 
     Parameters
     ----------
@@ -66,6 +74,7 @@ class MixtureDisplay(Display):
     weights : array of shape (m,)
         How many rows each drawn row stands for.
     classes : array of shape (K,)
+        The classes.
     names : list of str
         Names of the coordinates.
     matrix, origin : arrays of shape (1 or 2, d) and (d,)
@@ -77,9 +86,30 @@ class MixtureDisplay(Display):
     boundary : list of arrays
         Lines (n, 2) between the classes; in one coordinate, points (1,).
     ellipses : list of Ellipse
+        Outlines of the components, each with its class (`label`) and `points` (n, 2).
     densities : bool
         Whether the scores are those of densities.
-    note : str
+    note : str, default=""
+        A remark for readers, kept as `note_`.
+
+    See Also
+    --------
+    UncertaintyDisplay : The uncertainty of labelled and unlabelled rows.
+    MissingnessDisplay : P(label missing) against the uncertainty.
+    marmix.MARGaussianMixture : The model that is drawn.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import MixtureDisplay
+    >>> rows = make_mar_mixture(300, random_state=0)
+    >>> clf = MARGaussianMixture(covariance_type="tied").fit(rows.data, rows.target)
+    >>> display = MixtureDisplay.from_estimator(clf, rows.data, rows.target)
+    >>> display.names, int(display.given.sum()), len(display.ellipses)
+    (['x0', 'x1'], 85, 2)
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     points: Array
@@ -112,21 +142,29 @@ class MixtureDisplay(Display):
         random_state: Any = 0,
         ax: "Axes | None" = None,
     ) -> "MixtureDisplay":
-        """Choose the coordinates, and draw.
+        """Choose the coordinates, and draw the display.
 
         Parameters
         ----------
         estimator : fitted MARGaussianMixture, MARStudentMixture or MARLogisticRegression
             Or a pipeline that ends in one; the coordinates are then those of the transformed rows.
-        X, y
-            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
-        features : list of one or two column names or positions, or None
+        X : array-like or table of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        features : list of one or two column names or positions, or None, default=None
             By default all features if there are at most two, otherwise two discriminant directions.
         max_points : int, default=2000
             Most rows to draw; of a larger table, half labelled and half unlabelled rows where possible.
         random_state : int, RandomState instance or None, default=0
-            For sampling these rows.
-        ax : matplotlib Axes or None
+            Seed for sampling these rows.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        MixtureDisplay
+            The display, drawn.
         """
         model = single_model(estimator, cls.__name__)
         z = numbered(y, model.classes_)

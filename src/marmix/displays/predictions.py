@@ -164,22 +164,31 @@ class PredictionDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, positive: Any = None, ax: "Axes | None" = None, **options: Any
     ) -> Self:
-        """Predict rows with a fitted classifier, and draw.
+        """Predict rows with a fitted classifier, and draw the display.
 
-        Use rows that the classifier was not fitted to: those of the fit are slightly optimistic. The curves are doubly robust
-        if the classifier has a mechanism; its probabilities then serve as the posteriors.
+        Use rows that the classifier was not fitted to: those of the fit give slightly optimistic curves. The curves are
+        doubly robust if the classifier has a mechanism; its probabilities then serve as the posteriors.
 
         Parameters
         ----------
         estimator : fitted classifier, or a pipeline that ends in one
-        X, y
-            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
-        positive : object
-            The class drawn against the rest. By default the second class if there are two, otherwise each class in turn;
-            `ThresholdDisplay` shows a single class, which must be named if there are more than two.
-        ax : matplotlib Axes or None
+            With `predict_proba`.
+        X : array-like or table of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        positive : object, default=None
+            The class drawn against the rest. By default the second class if there are two, otherwise each class in
+            turn; `ThresholdDisplay` shows a single class, which must be named if there are more than two.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
         **options
             `n_bins` (default 10) of `CalibrationDisplay`, or the keyword arguments of `RocDisplay.plot`.
+
+        Returns
+        -------
+        display
+            Of the class that the method was called on.
         """
         return cls._drawn(Predictions.by(estimator, X, y), positive, ax, **options)
 
@@ -196,23 +205,36 @@ class PredictionDisplay(Display):
         ax: "Axes | None" = None,
         **options: Any,
     ) -> Self:
-        """Draw the probabilities of any classifier.
+        """Draw the display from the probabilities of any classifier.
 
         Parameters
         ----------
-        y : array-like of shape (n,)
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
         proba : array-like of shape (n, K)
-        missing_proba : array-like of shape (n,) or None
+            Probabilities of the classes.
+        missing_proba : array-like of shape (n,) or None, default=None
             Probability q of a missing label. Without it the labelled rows are drawn uncorrected, and `note_` says so.
-        positive : object
+        positive : object, default=None
             As in `from_estimator`.
-        classes : array-like of shape (K,) or None
+        classes : array-like of shape (K,) or None, default=None
             Classes of the columns of `proba`; by default the sorted labels in y.
-        posterior : array-like of shape (n, K) or None
+        posterior : array-like of shape (n, K) or None, default=None
             A model's posteriors of all rows, for the doubly robust estimate; needs `missing_proba`.
-        ax : matplotlib Axes or None
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
         **options
             As in `from_estimator`.
+
+        Returns
+        -------
+        display
+            Of the class that the method was called on.
+
+        Raises
+        ------
+        ValueError
+            If every label is missing, or arrays do not fit together.
         """
         return cls._drawn(Predictions.of(y, proba, missing_proba, classes, posterior), positive, ax, **options)
 

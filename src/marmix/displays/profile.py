@@ -31,18 +31,41 @@ class ProfileDisplay(Display):
     Parameters
     ----------
     name : str
+        Name of the parameter.
     values, loglik : arrays of shape (p,)
         The curve.
     estimate, lower, upper : float
         The estimate and the interval; an end that the data do not determine is infinite.
     level : float
-    sentence : str
+        Confidence level of the interval.
+    sentence : str, default=""
         The interval in words.
 
     Attributes
     ----------
     drop : float
         Half a chi-square quantile: how far the log-likelihood falls below its maximum at the ends of the interval.
+
+    See Also
+    --------
+    marmix.Inference.profile : The numbers.
+    MissingnessDisplay : The curve whose slope alpha_1 is.
+
+    Examples
+    --------
+    Zero is far outside the interval of the slope: labels are not missing completely at random.
+
+    >>> import numpy as np
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import ProfileDisplay
+    >>> rows = make_mar_mixture(300, uncertainty="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(C=np.inf, uncertainty="entropy").fit(rows.data, rows.target)
+    >>> display = ProfileDisplay.from_estimator(clf, rows.data, rows.target, n_points=5)
+    >>> print(f"{display.estimate:.1f}, 95 % interval {display.lower:.1f} to {display.upper:.1f}")
+    4.2, 95 % interval 2.8 to 5.8
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     name: str
@@ -69,28 +92,54 @@ class ProfileDisplay(Display):
         n_points: int = 25,
         ax: "Axes | None" = None,
     ) -> "ProfileDisplay":
-        """Compute the profile, and draw.
+        """Compute the profile of a fit, and draw the display.
 
         Parameters
         ----------
         estimator : fitted MARGaussianMixture or MARLogisticRegression
             Or a pipeline that ends in one.
-        X, y
-            The rows and labels of the fit.
+        X : array-like or table of shape (n, d)
+            The rows of the fit.
+        y : array-like of shape (n,) or (n, K)
+            Their labels.
         name : str, default="alpha_1"
             A slope of the mechanism, "shape" or "share".
         alpha : float, default=0.05
             The confidence level is 1 - alpha.
         n_points : int, default=25
             Points of the curve; each takes one maximisation.
-        ax : matplotlib Axes or None
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        ProfileDisplay
+            The display, drawn.
         """
         result = single_model(estimator, cls.__name__).inference(transformed(estimator, X), y)
         return cls.from_profile(result.profile(name, alpha, n_points), ax=ax)
 
     @classmethod
     def from_profile(cls, profile: Profile, *, ax: "Axes | None" = None) -> "ProfileDisplay":
-        """Draw the result of `Inference.profile(name, n_points=25)`."""
+        """Draw a profile that was computed before, by `Inference.profile(name, n_points=25)`.
+
+        Parameters
+        ----------
+        profile : Profile
+            The result of `Inference.profile`, with a curve.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        ProfileDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the profile has no curve.
+        """
         if len(profile.values) < 2:
             raise ValueError("this profile has no curve: compute one with inference.profile(name, n_points=25).")
         return cls(

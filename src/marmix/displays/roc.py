@@ -18,7 +18,19 @@ DRAWN = 2000  # most points of a drawn curve
 
 
 class RocCurve(NamedTuple):
-    """False and true positive rates and the area below the curve; the plain ones are those of the labelled rows."""
+    """False and true positive rates of one class against the rest, and the area below the curve.
+
+    Attributes
+    ----------
+    false_positives, true_positives : arrays of shape (p,)
+        The curve, corrected for missing labels.
+    area, stderr : float
+        The area, and its standard error.
+    plain_false_positives, plain_true_positives : arrays
+        The curve of the labelled rows.
+    plain_area : float
+        Its area.
+    """
 
     false_positives: Array
     true_positives: Array
@@ -30,24 +42,55 @@ class RocCurve(NamedTuple):
 
 
 class RocDisplay(ClassCurvesDisplay):
-    """ROC curves, corrected for missing labels and uncorrected.
+    r"""ROC curves, corrected for missing labels and uncorrected.
 
-    With the pseudo-labels r_k of `marmix.evaluation`, which weight the labelled rows or with posteriors count all rows
-    (doubly robust), the rates at a threshold t are
+    With the pseudo-labels r_k of `marmix.evaluation`, which weight the labelled rows or, with posteriors, count all
+    rows (doubly robust), and their sum r over the classes, the true and false positive rates at a threshold t are
 
-        true positives  = sum of r_k where p >= t / sum of r_k,
-        false positives = sum of r - r_k where p >= t / sum of r - r_k.
+    .. math::
 
-    Doubly robust r_k may be negative. The area is that of the raw curve; the drawn rates are the nearest ones by least squares
-    that never fall and lie in [0, 1].
+        \frac{\sum_{p \ge t} r_k}{\sum r_k} \quad \text{and} \quad \frac{\sum_{p \ge t} (r - r_k)}{\sum (r - r_k)}.
+
+    Doubly robust r_k may be negative. The area is that of the raw curve; the drawn rates are the nearest ones by least
+    squares that never fall and lie in [0, 1].
 
     Parameters
     ----------
     curves : dict
-        A `RocCurve` for each class drawn against the rest. Areas are those of `marmix.evaluation.roc_auc`.
+        A `RocCurve` for each class drawn against the rest: `false_positives`, `true_positives`, `area`, `stderr`, and
+        the same of the labelled rows in `plain_false_positives`, `plain_true_positives` and `plain_area`. Areas are
+        those of `marmix.evaluation.roc_auc`.
     corrected : bool
         Whether q was given. Without it the curves are those of the labelled rows.
-    note : str
+    note : str, default=""
+        A remark for readers, kept as `note_`.
+
+    See Also
+    --------
+    marmix.evaluation.roc_auc : The area alone.
+    CalibrationDisplay : Whether the probabilities themselves are right.
+    ThresholdDisplay : Precision, recall and accuracy at every threshold.
+
+    Examples
+    --------
+    The labelled rows are easy to separate. The correction is for the rows that lost their labels:
+
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import RocDisplay
+    >>> rows = make_mar_mixture(600, rate=0.4, random_state=0)
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> display = RocDisplay.from_estimator(clf, rows.data, rows.target)
+    >>> curve = display.curves[1]
+    >>> print(f"labelled rows: {curve.plain_area:.2f}, all rows: {curve.area:.2f} ± {curve.stderr:.2f}")
+    labelled rows: 0.96, all rows: 0.92 ± 0.01
+
+    Several classifiers can be drawn in the same axes:
+
+    >>> import matplotlib.pyplot as plt
+    >>> figure, ax = plt.subplots()
+    >>> _ = display.plot(ax, name="logistic regression", color="tab:blue")
+    >>> plt.close("all")
     """
 
     @classmethod
@@ -55,21 +98,22 @@ class RocDisplay(ClassCurvesDisplay):
         return cls._of(predictions, positive, lambda k: _curve(predictions, k)).plot(ax, **options)
 
     def plot(self, ax: "Axes | None" = None, *, name: str | None = None, **line: Any) -> Self:
-        """Draw.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
             Axes to draw in. By default a new pyplot figure in the style of the library.
-        name : str or None
-            Draw only the curves, labelled with this name, to compare several classifiers in the same axes. Legend and axis
-            labels are then up to you.
+        name : str or None, default=None
+            Draw only the curves, labelled with this name, to compare several classifiers in the same axes. Legend and
+            axis labels are then up to you.
         **line
             Properties of matplotlib lines, for the curves.
 
         Returns
         -------
         self
+            With `ax_` and `figure_` set.
         """
         return self._plotted(ax, lambda axes: self._draw(axes, name, **line))
 

@@ -24,14 +24,42 @@ WORDS = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SensitivityDisplay(Display):
-    """Share of a class, and imputed labels that would be wrong or change, if its rows lose their labels more or less often.
+    """What follows if rows of a class lose their labels more, or less, often than others that look alike.
 
-    The x axis is the odds ratio: how many times as likely rows of the class are to lose their label as others that look alike.
-    Bands are 95 % intervals. Dotted lines mark the nearest tipping point on each side.
+    The curves are the share of the class, and the imputed labels that would be wrong or would change.
+
+    The x axis is the odds ratio: how many times as likely rows of the class are to lose their label as other rows that
+    look alike. Bands are 95 % intervals. Dotted lines mark the nearest tipping point on each side.
 
     Parameters
     ----------
     sensitivity : Sensitivity
+        The analysis, as returned by `clf.sensitivity(X, y)`.
+
+    See Also
+    --------
+    marmix.MARLogisticRegression.sensitivity : The analysis.
+    MissingnessDisplay : The mechanism that the analysis varies.
+
+    Examples
+    --------
+    What if rows of class 1 are twice, or half, as likely to lose their labels as rows of class 0 that look alike?
+
+    >>> import numpy as np
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import SensitivityDisplay
+    >>> rows = make_mar_mixture(300, uncertainty="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(uncertainty="entropy").fit(rows.data, rows.target)
+    >>> result = clf.sensitivity(rows.data, rows.target, delta=np.log([0.5, 1.0, 2.0]), label=1)
+    >>> for odds, share in zip(result.odds_ratio, result.share):
+    ...     print(f"odds ratio {odds:.1f}: {share:.0%} of all rows are of class 1")
+    odds ratio 0.5: 45% of all rows are of class 1
+    odds ratio 1.0: 51% of all rows are of class 1
+    odds ratio 2.0: 57% of all rows are of class 1
+    >>> display = SensitivityDisplay.from_sensitivity(result)
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     sensitivity: Sensitivity
@@ -41,19 +69,27 @@ class SensitivityDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, label: Any = None, ax: "Axes | None" = None, **options: Any
     ) -> "SensitivityDisplay":
-        """Run the sensitivity analysis, and draw.
+        """Run the sensitivity analysis, and draw the display.
 
         Parameters
         ----------
         estimator : fitted classifier of marmix
             Or a pipeline that ends in one.
-        X, y
-            The rows and labels of the fit.
+        X : array-like or table of shape (n, d)
+            The rows of the fit.
+        y : array-like of shape (n,) or (n, K)
+            Their labels.
         label : object or None, default=None
             The class to vary; by default the rarest.
-        ax : matplotlib Axes or None
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
         **options
             Further arguments of the method `sensitivity`.
+
+        Returns
+        -------
+        SensitivityDisplay
+            The display, drawn.
         """
         return cls.from_sensitivity(
             last_step(estimator).sensitivity(transformed(estimator, X), y, label=label, **options), ax=ax
@@ -61,7 +97,25 @@ class SensitivityDisplay(Display):
 
     @classmethod
     def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: "Axes | None" = None) -> "SensitivityDisplay":
-        """Draw the result of `clf.sensitivity(X, y)`."""
+        """Draw an analysis that was computed before, by `clf.sensitivity(X, y)`.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivity
+            The analysis, with two or more values of delta.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        SensitivityDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the analysis has a single value of delta.
+        """
         if len(sensitivity.delta) < 2:
             raise ValueError("this sweep has a single value: pass more values of delta to sensitivity.")
         return cls(sensitivity=sensitivity).plot(ax)

@@ -17,16 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdDisplay(PredictionDisplay):
-    """Precision, recall and accuracy when every row with P(positive) at or above a threshold is called positive.
+    r"""Precision, recall and accuracy when every row with P(positive) at or above a threshold is called positive.
 
-    All three are estimates for the population, with the pseudo-labels r_k of `marmix.evaluation`: weighted labelled rows, or
-    with posteriors all rows (doubly robust). With ``a = 1{p >= threshold}`` and sums over rows,
+    All three are estimates for the population, with the pseudo-labels r_k of `marmix.evaluation`: weighted labelled
+    rows or, with posteriors, all rows (doubly robust). With r their sum over the classes, a = 1 for rows called
+    positive and a = 0 for others, and sums over rows,
 
-        precision = sum a r_k / sum a r,    recall = sum a r_k / sum r_k,    accuracy = sum (a r_k + (1 - a) (r - r_k)) / sum r.
+    .. math::
+
+        \text{precision} = \frac{\sum a\, r_k}{\sum a\, r}, \quad \text{recall} = \frac{\sum a\, r_k}{\sum r_k}, \quad
+        \text{accuracy} = \frac{\sum a\, r_k + (1 - a) (r - r_k)}{\sum r}.
 
     Doubly robust r_k may be negative: the results are clipped to [0, 1], and recall may rise here and there. With
-    ``missing_proba=0`` they are the label of a labelled row and the posterior of an unlabelled one, as in a report: recall never
-    rises then.
+    ``missing_proba=0``, r_k is the label of a labelled row and the posterior of an unlabelled one, as in a report:
+    recall then never rises.
 
     Parameters
     ----------
@@ -40,7 +44,31 @@ class ThresholdDisplay(PredictionDisplay):
         Number of rows.
     positive : object
         The positive class.
-    note : str
+    note : str, default=""
+        A remark for readers, kept as `note_`.
+
+    See Also
+    --------
+    RocDisplay : True against false positives, whatever the threshold.
+    CalibrationDisplay : Whether the probabilities can be taken at their word.
+    marmix.evaluation.accuracy : Accuracy of the most probable class, with a standard error.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import ThresholdDisplay
+    >>> rows = make_mar_mixture(600, rate=0.4, random_state=0)
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> display = ThresholdDisplay.from_estimator(clf, rows.data, rows.target, positive=1)
+    >>> for at in (30, 50, 70):
+    ...     precision, recall = display.precision[at], display.recall[at]
+    ...     print(f"threshold {display.thresholds[at]:.1f}: precision {precision:.2f}, recall {recall:.2f}")
+    threshold 0.3: precision 0.79, recall 0.87
+    threshold 0.5: precision 0.87, recall 0.81
+    threshold 0.7: precision 0.95, recall 0.70
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     thresholds: Array
@@ -61,7 +89,25 @@ class ThresholdDisplay(PredictionDisplay):
 
     @classmethod
     def of(cls, predictions: Predictions, positive: Any) -> Self:
-        """Compute without drawing."""
+        """Compute the display without drawing it.
+
+        Parameters
+        ----------
+        predictions : Predictions
+            Labels and probabilities, as the other constructors make them.
+        positive : object
+            The positive class; None for the second of two.
+
+        Returns
+        -------
+        ThresholdDisplay
+            Draw it with `plot`.
+
+        Raises
+        ------
+        ValueError
+            If there are more than two classes and none is named.
+        """
         columns = predictions.columns(positive)
         if len(columns) > 1:
             raise ValueError(

@@ -18,15 +18,34 @@ FEW = 60  # iterations up to which each has a marker
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TraceDisplay(Display):
-    """The log-likelihood after every iteration of the fit.
+    """The log-likelihood after every iteration of a fit.
 
     Parameters
     ----------
     trace : array of shape (t,)
         The objective at the start and after every iteration.
     converged : bool
-    objective : str
+        Whether the fit converged. If not, `note_` says what to do.
+    objective : str, default="log-likelihood"
         Its name: the log-likelihood, possibly tempered or penalised.
+
+    See Also
+    --------
+    ProfileDisplay : The log-likelihood along one parameter.
+    MixtureDisplay : The fit itself.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import TraceDisplay
+    >>> rows = make_mar_mixture(300, random_state=0)
+    >>> clf = MARGaussianMixture(covariance_type="tied").fit(rows.data, rows.target)
+    >>> display = TraceDisplay.from_estimator(clf)
+    >>> display.converged, bool(display.trace[-1] > display.trace[0])
+    (True, True)
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     trace: Array
@@ -39,7 +58,20 @@ class TraceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: "Axes | None" = None) -> "TraceDisplay":
-        """Draw the trace of a fitted MARGaussianMixture or MARLogisticRegression, or of a pipeline that ends in one."""
+        """Draw the trace of a fit.
+
+        Parameters
+        ----------
+        estimator : fitted MARGaussianMixture or MARLogisticRegression
+            Or a pipeline that ends in one.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        TraceDisplay
+            The display, drawn.
+        """
         model = single_model(estimator, cls.__name__)
         changes = []
         if model.mechanism_ is not None and model.model_.tempering != 1.0:

@@ -77,10 +77,37 @@ class UncertaintyDisplay(Display):
     edges : array of shape (b + 1,)
         Edges of the bins.
     labelled, unlabelled : arrays of shape (b,)
-        Share of the labelled and of the unlabelled rows in each bin. Each sums to one, or to zero if there are no such rows.
+        Share of the labelled and of the unlabelled rows in each bin. Each sums to one, or to zero if there are no such
+        rows.
     n_labelled, n_unlabelled : int
+        Number of labelled and of unlabelled rows.
     measure : str or callable
+        The measure of uncertainty.
     classes : array of shape (K,)
+        The classes.
+
+    See Also
+    --------
+    MissingnessDisplay : P(label missing) against the uncertainty.
+    marmix.Mechanism : The measures of uncertainty.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.displays import UncertaintyDisplay
+    >>> rows = make_mar_mixture(600, random_state=0)
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> display = UncertaintyDisplay.from_estimator(clf, rows.data, rows.target, n_bins=4)
+    >>> print("labelled:  ", display.labelled.round(2))
+    labelled:   [0.74 0.21 0.04 0.01]
+    >>> print("unlabelled:", display.unlabelled.round(2))
+    unlabelled: [0.19 0.21 0.21 0.39]
+
+    The four bins go from certain to uncertain: most labelled rows are in the first.
+
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
     """
 
     edges: Array
@@ -102,17 +129,28 @@ class UncertaintyDisplay(Display):
         n_bins: int = 40,
         ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
-        """Compute the uncertainty of the rows, and draw.
+        """Compute the uncertainty of rows with a fitted classifier, and draw the display.
 
         Parameters
         ----------
         estimator : fitted classifier
             Or a pipeline that ends in one.
-        X, y
-            Rows and labels; a label is missing where it is -1, NaN, None or pandas.NA.
-        measure : {"entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
+        X : array-like or table of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        measure : str or callable, default="entropy"
+            The measure of uncertainty: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or
+            a callable as in `Mechanism`.
         n_bins : int, default=40
-        ax : matplotlib Axes or None
+            Number of bins.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            The display, drawn.
         """
         model = last_step(estimator)
         return cls._of(numbered(y, model.classes_), log_posteriors(estimator, X), measure, model.classes_, n_bins).plot(
@@ -130,7 +168,28 @@ class UncertaintyDisplay(Display):
         n_bins: int = 40,
         ax: "Axes | None" = None,
     ) -> "UncertaintyDisplay":
-        """Draw the uncertainty of the probabilities (n, K) of any classifier."""
+        """Draw the uncertainty of the probabilities of any classifier.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        proba : array-like of shape (n, K)
+            Probabilities of the classes.
+        measure : str or callable, default="entropy"
+            As in `from_estimator`.
+        classes : array-like of shape (K,) or None, default=None
+            Classes of the columns of `proba`; by default the sorted labels in y.
+        n_bins : int, default=40
+            Number of bins.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            The display, drawn.
+        """
         rows = Predictions.of(y, proba, None, classes)
         return cls._of(rows.z, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
 

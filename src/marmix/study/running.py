@@ -33,16 +33,20 @@ ITEMS: dict[str, Item] = {
 def run(
     names: Sequence[str], out: str | Path, *, size: str = "small", seed: int = 0, jobs: int = 1, quiet: bool = False
 ) -> tuple[list[Page], dict[str, str]]:
-    """Compute items, and write their files and an index of all items made so far in this folder.
+    """Compute items of the study, and write their pages and an index of all items in this folder.
 
     Parameters
     ----------
     names : list of str
         Keys of `ITEMS`, or ["all"].
     out : path
-        The folder. Finished pieces are kept there in `pieces.sqlite` and not computed again.
+        The folder. Finished pieces are kept there in `pieces.sqlite` and not computed again, so a run that was stopped
+        resumes.
     size : {"small", "full"}, default="small"
+        Number of replicates. All items take about three minutes at the small size, whose verdicts are preliminary, and
+        about an hour at the full size on two cores.
     seed : int, default=0
+        Seed of all random numbers.
     jobs : int, default=1
         Number of processes; the results do not depend on it.
     quiet : bool, default=False
@@ -51,9 +55,31 @@ def run(
     Returns
     -------
     pages : list of Page
-        The results.
+        The results: `name`, `title`, `claims` (with their verdicts) and `blocks` (text, tables and figures).
     left_out : dict
         Items whose data are not available, with the reason.
+
+    Raises
+    ------
+    ValueError
+        If there is no such item or size.
+    OSError
+        If the folder cannot be written, or matplotlib or tqdm is not installed: ``pip install 'marmix[study]'``.
+
+    See Also
+    --------
+    ITEMS : The items by name.
+    marmix.datasets.load_magic : The data of the items on MAGIC.
+
+    Examples
+    --------
+    List the items, then compute Table I, which takes a while and is not part of the tests:
+
+    >>> from marmix.study import ITEMS, run
+    >>> list(ITEMS)[:4]
+    ['fig-approximation', 'fig-simulation', 'table-1', 'fig-roc']
+    >>> pages, left_out = run(["table-1"], "results")  # doctest: +SKIP
+    >>> print([claim.verdict for claim in pages[0].claims])  # doctest: +SKIP
     """
     plan = Plan(size, seed)
     unknown = [name for name in names if name != "all" and name not in ITEMS]

@@ -104,19 +104,25 @@ def plain(array: Any) -> Any:
 
 
 def as_text(array: Any) -> Any:
-    """A column as text, as it is written to a CSV file.
+    """Return a column as text, as it is written to a CSV file.
 
-    Floats have the fewest digits that give the same number again (no point if whole), dates and times follow ISO 8601 with a
-    space between them, booleans are true and false. Nested values are written as JSON, bytes that are not text as hexadecimal.
+    Floats have the fewest digits that give the same number again (no point if whole), dates and times follow ISO 8601
+    with a space between them, booleans are true and false. Nested values are written as JSON, bytes that are not text
+    as hexadecimal.
 
     Parameters
     ----------
     array : pyarrow.Array or ChunkedArray
+        The column, of any type.
 
     Returns
     -------
     pyarrow.Array
         Strings; empty for null.
+
+    See Also
+    --------
+    RowWriter : Writes typed cells in this way.
 
     Examples
     --------
@@ -124,6 +130,8 @@ def as_text(array: Any) -> Any:
     >>> from marmix.tables import as_text
     >>> as_text(pa.array([1.0, 0.1, None])).to_pylist()
     ['1', '0.1', '']
+    >>> as_text(pa.array([True, False])).to_pylist()
+    ['true', 'false']
     """
     pa, pc = arrow(), arrow(".compute")
     array = plain(array)

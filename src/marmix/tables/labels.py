@@ -42,11 +42,11 @@ def _distinct(column: Any) -> tuple[Any, NDArray[np.intp]]:
 
 
 class LabelColumn(Labels):
-    """Encoder of the label column of a data file, which comes in batches.
+    """Encoder of the label column of a data file that is read in batches.
 
-    A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without a point.
-    Missing are null, blank, the texts of `marmix.labels.MISSING_LABELS` (NA, N/A, nan, null, None, ?, -1 and so on) that are not
-    named in `classes` or `keep`, and those of `missing`.
+    A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without
+    a point. Null, blank cells, the texts of `marmix.labels.MISSING_LABELS` (NA, N/A, nan, null, None, ?, -1 and so on)
+    and those of `missing` are missing labels, except for texts that are named in `classes` or `keep`.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class LabelColumn(Labels):
     missing : iterable of str, default=()
         Further texts that mean a missing label.
     classes : sequence or None, default=None
-        The classes; other labels are an error. A text matches a number or truth value of the same meaning: "1.0" matches 1, and
-        "true" matches True.
+        The classes; other labels are an error. A text matches a number or truth value of the same meaning: "1.0"
+        matches 1, and "true" matches True.
     keep : iterable of str, default=()
         Texts that are classes although they usually mean a missing label.
     fitted : bool, default=True
@@ -64,12 +64,17 @@ class LabelColumn(Labels):
 
     Attributes
     ----------
-    rows, n_missing : int
-        Rows so far, and those without a label.
+    rows : int
+        Number of rows so far.
     counts : Counter
-        Rows of each label so far.
+        Number of rows of each label so far.
     marks : Counter
         Texts that counted as missing labels, "" for empty cells, and how many rows have each.
+
+    See Also
+    --------
+    open_table : Read the file.
+    Preparation.fit_batches : Reads features and labels together.
 
     Examples
     --------
@@ -80,6 +85,13 @@ class LabelColumn(Labels):
     >>> _ = labels.add(pa.array(["", "2"]))
     >>> labels.classes, labels.codes, labels.n_missing
     (array([ 2, 10]), array([ 0,  1, -1, -1,  0], dtype=int32), 2)
+
+    If "NA" is a class of its own, name it:
+
+    >>> labels = LabelColumn("element", keep=["NA"])
+    >>> _ = labels.add(pa.array(["NA", "K", ""]))
+    >>> labels.classes.tolist(), labels.codes.tolist()
+    (['K', 'NA'], [1, 0, -1])
     """
 
     option = "--label"  # of the program, which names the column
@@ -112,7 +124,23 @@ class LabelColumn(Labels):
         self.counts: Counter[str] = Counter()
 
     def add(self, column: Any) -> NDArray[np.integer]:
-        """Add the labels of the next rows, an Arrow array."""
+        """Add the labels of the next rows.
+
+        Parameters
+        ----------
+        column : pyarrow.Array or ChunkedArray
+            Cells of the label column.
+
+        Returns
+        -------
+        integer array of shape (n,)
+            Codes of the labels in order of first appearance, -1 where missing; `codes` has the final ones.
+
+        Raises
+        ------
+        ValueError
+            If there are too many labels, or one that is not among the given classes.
+        """
         if arrow().types.is_nested(column.type):
             raise ValueError(f"{self.where} holds {column.type}: labels are text or whole numbers.")
         values, places = _distinct(column)
@@ -123,10 +151,37 @@ class LabelColumn(Labels):
         return self._parts[-1]
 
     def add_batch(self, batch: Any) -> NDArray[np.integer]:
-        """Add the labels of the next rows, a record batch; returns codes, -1 where the label is missing."""
+        """Add the labels of the next rows, from a record batch.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Rows with the label column.
+
+        Returns
+        -------
+        integer array of shape (n,)
+            Codes of the labels, as from `add`.
+        """
         return self.add(batch.column(self.name))
 
     def read(self, value: str, count: int, first: Callable[[], int]) -> str | None:
+        """Return the label that a text means, or None if it is missing, and count it.
+
+        Parameters
+        ----------
+        value : str
+            The text, without surrounding whitespace.
+        count : int
+            Number of rows with this text.
+        first : callable
+            Returns the position of the first of them.
+
+        Returns
+        -------
+        str or None
+            The label.
+        """
         if is_minus_one(value) and "-1" in self.markers and value not in self._keep and not self._class_of(value):
             self.markers.add(value)
             self._said_missing |= {value} if "-1" in self._said_missing else set()
@@ -147,21 +202,44 @@ class LabelColumn(Labels):
         return text if text in self._numbers else self._meanings.get(_class_meaning(text))
 
     def part(self, text: str) -> str:
-        """How many of the rows, or of the cells of several columns, hold a text."""
+        """Return in words how many of the rows hold a text, for example "3 of 100 rows".
+
+        Parameters
+        ----------
+        text : str
+            A label, or a text that counted as missing.
+
+        Returns
+        -------
+        str
+            With several label columns, cells are counted instead of rows.
+        """
         count, total = self.marks[text] or self.counts[text], self.rows * len(self.columns)
         return f"{count:,} of {total:,} {self.unit}s"
 
     @property
     def n_missing(self) -> int:
-        """Rows without a label; with several columns, cells."""
+        """Number of rows without a label so far; with several label columns, of cells."""
         return self.marks.total()
 
     def doubtful(self) -> list[str]:
-        """The labels that probably mean a missing label; none if the classes are named."""
+        """Return the labels that probably mean a missing label, such as "unknown"; none if the classes were given.
+
+        Returns
+        -------
+        list of str
+            Labels, which still count as classes; `discard` counts them as missing.
+        """
         return [text for text in self.texts() if looks_missing(text, self.texts())] if self.known is None else []
 
     def ambiguous(self) -> list[str]:
-        """The texts that may mean a missing label as well as a class."""
+        """Return the texts that may mean a missing label as well as a class.
+
+        Returns
+        -------
+        list of str
+            Texts that counted as missing or as labels.
+        """
         others = [text for text in self.texts() if text not in self.doubtful()]
         return [*self._class_like(), *(text for text in self.doubtful() if looks_like_class(text, others))]
 
@@ -171,7 +249,13 @@ class LabelColumn(Labels):
         return class_like(marks, self.texts())
 
     def discard(self, texts: Iterable[str]) -> None:
-        """Count labels that were added as missing."""
+        """Count labels that were added as missing from now on.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The labels.
+        """
         texts = list(texts)
         self._said_missing.update(str(text).strip() for text in texts)
         for text in {str(text).strip() for text in texts} - self.markers:
@@ -181,14 +265,45 @@ class LabelColumn(Labels):
                 self.marks[text] += count
 
     def numbers_of(self, texts: Iterable[str]) -> set[int]:
-        """The codes that `add_batch` returns for labels."""
+        """Return the codes that `add_batch` returns for labels.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Labels that were added.
+
+        Returns
+        -------
+        set of int
+            Their codes; empty with several label columns.
+        """
         return {self._numbers[text] for text in texts} if self.columns == [self.name] else set()
 
     def texts(self) -> list[str]:
-        """The labels as text, in order of first appearance."""
+        """Return the labels as text, in order of first appearance.
+
+        Returns
+        -------
+        list of str
+            Without the texts that mean a missing label.
+        """
         return [text for text in self._numbers if text not in self.markers]
 
     def stranger(self, labels: Sequence[str], row: int) -> str:
+        """Return the error message for labels that are not among the given classes.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            The labels, in the order of their rows.
+        row : int
+            Position of the first of them, from 0.
+
+        Returns
+        -------
+        str
+            What is wrong, and what to do.
+        """
         others = f" and {listed(labels[1:])}" if len(labels) > 1 else ""
         whose = "of the model. Correct it" if self.fitted else "of --classes. Correct it, name it there"
         return (
@@ -197,11 +312,24 @@ class LabelColumn(Labels):
         )
 
     def too_many(self) -> str:
+        """Return the error message for more labels than a column of classes has.
+
+        Returns
+        -------
+        str
+            What is wrong, and what to do.
+        """
         some = listed(self._numbers, 3)
         return f"{self.where} has more than {self.most} different labels ({some}): it {_ROW_BY_ROW} {self.option}."
 
     def names(self) -> list[Any]:
-        """The labels in order of first appearance, None if discarded: integers if all are written as such, otherwise text."""
+        """Return the labels in order of first appearance.
+
+        Returns
+        -------
+        list
+            Integers if all labels are written as such, otherwise text; None for a discarded label.
+        """
         whole = all(map(_INTEGER.fullmatch, self.texts()))
         return [None if text in self.markers else int(text) if whole else text for text in self._numbers]
 
@@ -212,7 +340,8 @@ class LabelColumn(Labels):
         Raises
         ------
         ValueError
-            If there are fewer than two, or almost as many as labelled rows, or if a text may be a class or mean a missing label.
+            If there are fewer than two, or almost as many as labelled rows, or if a text may be a class or mean a
+            missing label.
         """
         if self.known is not None:
             absent = [] if self.fitted else [name for name in self._numbers if not self.counts[name]]
@@ -243,17 +372,29 @@ class LabelColumn(Labels):
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """Index of each row's class in `classes`, -1 if the label is missing."""
+        """Index of each row's class in `classes`, -1 if the label is missing; an integer array."""
         _ = self.classes
         self._parts = [np.concatenate([*self._parts, np.empty(0, np.int8)])]
         return self.numbered(self._parts[0], np.int32).astype(np.int32, copy=False)
 
     def notes(self) -> list[str]:
-        """A note that says which texts counted as missing labels, and how often."""
+        """Return a note that says which texts counted as missing labels, and how often.
+
+        Returns
+        -------
+        list of str
+            One sentence, or none if no label is missing.
+        """
         return [missing_in_words(self.marks, self.unit)] if self.marks else []
 
     def alike(self) -> list[list[str]]:
-        """Groups of labels that differ only in case, whitespace or the notation of a number."""
+        """Return groups of labels that differ only in case, whitespace or the notation of a number.
+
+        Returns
+        -------
+        list of lists of str
+            Such as ``[["Benign", "benign"]]``.
+        """
         meanings: dict[Any, list[str]] = {}
         for text in sorted(self.texts()):
             meanings.setdefault(_meaning(text), []).append(text)

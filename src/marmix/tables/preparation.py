@@ -52,21 +52,36 @@ _KEPT = 2**22  # numbers kept of all columns together
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of the missing cells in a table; those of parts of a table can be added.
+    r"""Counts of the missing cells in a table; those of parts of a table can be added.
 
     Attributes
     ----------
     rows : int
-        Rows with a missing feature, except blank ones.
+        Number of rows with a missing feature, except blank ones.
     missing : dict
-        Missing cells by column, except in blank rows.
+        Number of missing cells by column, except in blank rows.
     unseen : dict
-        Cells with a category not seen in the fit, by column; they are treated as missing.
+        Number of cells with a category not seen in the fit, by column; they are treated as missing.
     examples : dict
         The first such category by column.
     blank : tuple of int
-        Positions, from 0, of the rows without a single feature: all cells are missing or, as in a footer, hold a text that the
-        fit did not know. `marmix fit` leaves such rows out, and no command predicts a label for them.
+        Positions, from 0, of the rows without a single feature: all cells are missing or, as in a footer, hold a text
+        that was not seen in the fit. `marmix fit` leaves such rows out, and no command predicts a label for them.
+
+    See Also
+    --------
+    Preparation.transform_counted : Returns the features and these counts.
+
+    Examples
+    --------
+    >>> from marmix.tables import Preparation
+    >>> preparation = Preparation().fit({"age": ["41", "30", "35"], "group": ["b", "a", "b"]})
+    >>> _, counts = preparation.transform_counted({"age": ["NA", "52"], "group": ["a", "c"]})
+    >>> counts.rows, counts.missing, counts.unseen
+    (2, {'age': 1}, {'group': 1})
+    >>> print(*counts.notes(), sep="\n")
+    Column 'age' is empty in 1 row.
+    Column 'group' holds values that the model was not fitted with, such as 'c', in 1 row; they count as missing.
     """
 
     rows: int = 0
@@ -77,7 +92,13 @@ class Counts:
 
     @classmethod
     def none(cls) -> Self:
-        """Counts of no rows."""
+        """Return the counts of no rows, to which others can be added.
+
+        Returns
+        -------
+        Counts
+            All zero.
+        """
         return cls()
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -89,7 +110,13 @@ class Counts:
         return Counts(self.rows + other.rows, missing, unseen, other.examples | self.examples, blank)
 
     def notes(self) -> list[str]:
-        """The counts as sentences."""
+        """Return the counts as sentences.
+
+        Returns
+        -------
+        list of str
+            A sentence for each column with missing cells or unseen categories, and one for blank rows.
+        """
         return (
             [f"Column {shown(name)} is empty in {counted(count, 'row')}." for name, count in self.missing.items()]
             + [
@@ -111,14 +138,14 @@ def blank_rows(rows: Sequence[int]) -> str:
 class Preparation(TransformerMixin, BaseEstimator):
     """Transformer of table columns to features: numbers as they are, categories one-hot without their first level.
 
-    The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the same
-    features from CSV, pandas, polars or Parquet.
+    The kind of a column follows from its cells as text, not from how they are stored, so that the same data give the
+    same features from CSV, pandas, polars or Parquet.
 
     - **Missing** are null, NaN, blank cells, and the texts NA, N/A, #N/A, NaN, nan, null, NULL, None, <NA>, NaT and ?. -1 is a
       number.
     - A **number** column has numbers in all other cells, a **boolean** column true and false, which become 1 and 0.
-    - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding whitespace.
-      Each level except the first in sorted order becomes a feature of zeros and ones.
+    - Any other is a **category** column if it has at most `max_levels` different texts, compared without surrounding
+      whitespace. Each level except the first in sorted order becomes a feature of zeros and ones.
     - Errors: dates and times; numbers in at least 80 % of the cells, but not in all; numbers with a comma, unless `open_table`
       found decimal commas; infinity; more than `max_levels` texts.
     - Columns with a single value, or none, are left out, with a note.
@@ -129,30 +156,39 @@ class Preparation(TransformerMixin, BaseEstimator):
     features : list of str or None, default=None
         Columns to use, in this order; all by default.
     impute : {"median", "drop"}, default="median"
-        "median" fills missing cells with the median or the most frequent category. "drop" leaves NaN in every feature of the
-        column, for the caller to drop the row.
+        "median" fills missing cells with the median or the most frequent category. "drop" leaves NaN in every feature
+        of the column, for the caller to drop the row.
     max_levels : int, default=20
+        Most different texts of a category column.
     missing_cells : list of str or None, default=None
-        Further texts that mean a missing value, in every column; a number such as "-99" also where it is stored as a number.
+        Further texts that mean a missing value, in every column; a number such as "-99" also where it is stored as a
+        number.
 
     Attributes
     ----------
     columns_ : list of dict
-        The columns in use: "name", "kind" ("number", "boolean" or "category"), "levels" (sorted), "fill" (the number or level
-        filled in, or None), "missing" (number of missing cells).
+        The columns in use: "name", "kind" ("number", "boolean" or "category"), "levels" (sorted), "fill" (the number or
+        level filled in, or None), "missing" (number of missing cells).
     notes_ : list of str
         Which columns were left out, and why.
     n_rows_ : int
-        Rows of the fit.
+        Number of rows of the fit.
     feature_names_in_ : list of str
         All columns considered.
     n_features_in_ : int
+        Their number.
+
+    See Also
+    --------
+    open_table : Read a data file in batches.
+    LabelColumn : Encode the label column.
+    marmix.save : Save a pipeline of a `Preparation` and a classifier, as `marmix fit` does.
 
     Notes
     -----
-    In `transform`, a category not seen in the fit is treated as missing; `transform_counted` counts them. A cell that is not a
-    number in a number column is an error, unless the row has no feature at all. Such a row is filled like any other; the program
-    predicts no label for it, and `transform_counted` says where such rows are.
+    In `transform`, a category not seen in the fit is treated as missing; `transform_counted` counts them. A cell that
+    is not a number in a number column is an error, unless the row has no feature at all. Such a row is filled like any
+    other; the program predicts no label for it, and `transform_counted` says where such rows are.
 
     Examples
     --------
@@ -161,6 +197,15 @@ class Preparation(TransformerMixin, BaseEstimator):
     >>> preparation = Preparation().fit(table)
     >>> preparation.get_feature_names_out().tolist(), preparation.transform(table).tolist()
     (['age', 'group=b'], [[41.0, 1.0], [38.0, 0.0], [35.0, 1.0]])
+
+    The missing age was filled with the median. It goes before a classifier in a pipeline, which then takes tables:
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from marmix import MARLogisticRegression
+    >>> table = {"age": ["41", "29", "35", "58", "62", "50"], "group": ["b", "a", "b", "a", "b", "a"]}
+    >>> model = make_pipeline(Preparation(), MARLogisticRegression())
+    >>> model.fit(table, ["young", "young", None, "old", "old", None]).predict({"age": [33, 60], "group": ["a", "a"]})
+    array(['young', 'old'], dtype=object)
     """
 
     def __init__(
@@ -176,21 +221,32 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.missing_cells = missing_cells
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Determine the kind of each column.
+        """Determine the kind of each column, and what fills its missing cells.
 
         Parameters
         ----------
         X : table
             A pandas or polars frame, a pyarrow Table or RecordBatch, a dict of arrays, or a NumPy array.
-        y : ignored
+        y : object
+            Ignored; here for compatibility with scikit-learn.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a column cannot be used, with its name, the cell and what to do.
         """
         return self.fit_batches(lambda: table_batches(X))
 
     def fit_batches(self, batches: Callable[[], Iterable[Any]], labels: LabelColumn | None = None) -> Self:
         """Fit to a table that comes in record batches.
 
-        The batches are read once, and a second time for exact medians if the table has more than 4 million numbers and 8192 rows;
-        about a twelfth of the numbers is then held in memory.
+        The batches are read once, and a second time for exact medians if the table has more than 4 million numbers and
+        8192 rows; about a twelfth of the numbers is then held in memory.
 
         Parameters
         ----------
@@ -198,6 +254,16 @@ class Preparation(TransformerMixin, BaseEstimator):
             Returns an iterator of the record batches, from the first on.
         labels : LabelColumn or None, default=None
             Label column to add in the same reading; it is not used as a feature.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, or a column cannot be used.
         """
         reading = None
         for batch in batches():
@@ -210,7 +276,18 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self.fit_reading(reading, batches)
 
     def reading(self, names: Sequence[str]) -> "Reading":
-        """A `Reading` of the columns to use, of those with these names."""
+        """Return a `Reading`, to which the batches of a table are added, for `fit_reading`.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of the table; those in `features` are read.
+
+        Returns
+        -------
+        Reading
+            Of no rows yet.
+        """
         if self.impute not in ("median", "drop"):
             raise ValueError(f"impute={self.impute!r} is not one of 'median', 'drop'.")
         return Reading(self._chosen(names), self.max_levels, self._markers(), medians=self.impute == "median")
@@ -223,7 +300,25 @@ class Preparation(TransformerMixin, BaseEstimator):
         return (*MISSING_CELLS, *map(str.strip, texts))
 
     def fit_reading(self, reading: "Reading", batches: Callable[[], Iterable[Any]]) -> Self:
-        """Fit to a table that has been read; `batches` may be read again for exact medians."""
+        """Fit to a table that has been read.
+
+        Parameters
+        ----------
+        reading : Reading
+            From `reading`, with all rows added.
+        batches : callable
+            Returns an iterator of the record batches, which may be read again for exact medians.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, or a column cannot be used.
+        """
         if not reading.rows:
             raise ValueError("the table has no rows.")
         reading.leave_out_strays()
@@ -258,7 +353,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return chosen
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """The features of each row.
+        """Return the features of each row.
 
         Parameters
         ----------
@@ -268,22 +363,31 @@ class Preparation(TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape (rows, features)
+            Missing cells are filled, or NaN with impute="drop".
+
+        Raises
+        ------
+        ValueError
+            If a column is not there, or a cell of a number column is not a number.
         """
         return self.transform_counted(X)[0]
 
     def transform_counted(self, X: Any, first_row: int = 0) -> tuple[NDArray[np.float64], Counts]:
-        """The features of each row, and the counts of missing cells.
+        """Return the features of each row, and the counts of missing cells.
 
         Parameters
         ----------
         X : table
+            As for `transform`.
         first_row : int, default=0
             Number of rows of the table before these, for messages.
 
         Returns
         -------
-        array of shape (rows, features)
-        Counts
+        features : array of shape (rows, features)
+            As from `transform`.
+        counts : Counts
+            Missing cells, categories not seen in the fit, and blank rows.
         """
         columns = self._columns()
         blocks, counts = [np.empty((0, len(self.get_feature_names_out())))], Counts()
@@ -296,7 +400,18 @@ class Preparation(TransformerMixin, BaseEstimator):
         return np.concatenate(blocks) if len(blocks) != 2 else blocks[1], counts
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: the column, or ``column=level``."""
+        """Return the names of the features: the column, or ``column=level``.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored; here for compatibility with scikit-learn.
+
+        Returns
+        -------
+        array of str
+            One name for each feature.
+        """
         names: list[str] = []
         for column in self._columns():
             name, levels = column["name"], column["levels"][1:]
@@ -304,7 +419,13 @@ class Preparation(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def features_in(self) -> list[str]:
-        """Names of the columns needed by `transform`."""
+        """Return the names of the columns needed by `transform`.
+
+        Returns
+        -------
+        list of str
+            Without the columns that were left out.
+        """
         return [column["name"] for column in self._columns()]
 
     def _columns(self) -> list[dict[str, Any]]:

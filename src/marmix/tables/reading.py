@@ -141,12 +141,14 @@ class Source:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A table in a file, which can be read repeatedly.
+    """A table in a file, which can be read repeatedly; returned by `open_table`.
 
     Attributes
     ----------
     path : Path
+        The file.
     kind : {"csv", "tsv", "text", "parquet", "arrow", "excel"}
+        Its format.
     names : list of str
         Column names, in the order of the file.
     size : int
@@ -154,11 +156,17 @@ class DataFile:
     rows : int or None
         Number of rows, if known before reading.
     index : list of str
-        Columns that pandas stored as an index, or a first column without a name, which are no features.
+        Columns that pandas stored as an index, or a first column without a name, which are not features.
     dialect : Dialect or None
         How a text file is written: `encoding`, `delimiter`, `decimal`, `header_row`, `bom`, `newline`.
     assumed : list of str
-        What was assumed about the file and is not usual, in sentences; empty for a CSV file in UTF-8 with commas.
+        What was assumed about the file and is unusual, in sentences; empty for a CSV file in UTF-8 with commas.
+
+    See Also
+    --------
+    open_table : Open a file.
+    Preparation : Turn its columns into features.
+    LabelColumn : Encode its label column.
     """
 
     path: Path
@@ -173,7 +181,7 @@ class DataFile:
     _watch: Watch
 
     def batches(self, columns: Sequence[str] | None = None, step: Step | None = None) -> Iterator[Any]:
-        """Record batches of a few megabytes, in order.
+        """Return an iterator over the rows, in order, as record batches of a few megabytes.
 
         Parameters
         ----------
@@ -185,13 +193,13 @@ class DataFile:
         Returns
         -------
         iterator of pyarrow.RecordBatch
-            Columns of text files are strings without nulls, cell by cell as in the file, in a type that says so if numbers
-            have a decimal comma; other files have types.
+            Columns of text files are strings without nulls, cell by cell as in the file, in a type that says so if
+            numbers have a decimal comma; other files have types.
 
         Raises
         ------
         ValueError
-            If the file is not what it was when it was opened, or holds other cells than in an earlier reading.
+            If a column does not exist, or if the file is not what it was when it was opened or in an earlier reading.
         """
         wanted = self.names if columns is None else list(columns)
         check_columns(wanted, self.names, str(self.path))
@@ -206,7 +214,18 @@ class DataFile:
         step(1.0)
 
     def digest(self) -> str:
-        """The SHA-256 of the file that was read, in hexadecimal."""
+        """Return the SHA-256 of the file that was read, in hexadecimal.
+
+        Returns
+        -------
+        str
+            64 digits.
+
+        Raises
+        ------
+        ValueError
+            If the file has changed since it was opened.
+        """
         self._watch.check()
         with open(self.path, "rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
@@ -225,50 +244,67 @@ def open_table(
 ) -> DataFile:
     r"""Open a data file, whose format follows from the ending of its name.
 
-    In text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) all cells are read as text, and empty lines are skipped. How
-    they are written is found in the file, unless given, and `DataFile.assumed` says what was assumed. Parquet (``.parquet``,
-    ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have types. So do Excel sheets (``.xlsx``), which are read into
-    memory.
+    In text files (``.csv``, ``.tsv``, ``.txt``, also with ``.gz``) all cells are read as text, and empty lines are
+    skipped. Encoding, delimiter and decimal mark are found in the file, unless given, and `DataFile.assumed` says what
+    was assumed. Parquet (``.parquet``, ``.pq``) and Arrow files (``.feather``, ``.arrow``, ``.ipc``) have types. So do
+    Excel sheets (``.xlsx``), which are read into memory.
 
     Parameters
     ----------
     path : path
+        The file.
     encoding : str or None, default=None
-        Encoding of a text file. By default UTF-16 if a byte order mark says so, otherwise UTF-8, or if the bytes are not UTF-8
-        cp1252 or latin-1.
+        Encoding of a text file. By default UTF-16 if a byte order mark says so, otherwise UTF-8, or if the bytes are
+        not UTF-8 cp1252 or latin-1.
     delimiter : str or None, default=None
-        Delimiter of a text file. By default the one among comma, semicolon, tab and ``|`` that gives all rows the same number of
-        cells.
+        Delimiter of a text file. By default the one among comma, semicolon, tab and ``|`` that gives all rows the same
+        number of cells.
     decimal : {".", ","} or None, default=None
-        Decimal mark of numbers in a text file, or in the text of an Excel sheet. By default the one that the numbers show.
+        Decimal mark of numbers in a text file, or in the text of an Excel sheet. By default the one that the numbers
+        show.
     header_row : int or None, default=None
-        Line of the column names in a text file or row in a sheet, from 1. By default the first one below blank lines and titles.
+        Line of the column names in a text file or row in a sheet, from 1. By default the first one below blank lines
+        and titles.
     sheet : str or int or None, default=None
         Sheet of an Excel file: its name or its number from 1, by default the first.
 
     Returns
     -------
     DataFile
+        The open table; no row has been read yet.
 
     Raises
     ------
     OSError
         If the file does not exist or cannot be opened.
     ValueError
-        If the file is not a table: empty, without column names or with repeated ones, of another format than its name says, in
-        another encoding, or if the decimal mark is in doubt. Errors in later rows are raised when they are read.
+        If the file is not a table: empty, without column names or with repeated ones, of another format than its name
+        says, in another encoding, or if the decimal mark is in doubt. Errors in later rows are raised when they are
+        read.
+
+    See Also
+    --------
+    Preparation : Turn the columns into features.
+    LabelColumn : Encode the label column.
+    marmix.io.to_memmap : Convert a table that is larger than memory.
 
     Examples
     --------
+    A file from a spreadsheet with semicolons and decimal commas:
+
     >>> import tempfile
     >>> from pathlib import Path
     >>> from marmix.tables import open_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "rows.csv")
-    ...     _ = path.write_text("age,group\n 41,a\nNA,\n")
+    ...     _ = path.write_text("age;dose;group\n41;0,5;a\nNA;1,25;\n", encoding="utf-8")
     ...     table = open_table(path)
-    ...     print(table.names, [batch.to_pydict() for batch in table.batches()])
-    ['age', 'group'] [{'age': [' 41', 'NA'], 'group': ['a', '']}]
+    ...     print(table.names, *table.assumed, sep="\n")
+    ...     print([batch.to_pydict() for batch in table.batches(["age", "group"])])
+    ['age', 'dose', 'group']
+    Columns are separated by semicolons; --delimiter names another mark.
+    Numbers have a decimal comma; --decimal . says otherwise.
+    [{'age': ['41', 'NA'], 'group': ['a', '']}]
     """
     path = Path(path)
     kind = _kind(path)

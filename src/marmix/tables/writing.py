@@ -30,11 +30,11 @@ _HARMLESS = (
 
 
 class RowWriter:
-    """Writer of a CSV file, a batch of rows at a time; a context manager.
+    """Writer of a CSV file, a batch of rows at a time: rows as they were read, with added columns.
 
-    Text cells are written as they were read, typed ones by `as_text`. Added numbers have six significant digits, and are empty if
-    NaN. Cells are quoted only if necessary. The file begins with the column names, even if titles stand above them in the file
-    that the dialect comes from.
+    Text cells are written as they were read, typed ones by `as_text`. Added numbers have six significant digits, and
+    are empty if NaN. Cells are quoted only if necessary. The file begins with the column names, even if titles stand
+    above them in the file that the dialect comes from. Use it in a `with` block.
 
     Parameters
     ----------
@@ -52,9 +52,32 @@ class RowWriter:
     Attributes
     ----------
     formulas : int
-        Cells and names so far that a spreadsheet would run, if not escaped.
+        Number of cells and names so far that a spreadsheet would run, if not escaped.
     rows : int
-        Rows so far.
+        Number of rows so far.
+
+    Raises
+    ------
+    ValueError
+        If a name is repeated, or a cell cannot be written in the encoding of the dialect.
+
+    See Also
+    --------
+    open_table : Read the rows.
+    one_file : A path at which the file appears only when it is complete.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pyarrow as pa
+    >>> from marmix.tables import RowWriter
+    >>> file = io.BytesIO()
+    >>> with RowWriter(file, ["age"], ["label", "probability"]) as writer:
+    ...     writer.write(pa.RecordBatch.from_pydict({"age": ["41", "35"]}), [["b", "a"], [0.123456789, 1.0]])
+    >>> print(file.getvalue().decode(), end="")
+    age,label,probability
+    41,b,0.123457
+    35,a,1
     """
 
     def __init__(
@@ -102,7 +125,7 @@ class RowWriter:
         batch : pyarrow.RecordBatch
             Rows with the columns `names`.
         added : sequence of arrays
-            Values of the added columns: floats or strings.
+            Values of the added columns, in their order: floats or strings.
         """
         cells = [as_text(batch.column(name)) for name in self.names]
         decimal = self.dialect.decimal

@@ -22,13 +22,16 @@ _NO_FLOOR = float(np.finfo(float).tiny)
 
 
 class GaussianClasses:
-    """Gaussian classes with given parameters, those that `MARGaussianMixture` estimates.
+    """Gaussian classes with given parameters, the ones that `MARGaussianMixture` estimates.
+
+    The functions of `marmix.theory` take it in place of a fitted model, to plan a study before there are data.
 
     Parameters
     ----------
     weights : array-like of shape (C,)
         Probabilities of the components, which sum to one.
     means : array-like of shape (C, d)
+        Means of the components.
     covariances : array-like
         In scikit-learn's shapes: (C, d, d) if "full", (d, d) if "tied", (C, d) if "diag", (C,) if "spherical".
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
@@ -38,8 +41,21 @@ class GaussianClasses:
     mechanism_features : sequence of int or None, default=None
         Features that enter eta besides the uncertainty, in the order of the mechanism's further slopes alpha.
 
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, weights do not sum to one, or a covariance is not symmetric and positive definite.
+
+    See Also
+    --------
+    bayes_error : The smallest possible error rate of such classes.
+    label_budget : What modelling the mechanism is worth.
+    marmix.datasets.make_mar_mixture : Draw rows from such classes.
+
     Examples
     --------
+    Two classes whose means are two standard deviations apart:
+
     >>> from marmix.theory import GaussianClasses, bayes_error
     >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
     >>> round(bayes_error(classes).value, 6)

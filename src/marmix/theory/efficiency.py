@@ -36,14 +36,19 @@ _MEANING = {
 
 
 def bayes_error(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Computed:
-    """Error rate of the Bayes rule: the best possible if the parameters were known.
+    r"""Return the error rate of the Bayes rule, the smallest that any classifier can reach.
+
+    .. math::
+
+        R^* = 1 - E \max_k \tau_k(X)
 
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
+        The classes.
     rtol : float, default=1e-3
-        Relative error to reach, as far as a million nodes suffice. With one or two features it is mostly far smaller; with
-        more, a larger rtol saves time.
+        Relative error to reach, as far as a million nodes suffice. With one or two features it is mostly far smaller;
+        with more, a larger rtol saves time.
     random_state : int, default=0
         Seed of the random points that integrate over more than two features.
 
@@ -51,6 +56,29 @@ def bayes_error(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Com
     -------
     Computed
         `value` and `error`.
+
+    See Also
+    --------
+    excess_risk : How much worse a rule is whose parameters were estimated.
+    missing_rate : The share of labels missing under a mechanism.
+
+    Examples
+    --------
+    What a fitted model says about the overlap of its classes:
+
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.theory import GaussianClasses, bayes_error
+    >>> rows = make_mar_mixture(1000, random_state=0)
+    >>> clf = MARGaussianMixture(covariance_type="tied").fit(rows.data, rows.target)
+    >>> print(f"{bayes_error(clf).value:.2f}")
+    0.14
+
+    The rows were drawn from two Gaussian classes whose means are two standard deviations apart:
+
+    >>> truth = GaussianClasses([0.5, 0.5], [[-1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], covariance_type="tied")
+    >>> print(f"{bayes_error(truth).value:.2f}")
+    0.16
     """
 
     def numbers(at: Coefficients) -> list[Computed]:
@@ -62,7 +90,36 @@ def bayes_error(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Com
 def missing_rate(
     model: Any, mechanism: Mechanism | None = None, *, rtol: float = 1e-3, random_state: int = 0
 ) -> Computed:
-    """The share of labels missing under a mechanism; parameters as in `excess_risk`."""
+    """Return the share of labels that are missing under a mechanism, the mean of q over the population.
+
+    Parameters
+    ----------
+    model : GaussianClasses or fitted MARGaussianMixture
+        The classes.
+    mechanism : Mechanism or None, default=None
+        The missing-label mechanism; by default the fitted one.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
+
+    Returns
+    -------
+    Computed
+        `value` and `error`.
+
+    See Also
+    --------
+    mechanism_at_rate : The inverse: a mechanism with a given rate.
+
+    Examples
+    --------
+    >>> from marmix import Mechanism
+    >>> from marmix.theory import GaussianClasses, missing_rate
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> round(missing_rate(classes, Mechanism("entropy", (-2.0, 3.0))).value, 4)
+    0.3011
+    """
     classes = described(model)
     mechanism = classes.entered(mechanism)
     return _settle(classes, mechanism, None, lambda at: [at.computed(at.rate)], rtol, random_state)[1][0]
@@ -71,16 +128,35 @@ def missing_rate(
 def mechanism_at_rate(
     model: Any, mechanism: Mechanism, rate: float, *, rtol: float = 1e-3, random_state: int = 0
 ) -> Mechanism:
-    """The mechanism with the intercept alpha_0 at which this share of the labels is missing.
+    """Return the mechanism with the intercept alpha_0 at which a given share of the labels is missing.
 
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
+        The classes.
     mechanism : Mechanism
+        The mechanism whose intercept is changed.
     rate : float
-        Between the mechanism's `share` and one.
-    rtol, random_state
-        As in `bayes_error`.
+        The share of missing labels, between the mechanism's `share` and one.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
+
+    Returns
+    -------
+    Mechanism
+        The same mechanism with another ``alpha[0]``.
+
+    Raises
+    ------
+    ValueError
+        If no intercept gives this rate.
+
+    See Also
+    --------
+    missing_rate : The share of labels missing under a mechanism.
+    marmix.datasets.hide_labels : Hide labels at a given rate.
 
     Examples
     --------
@@ -122,31 +198,49 @@ def excess_risk(
     rtol: float = 1e-3,
     random_state: int = 0,
 ) -> Computed:
-    """The coefficient ``lim 2 n (E R - R*)`` of the plug-in rule by maximum likelihood from n rows.
+    r"""Return the coefficient of the excess risk of the plug-in rule, fitted by maximum likelihood to n rows.
+
+    .. math::
+
+        c = \lim_{n \to \infty} 2 n (E R - R^*)
 
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
         The true classes; the analysis assumes their covariance structure.
     mechanism : Mechanism or None, default=None
-        The missing-label mechanism. alpha is estimated, and the shape and share if `free_shape` and `free_share` say so.
-        By default the fitted one.
+        The missing-label mechanism. alpha is estimated, and the shape and share if `free_shape` and `free_share` say
+        so. By default the fitted one.
     labels : {"complete", "mcar", "modelled", "ignored", "unlabelled"} or None, default=None
         Every label known; labels missing completely at random; missing by the mechanism, which is modelled, or ignored
         (valid but less efficient); no label at all (classes are then known up to their names only). None is "mcar" if a
         rate is given, "modelled" if a mechanism is given or fitted, otherwise "complete".
     rate : float or None, default=None
         The share of missing labels if labels="mcar". By default that of the mechanism.
-    rtol, random_state
-        As in `bayes_error`.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
 
     Returns
     -------
     Computed
         `value` and `error`. The value is infinite if such labels do not determine the rule.
 
+    Raises
+    ------
+    ValueError
+        If `labels` or `rate` cannot be used, or a mechanism is needed and there is none.
+
+    See Also
+    --------
+    relative_efficiency : All ways of labelling in one table.
+    bayes_error : The risk R* of the best rule.
+
     Examples
     --------
+    With half of the labels, the excess risk is almost twice that with all of them:
+
     >>> from marmix.theory import GaussianClasses, excess_risk
     >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
     >>> round(excess_risk(classes).value, 4), round(excess_risk(classes, labels="mcar", rate=0.5).value, 4)
@@ -169,16 +263,21 @@ def excess_risk(
 
 @dataclass(frozen=True)
 class Efficiencies:
-    """Comparison of labelling regimes; print it for a table.
+    r"""Comparison of ways of labelling, as returned by `relative_efficiency`; print it for a table.
 
-    Parameters
+    Attributes
     ----------
     rate : Computed
         The share of missing labels in "mcar", "modelled" and "ignored".
     coefficients : dict of Computed
-        ``lim 2 n (E R - R*)`` by regime, see `excess_risk`.
+        :math:`\lim 2 n (E R - R^*)` by way of labelling, see `excess_risk`.
     efficiencies : dict of Computed
-        The coefficient of "complete" divided by that of the regime: how many completely labelled rows a row is worth.
+        The coefficient of "complete" divided by that of the way of labelling: how many completely labelled rows a row
+        is worth.
+
+    See Also
+    --------
+    relative_efficiency : Compute it.
     """
 
     rate: Computed
@@ -186,7 +285,13 @@ class Efficiencies:
     efficiencies: dict[str, Computed]
 
     def table(self) -> Table:
-        """The numbers as a table."""
+        """Return the numbers as a table.
+
+        Returns
+        -------
+        Table
+            With the methods `as_text`, `as_markdown` and `as_html`.
+        """
         pairs = [(self.coefficients[name], self.efficiencies[name]) for name in self.coefficients]
         finite = [number for pair in pairs for number in pair if np.isfinite(number.value) and number.value > 0.0]
         error = max((number.error / number.value for number in finite), default=0.0)
@@ -217,19 +322,53 @@ def relative_efficiency(
     rtol: float = 1e-3,
     random_state: int = 0,
 ) -> Efficiencies:
-    """Compare all labelling regimes with complete labels.
+    """Compare ways of labelling with complete labels, by the excess risk of the plug-in rule.
 
     Parameters
     ----------
-    model, mechanism, rtol, random_state
-        As in `excess_risk`.
+    model : GaussianClasses or fitted MARGaussianMixture
+        The true classes.
+    mechanism : Mechanism or None, default=None
+        The missing-label mechanism; by default the fitted one.
     rate : float or None, default=None
         A share of labels missing completely at random, instead of a mechanism: "modelled" and "ignored" are then left
         out. By default "mcar" has the mechanism's share.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
 
     Returns
     -------
     Efficiencies
+        `rate`, `coefficients` and `efficiencies`; prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If both a mechanism and a rate are given, or neither is and the model has no mechanism.
+
+    See Also
+    --------
+    excess_risk : One of the coefficients.
+    label_budget : The same comparison in numbers of labels.
+
+    Examples
+    --------
+    About 30 % of the labels are missing, mostly of hard rows. A row is worth nearly as much as a completely labelled
+    one if the mechanism is modelled, and 0.64 of one if it is ignored:
+
+    >>> from marmix import Mechanism
+    >>> from marmix.theory import GaussianClasses, relative_efficiency
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> result = relative_efficiency(classes, Mechanism("entropy", (-2.0, 3.0)))
+    >>> for labels, efficiency in result.efficiencies.items():
+    ...     print(f"{labels:10} {efficiency.value:.2f}")
+    complete   1.00
+    mcar       0.73
+    modelled   0.99
+    ignored    0.64
+    unlabelled 0.10
     """
     if mechanism is not None and rate is not None:
         raise ValueError("give mechanism or rate, not both: use mechanism_at_rate for a mechanism with a given rate.")
@@ -246,12 +385,33 @@ def relative_efficiency(
 
 
 def unlabelled_efficiency(model: Any, *, rtol: float = 1e-3, random_state: int = 0) -> Computed:
-    """How many labelled rows an unlabelled row is worth, if all rows are unlabelled; parameters as in `bayes_error`.
+    """Return how many labelled rows an unlabelled row is worth, if all rows are unlabelled.
 
-    The coefficient of the excess risk with every label, divided by that with none.
+    It is the coefficient of the excess risk with every label, divided by that with none.
+
+    Parameters
+    ----------
+    model : GaussianClasses or fitted MARGaussianMixture
+        The classes.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
+
+    Returns
+    -------
+    Computed
+        `value` and `error`.
+
+    See Also
+    --------
+    relative_efficiency : Other ways of labelling.
 
     Examples
     --------
+    Ten unlabelled rows tell about as much about the boundary as one labelled row, for classes two standard deviations
+    apart:
+
     >>> from marmix.theory import GaussianClasses, unlabelled_efficiency
     >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
     >>> round(unlabelled_efficiency(classes).value, 4)
@@ -262,12 +422,12 @@ def unlabelled_efficiency(model: Any, *, rtol: float = 1e-3, random_state: int =
 
 @dataclass(frozen=True)
 class LabelBudget:
-    """The value of modelling the mechanism, in labels; print it for a sentence.
+    """The value of modelling the mechanism in labels, as returned by `label_budget`; print it for a sentence.
 
-    Parameters
+    Attributes
     ----------
     n : int
-        Rows.
+        Number of rows.
     rate : Computed
         The share of unlabelled rows.
     modelled, ignored, complete : Computed
@@ -276,9 +436,13 @@ class LabelBudget:
         The share s of the unlabelled rows, drawn at random, that must be labelled for an analysis that ignores the
         mechanism to match one that models it; 1 if even that is not enough.
     labels : Computed
-        The number of these labels, ``s rate n``.
+        The number of these labels, ``s * rate * n``.
     rows : Computed
         The number of further labelled rows needed: 0 unless s is 1.
+
+    See Also
+    --------
+    label_budget : Compute it.
     """
 
     n: int
@@ -314,26 +478,40 @@ class LabelBudget:
 def label_budget(
     model: Any, mechanism: Mechanism | None = None, *, n: int, rtol: float = 1e-3, random_state: int = 0
 ) -> LabelBudget:
-    """How many further labels would be worth as much as modelling the mechanism.
+    r"""Return how many further labels would be worth as much as modelling the mechanism.
 
-    If a share s of the unlabelled rows, drawn at random, is labelled, q becomes (1 - s) q, and labels are still missing at
-    random. The result is the s at which the analysis that ignores the mechanism has the excess risk of the one that
-    models it. The latter can have less than with every label, as missing labels show where the boundary is; then further
-    labelled rows are counted, in proportion to the coefficients.
+    If a share s of the unlabelled rows, drawn at random, is labelled, q becomes (1 - s) q, and labels are still missing
+    at random. The result is the s at which the analysis that ignores the mechanism has the excess risk of the one that
+    models it. The latter can have a smaller risk than with every label, as missing labels show where the boundary is;
+    then further labelled rows are counted, in proportion to the coefficients.
 
     Parameters
     ----------
     model : GaussianClasses or fitted MARGaussianMixture
+        The classes.
     mechanism : Mechanism or None, default=None
-        By default the fitted one.
+        The missing-label mechanism; by default the fitted one.
     n : int
-        Rows.
-    rtol, random_state
-        As in `bayes_error`.
+        Number of rows, labelled or not.
+    rtol : float, default=1e-3
+        Relative error to reach, as in `bayes_error`.
+    random_state : int, default=0
+        Seed of the random points, as in `bayes_error`.
 
     Returns
     -------
     LabelBudget
+        `share`, `labels`, `rows` and the coefficients; prints as a sentence.
+
+    Raises
+    ------
+    ValueError
+        If n is less than 1, or there is no mechanism.
+
+    See Also
+    --------
+    relative_efficiency : The coefficients behind it, in a table.
+    marmix.MARGaussianMixture : Its fits can be passed in place of `GaussianClasses`.
 
     Examples
     --------
@@ -343,6 +521,9 @@ def label_budget(
     >>> budget = label_budget(classes, Mechanism("entropy", (-2.0, 3.0)), n=1000)
     >>> round(budget.share.value, 3), round(budget.labels.value)
     (0.985, 297)
+    >>> print(budget.sentence.replace(". ", ".\n"))
+    Of 1000 rows, 301 have no label (30.1 %).
+    Modelling why is worth 297 labels: ignoring it, one would have to label 98.5 % of these rows to do as well.
     """
     if not n >= 1:
         raise ValueError(f"n={n!r} must be a number of rows, at least 1.")

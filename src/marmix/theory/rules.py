@@ -30,7 +30,29 @@ class Rule(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A number and its numerical error: a bound with one or two features, otherwise a standard error."""
+    """A number computed by quadrature, with its numerical error.
+
+    The error is a bound with one or two features, otherwise a standard error. ``float(number)`` is the value, and
+    printing shows both.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    error : float
+        Its numerical error.
+
+    See Also
+    --------
+    bayes_error, excess_risk : Functions that return such numbers.
+
+    Examples
+    --------
+    >>> from marmix.theory import GaussianClasses, bayes_error
+    >>> number = bayes_error(GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied"))
+    >>> print(f"{float(number):.4f}", number.error < 1e-6)
+    0.1587 True
+    """
 
     value: float
     error: float
