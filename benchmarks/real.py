@@ -524,6 +524,10 @@ def checks(results):
     def add(aim, passed, figures):
         lines.append(f"- {'PASS' if passed else 'FAIL'}: {aim}: {figures}.")
 
+    if aimed:
+        won = sum(results.difference(s, OURS, "rival best on average") < 0 for s in aimed)
+        lines.append(f"- Lower mean log-loss than each of the {len(RIVALS)} rivals: {won} of {len(aimed)} settings.")
+
     for reference in ("best rival", "LightGBM"):
         shares = {s: results.share(s, OURS, reference)[0] for s in aimed}
         defined = {s: share for s, share in shares.items() if np.isfinite(share)}
