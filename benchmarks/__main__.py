@@ -194,9 +194,10 @@ def scoreboard(data, name, column):
     return match(rf"(?s){data}:.*?\n  {re.escape(name)} +" + rf"{number[1:-1]} +" * column + number)
 
 
-def mechanism(fit):
-    """A function that reads the log-loss of imputed labels of a mixture where labels are missing by the class."""
-    return match(rf"(?s)labels missing by the class.*?GaussianMixture +{fit} +([\d.]+ \([\d.]+\))")
+def column_of(section, row, place):
+    """A function that reads the nth "mean (error)" of the first line that begins with `row` after a text."""
+    pair = r"[-\d.]+ \([\d.]+\)"
+    return match(rf"(?s){re.escape(section)}.*?\n{row} +" + rf"(?:{pair} +)" * place + f"({pair})")
 
 
 ENTRIES = (
@@ -258,15 +259,29 @@ ENTRIES = (
     ),
     Entry(
         "coverage",
-        "Coverage of 95 % profile intervals of the slope with 200 rows, in %",
-        "python benchmarks/coverage.py --small --replicates 40",
+        "95 % intervals that hold the truth, %, and tests that reject a true hypothesis, %; 1000 rows",
+        "python benchmarks/coverage.py --replicates 50 --jobs 1",
         "coverage",
-        2.0,
+        3.0,
+        (
+            simulated("mixture, sandwich, mean of the parameters", "mixture, 2 classes | sandwich |", "mean", 2.0),
+            simulated("logistic, sandwich, mean of the parameters", "logistic, 2 classes | sandwich |", "mean", 2.0),
+            simulated("wrong model, sandwich", "mixture | sandwich", "mean", 3.0),
+            simulated("wrong model, errors that trust it", "mixture | observed", "mean", 4.0),
+            simulated("test of the mechanism (Hausman), mixture", "mechanism is right", "mixture, 2 classes", 6.0),
+        ),
+    ),
+    Entry(
+        "coverage-small",
+        "95 % profile intervals of the slope that hold the truth, %, with 200 rows; errors of multiple imputation",
+        "python benchmarks/coverage.py --small --replicates 60",
+        "coverage",
+        1.0,
         (
             simulated("two classes", "2 classes", "covered, %"),
             simulated("three classes", "3 classes", "covered, %"),
             Figure(
-                "multiple imputation: standard errors over standard deviations, intercept",
+                "pooled standard errors over standard deviations, intercept",
                 match(r"replicates: ([\d.]+ ± [\d.]+)"),
                 "simulated",
             ),
@@ -339,14 +354,60 @@ ENTRIES = (
     ),
     Entry(
         "mnar",
-        "Log-loss of imputed labels where labels are missing by the class: a label term repairs it",
+        "Log-loss of imputed labels of a Gaussian mixture where labels are missing by the class: a label term repairs it",
         "python benchmarks/mnar.py mechanisms --replicates 8",
         "mnar",
         1.0,
         (
-            Figure("Gaussian mixture, no label term", mechanism("no label term"), "simulated"),
-            Figure("Gaussian mixture, label term estimated", mechanism("estimated"), "simulated"),
-            Figure("Gaussian mixture, mechanism ignored", mechanism("ignored"), "simulated"),
+            Figure(
+                "no label term",
+                column_of("labels missing by the class", "GaussianMixture +no label term", 0),
+                "simulated",
+            ),
+            Figure(
+                "label term estimated",
+                column_of("labels missing by the class", "GaussianMixture +estimated", 0),
+                "simulated",
+            ),
+            Figure(
+                "mechanism ignored",
+                column_of("labels missing by the class", "GaussianMixture +ignored", 0),
+                "simulated",
+            ),
+        ),
+    ),
+    Entry(
+        "mnar-tests",
+        "Tests of a label term at 5 % that reject: where there is one, and where there is none but the model is wrong",
+        "python benchmarks/mnar.py coverage --replicates 10",
+        "mnar",
+        0.6,
+        (
+            Figure(
+                "Gaussian, delta 1.5",
+                column_of("", r"Gaussian, by the class \(delta 1.5\) +mixture", 1),
+                "simulated",
+                0.2,
+            ),
+            Figure("Gaussian, none", column_of("", "Gaussian, by uncertainty +mixture", 1), "simulated", 0.2),
+            Figure("Laplace, none", column_of("", "Laplace, by uncertainty +mixture", 1), "simulated", 0.25),
+        ),
+    ),
+    Entry(
+        "mnar-literature",
+        "Log-loss of imputed labels that are missing by the class, against a method made for it",
+        "python benchmarks/mnar.py literature --replicates 5",
+        "mnar",
+        0.5,
+        (
+            Figure(
+                "three classes, Sportisse et al.", column_of("make_classification", "Sportisse et al.", 4), "simulated"
+            ),
+            Figure(
+                "three classes, mixture", column_of("make_classification", "mixture, delta estimated", 4), "simulated"
+            ),
+            Figure("digits, Sportisse et al.", column_of("digits", "Sportisse et al.", 4), "simulated"),
+            Figure("digits, mixture", column_of("digits", "mixture, delta estimated", 4), "simulated"),
         ),
     ),
     Entry(
@@ -438,6 +499,18 @@ ENTRIES = (
         alone=True,
     ),
     Entry(
+        "kernel-student",
+        "One pass of the Student-t mixture over one of the Gaussian mixture",
+        "python benchmarks/kernel.py --student --rows 200000 --repeats 5",
+        "performance",
+        0.3,
+        (
+            timing("full, 20 features, 5 classes", "full | 20 | 5"),
+            timing("tied, 20 features, 2 classes", "tied | 20 | 2"),
+        ),
+        alone=True,
+    ),
+    Entry(
         "boosting",
         "The missingness in a boosting round, over the round of LightGBM",
         "python benchmarks/boosting.py --rows 10000 100000",
@@ -454,6 +527,16 @@ ENTRIES = (
         "performance",
         0.1,
         (timing("rounds tuned", "3,000", 4), timing("rounds and leaves tuned", "3,000", 6)),
+        ("LightGBM",),
+        alone=True,
+    ),
+    Entry(
+        "boosting-predict",
+        "Predictions by our arrays of trees over those of LightGBM",
+        "python benchmarks/boosting.py --predict",
+        "performance",
+        0.1,
+        (timing("4 leaves", "4"), timing("31 leaves", "31")),
         ("LightGBM",),
         alone=True,
     ),
