@@ -831,19 +831,18 @@ def recorded():
 
 
 def claims(records):
-    """The recorded figures as lines of a Markdown table, and the machines they were computed on."""
-    lines = ["| what it shows | figures | command | recorded | all of it |", "|---|---|---|---|---|"]
-    machines = []
+    """The recorded figures as lines of a Markdown table, and the runs they come from."""
+    lines, runs = ["| what it shows, and the command | figures |", "|---|---|"], []
     for entry in (entry for entry in ENTRIES if entry.name in records):
         old = records[entry.name]
-        if old["machine"] not in machines:
-            machines.append(old["machine"])
+        source = f"{old['date']}, commit {old['commit'] or 'unknown'}, {old['machine']}"
+        if source not in runs:
+            runs.append(source)
+        where = f"[{entry.page.split('/')[-1]}]({entry.page}.md), run {runs.index(source) + 1}"
         pairs = [(name, (f["value"], f.get("error", float("nan")))) for name, f in old["figures"].items()]
-        figures = "<br>".join(f"{name}: {shown(pair)}" for name, pair in pairs)
-        when = f"{old['date']}, machine {machines.index(old['machine']) + 1}, {old['commit']}"
-        page = f"[{entry.page}]({entry.page}.md)"
-        lines.append(f"| {entry.shows} | {figures} | `{old['command']}` | {when} | {page} |")
-    return [*lines, "", *(f"- Machine {place}: {text}." for place, text in enumerate(machines, 1))]
+        figures = "<br>".join(f"{name}: **{shown(pair)}**" for name, pair in pairs)
+        lines.append(f"| {entry.shows}<br>`{old['command']}`<br>{where} | {figures} |")
+    return [*lines, "", *(f"- Run {place}: {text}." for place, text in enumerate(runs, 1))]
 
 
 def write_page(path, lines):

@@ -163,7 +163,7 @@ def test_an_entry_that_fails_does_not_stop_the_rest_and_figures_that_moved_set_t
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
-    assert "a figure: 6" in text
+    assert "a figure: **6**" in text
 
 
 def test_a_name_that_is_no_entry_is_a_wrong_argument():
