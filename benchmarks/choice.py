@@ -3,9 +3,10 @@
 Simulated rows of several shapes, labels of hard rows hidden (a forest's out-of-fold entropy decides what is hard). The peer is
 scikit-learn's random forest: three folds and a fit, as a user would look at it first.
 
-    python benchmarks/choice.py
+    python benchmarks/choice.py [--rows 600 3000]
 """
 
+import argparse
 import time
 import warnings
 
@@ -42,11 +43,15 @@ def seconds(work):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    sizes = [shape[0] for shape in SHAPES]
+    parser.add_argument("--rows", type=int, nargs="+", choices=sizes, default=sizes, help="shapes with these numbers")
+    args = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
         "| rows | features | classes | labels | MARClassifierCV, s | random forest, s | ratio |\n|---|---|---|---|---|---|---|"
     )
-    for n, d, classes, rate in SHAPES:
+    for n, d, classes, rate in (shape for shape in SHAPES if shape[0] in args.rows):
         X, y = rows(n, d, classes, rate)
         labelled = y >= 0
         forest = RandomForestClassifier(random_state=0)

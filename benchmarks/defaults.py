@@ -4,7 +4,7 @@ Every combination of covariance structure, link and measure is fitted to the set
 its tables do not use (0 to 9), and scored on fresh rows. The defaults are the combination with the lowest mean log-loss that
 is also defined for any number of classes.
 
-    python benchmarks/defaults.py [--size small|full] [--jobs 2]
+    python benchmarks/defaults.py [--size small|full] [--jobs 2] [--only TEXT ...]
 
 prints the mean held-out log-loss of each combination over all settings, over those with two and with more classes, and the
 largest difference to the best combination of a setting.
@@ -49,11 +49,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=["small", "full"], default="small")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=[""], help="settings whose name contains one of these texts")
     arguments = parser.parse_args()
     replicates = {"small": 5, "full": 10}[arguments.size]
     jobs = [
         (name, make, seed)
-        for name, (make, share) in settings(arguments.size).items()
+        for name, (make, share) in settings(arguments.size, arguments.only).items()
         for seed in range(max(1, int(replicates * share)))
     ]
     results = Parallel(n_jobs=arguments.jobs)(delayed(replicate)(*job) for job in jobs)
