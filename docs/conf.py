@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "bad_inputs",
     "command_line",
+    "executed",
     "formulas",
     "terminal",
 ]
