@@ -40,7 +40,8 @@ class Python(SphinxDirective):
         if self.config.terminal_run:
             printed, figures = self._executed(source)
             if printed:
-                blocks.append(nodes.literal_block(printed, printed, language="none", classes=["printed"]))
+                classes = ["printed"] if "\n" in printed else ["printed", "sentence"]
+                blocks.append(nodes.literal_block(printed, printed, language="none", classes=classes))
             blocks += figures
         for block in blocks:
             self.set_source_info(block)
