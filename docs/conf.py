@@ -27,6 +27,7 @@ extensions = [
     "command_line",
     "executed",
     "formulas",
+    "linked_names",
     "terminal",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]
