@@ -25,7 +25,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "bad_inputs",
     "command_line",
+    "executed",
     "formulas",
+    "linked_names",
     "terminal",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]

@@ -1,6 +1,7 @@
 """From a fit to what it is worth: standard errors, tests and intervals on real rows whose labels were hidden, hard cases first.
 
-`python docs/inference.py` prints the numbers of docs/inference.md (needs pandas) and draws docs/inference.png (extra `plot`).
+`python docs/inference.py` prints the numbers of docs/guide/inference.md (needs pandas) and draws docs/inference.png
+(extra `plot`).
 """
 
 from pathlib import Path

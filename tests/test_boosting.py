@@ -156,6 +156,21 @@ def test_without_the_mechanism_lightgbm_fits_as_with_its_own_objective(classes, 
     np.testing.assert_allclose(proba, own.predict(X), rtol=0, atol=1e-6)
 
 
+def test_the_objective_given_to_lightgbm_holds_the_mechanism_of_the_last_rounds(two):
+    objective = MissingnessObjective(np.where(two.missing, -1, two.y))
+    rows = lightgbm.Dataset(two.X, np.zeros(len(two.y)), init_score=objective.init_score)
+    params = {
+        "objective": objective.lightgbm,
+        "max_delta_step": 1.0,
+        "num_leaves": 4,
+        "verbosity": -1,
+        "num_threads": 1,
+    }
+    lightgbm.train(params, rows, 20)
+    assert objective.rounds == 20
+    assert objective.mechanism.alpha[1] > 1.0
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_xgboost_takes_the_objective(classes, two, three):
     xgboost = pytest.importorskip("xgboost")

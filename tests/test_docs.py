@@ -42,7 +42,8 @@ def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
 def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     script = tmp_path / "inference.py"  # it draws its figure beside itself
     shutil.copy(ROOT / "docs" / "inference.py", script)
-    shown = (ROOT / "docs" / "inference.md").read_text().split("```\n")[2]
+    shown = (ROOT / "docs" / "guide" / "inference.md").read_text()
+    shown = re.search(r"^```\nParameters of the fit\n.*?^```", shown, re.M | re.S)[0]
     numbers = [[float(x) for x in re.findall(r"-?\d+\.\d+", text)] for text in (printed(script), shown)]
     assert len(numbers[0]) > 150
     np.testing.assert_allclose(*numbers, rtol=0.02, atol=0.011)

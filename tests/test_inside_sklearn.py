@@ -615,14 +615,14 @@ def test_with_unlabelled_is_no_candidate_of_an_average():
         MARClassifierCV(estimators=candidates, cv=2).fit(X, Y)
 
 
-# The how-to page
+# The page of the guide
 
 
 @pytest.mark.long
-def test_the_examples_of_the_how_to_page_run():
-    page = (Path(__file__).parents[1] / "docs" / "howto" / "pipelines.md").read_text(encoding="utf-8")
+def test_the_examples_of_the_page_on_pipelines_run():
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "pipelines.md").read_text(encoding="utf-8")
     names = {"X": X, "y": Y, "np": np}
-    for block in re.findall(r"```python\n(.*?)```", page, re.S)[:3]:
+    for block in re.findall(r"```\{python\}\n(.*?)```", page, re.S)[1:4]:
         exec(block, names)
     assert np.mean(names["ours"]) > np.mean(names["theirs"])
     assert names["calibrated"].classes_.tolist() == [0, 1]

@@ -52,7 +52,7 @@ class Terminal(SphinxDirective):
         return [block]
 
     def _printed(self, command: str) -> list[str]:
-        folder = _folder(self.env.app, self.env.docname)
+        folder = page_folder(self.env.app, self.env.docname)
         folder.mkdir(parents=True, exist_ok=True)
         settings = {"MARMIX_PYTHON": sys.executable, "COLUMNS": "100", "NO_COLOR": "1"}
         done = subprocess.run(
@@ -83,13 +83,14 @@ def _commands(content: Any) -> list[str]:
     return [command for command in re.split(r"(?<!\\)\n", "\n".join(content)) if command.strip()]
 
 
-def _folder(app: Sphinx, page: str) -> Path:
+def page_folder(app: Sphinx, page: str) -> Path:
+    """The folder in which the commands and the code of a page run."""
     return Path(app.doctreedir) / "terminal" / page.replace("/", "-")
 
 
 def _empty(app: Sphinx, page: str, source: list[str]) -> None:
     """Begin a page in an empty folder."""
-    shutil.rmtree(_folder(app, page), ignore_errors=True)
+    shutil.rmtree(page_folder(app, page), ignore_errors=True)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -121,5 +121,5 @@ right.set(xlabel="entropy of the network's probabilities", ylabel="P(label missi
 right.legend()
 
 # %%
-# One task and one seed prove little. :doc:`/howto/networks` has five seeds of this and six other settings: with two classes
+# One task and one seed prove little. :doc:`/guide/networks` has five seeds of this and six other settings: with two classes
 # the mechanism helps, with four or ten well-separated ones it does not.

@@ -247,6 +247,9 @@ class MissingnessObjective:
             np.tile(self.baseline, (len(self._z), 1)) if self.vectors > 1 else np.full(len(self._z), self.baseline[0])
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MissingnessObjective":
+        return self  # LightGBM copies its parameters: the rounds and the mechanism are those of the user's object
+
     # For the libraries
 
     def lightgbm(self, scores: Array, data: Any = None) -> tuple[Array, Array]:
