@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 from hypothesis import HealthCheck, settings
+from packaged import ROOT, built, installed
 from quick import small_fits, undrawn_figures
 
 from marmix import BoundaryWarning
@@ -110,6 +111,18 @@ def demonstration(tmp_path_factory, few_candidates):
         warnings.simplefilter("ignore", BoundaryWarning)
         assert main(["demo", "--out", str(folder), "--json", "--splits", "0"]) == 0
     return SimpleNamespace(folder=folder, printed=json.loads(printed.getvalue()))
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """The wheel and the sdist of this checkout."""
+    return built(ROOT, tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="session")
+def clean_python(packages, tmp_path_factory):
+    """Runs the Python of an environment that has the wheel, and otherwise the packages of this one."""
+    return installed(packages.wheel, tmp_path_factory.mktemp("clean"))
 
 
 @pytest.fixture(scope="module")
