@@ -1,6 +1,5 @@
 """Data for the tests, and the settings they run under: short by default, thorough with ``--long``."""
 
-import base64
 import io
 import itertools
 import json
@@ -20,12 +19,11 @@ import numpy as np
 import pytest
 import threadpoolctl
 from hypothesis import HealthCheck, settings
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from packaged import ROOT, built, installed
+from quick import small_fits, undrawn_figures
 
 from marmix import BoundaryWarning
 from marmix.cli import main
-from marmix.estimators.candidates import default_candidates
 from marmix.rows import HostRows
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
@@ -96,27 +94,12 @@ def seeds(long):
 
 @pytest.fixture(scope="session", autouse=True)
 def few_candidates(long):
-    """`marmix fit` compares one candidate of each model, with rivals of a few trees and few draws; with --long, all."""
+    """Fits of `marmix fit` are small; with --long they are as they are for users."""
     if long:
         yield
         return
-
-    def few(*args, **kwargs):
-        ends = ["C=1, ignored", "C=1, mechanism", "tied, ignored", "tied, mechanism", "full, mechanism"]
-        ends += {"boosting": ["weight 0.03"], "kernel": ["kernel, ignored"]}.get(kwargs["kind"], [])
-        grid = default_candidates(*args, **kwargs).items()
-        return {
-            name: model
-            for name, model in grid
-            if name.endswith(tuple(ends)) and not {"of", "Student", "quadratic"} & set(name.split())
-        }
-
-    rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("marmix.journey.fit.default_candidates", few)
-        patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
-        patch.setattr("marmix.flexible._TREES", 30)
-        patch.setattr("marmix.journey.findings._DRAWS", 20)
+        small_fits(patch)
         yield
 
 
@@ -130,6 +113,18 @@ def demonstration(tmp_path_factory, few_candidates):
     return SimpleNamespace(folder=folder, printed=json.loads(printed.getvalue()))
 
 
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """The wheel and the sdist of this checkout."""
+    return built(ROOT, tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="session")
+def clean_python(packages, tmp_path_factory):
+    """Runs the Python of an environment that has the wheel, and otherwise the packages of this one."""
+    return installed(packages.wheel, tmp_path_factory.mktemp("clean"))
+
+
 @pytest.fixture(scope="module")
 def rows_as_given():
     """Rows in memory are not sorted before a fit, as those elsewhere are not, so that fits agree up to rounding."""
@@ -140,17 +135,11 @@ def rows_as_given():
 
 @pytest.fixture(scope="module")
 def quick_figures():
-    """Figures are made but not drawn, which takes most of the time of a report: their files hold one pixel."""
-    figure = pytest.importorskip("matplotlib.figure")
-    files = {"png": _PIXEL, "svg": b'<svg xmlns="http://www.w3.org/2000/svg"/>'}
+    """Figures are made but not drawn: their files hold one pixel."""
+    pytest.importorskip("matplotlib")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure.Figure, "savefig", lambda self, file, *, format, **options: file.write(files[format]))
+        undrawn_figures(patch)
         yield
-
-
-_PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-)
 
 
 class Partly(NamedTuple):

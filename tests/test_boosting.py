@@ -15,6 +15,7 @@ import marmix
 from marmix import BoundaryWarning, MARBoostingClassifier, Mechanism
 from marmix.container import ContainerError
 from marmix.datasets import make_mar_mixture
+from marmix.estimators.candidates import boosting_installed
 from marmix.mechanism.measures import MEASURES
 from marmix.objectives import CURVATURE_FLOOR, LARGEST_SLOPE, MissingnessObjective
 
@@ -626,3 +627,12 @@ def test_trees_that_cannot_be_evaluated_are_refused(name, tabular, tmp_path):
     path.write_bytes(zipped(with_array(f"fitted._theta.{array}", values)(members_of(path))))
     with pytest.raises(ContainerError):
         marmix.load(path)
+
+
+def test_a_lightgbm_that_does_not_load_is_no_candidate_and_the_error_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "lightgbm.py").write_text("raise OSError('libomp.dylib not found')")
+    monkeypatch.delitem(sys.modules, "lightgbm", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not boosting_installed()
+    with pytest.raises(ImportError, match=r"libomp\.dylib not found.*brew install libomp"):
+        MARBoostingClassifier().fit(np.arange(8.0)[:, None], [0, 1] * 4)

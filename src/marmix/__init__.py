@@ -28,7 +28,7 @@ from marmix.sensitivity import Sensitivity
 if TYPE_CHECKING:
     from marmix.journey.reporting import Report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BoundaryWarning",

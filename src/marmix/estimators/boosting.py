@@ -728,6 +728,10 @@ def _lightgbm() -> Any:
         import lightgbm
     except ImportError:
         raise ImportError("MARBoostingClassifier needs LightGBM to grow trees: pip install 'marmix[boost]'.") from None
+    except OSError as error:  # one of its libraries is missing
+        raise ImportError(
+            f"LightGBM is installed but cannot be loaded ({error}). On macOS it needs OpenMP: brew install libomp."
+        ) from None
     return lightgbm
 
 

@@ -3,7 +3,6 @@
 import time
 import warnings
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +50,12 @@ KINDS = ("auto", "logistic", "mixture", "kernel", "boosting")
 
 
 def boosting_installed() -> bool:
-    """Whether gradient boosting is available (the extra `boost`)."""
-    return find_spec("lightgbm") is not None
+    """Whether LightGBM is installed (the extra `boost`) and loads, which on macOS takes a library that pip does not bring."""
+    try:
+        import lightgbm  # noqa: F401
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def crowded(n_classes: int, n_features: int, n_labelled: int) -> bool:

@@ -1,0 +1,167 @@
+"""Types what a page tells a newcomer to type, in an empty folder: ``python tests/newcomer.py PAGE [--long]``.
+
+PAGE is a Markdown file, or ``help`` for the examples of the help pages. Python blocks share one namespace; a block of text
+after one is what it prints. Prints what was tried and what went wrong, as JSON. Fits are small unless the run is long.
+"""
+
+import io
+import json
+import math
+import re
+import shlex
+import sys
+import tomllib
+import traceback
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from quick import few, small_fits, undrawn_figures
+
+import marmix
+from marmix.cli import main, parser_of_all
+from marmix.datasets import make_mar_mixture
+
+ROOT = Path(__file__).parent.parent
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
+PROGRAMS = ("$", "marmix", "pip", "python", "python3", "git", "cd", ".venv/bin/")
+
+
+def blocks(text):
+    """Fenced blocks of a Markdown page with their options: `python`, `printed` right after it, `command`."""
+    end = None  # of a Python block
+    for fence in re.finditer(r"^```([^\n]*)\n(.*?)^```[ ]*$", text, re.S | re.M):
+        kind, lines = fence[1].strip("{}"), fence[2].splitlines()
+        options = [lines.pop(0) for _ in range(len(lines)) if lines and re.match(r":\w+:", lines[0])]
+        if kind == "python":
+            yield "python", options, "\n".join(lines)
+        elif kind in ("terminal", "console", "bash", "sh") or (not kind and fence[2].startswith(PROGRAMS)):
+            commands = [line for line in re.split(r"(?<!\\)\n", "\n".join(lines)) if line.strip()]
+            typed = [line for line in commands if line.startswith("$ ")] or commands  # the rest is what they print
+            yield "command", options, [line.removeprefix("$ ") for line in typed]
+        elif end is not None and not text[end : fence.start()].strip():
+            yield "printed", options, "\n".join(lines)
+        end = fence.end() if kind == "python" else None
+
+
+class Newcomer:
+    """Runs blocks, and keeps the failures."""
+
+    def __init__(self, long):
+        self.long, self.names = long, {"__name__": "__main__"}
+        self.tried, self.failures, self.printed = [], [], ""
+
+    def read(self, page):
+        """Type what the blocks of a page hold."""
+        for kind, options, content in blocks(page):
+            if kind == "python":
+                self.attempt(content, lambda code=content: self.python(code))
+            elif kind == "command":
+                code = next((int(option.split()[1]) for option in options if option.startswith(":exit:")), 0)
+                for line in content:
+                    self.attempt(line, lambda line=line, code=code: self.command(line, code))
+            else:
+                self.attempt(content, lambda text=content: compare(self.printed, text, exact=self.long))
+
+    def attempt(self, what, action):
+        self.tried.append(what)
+        try:
+            action()
+        except (Exception, SystemExit):
+            self.failures.append(f"{what}\n{traceback.format_exc()}")
+
+    def python(self, code):
+        self.printed = ""
+        with redirect_stdout(io.StringIO()) as out:
+            exec(compile(code, "block", "exec"), self.names)
+        self.printed = out.getvalue()
+
+    def command(self, line, expected=0):
+        for part in line.split("&&"):
+            words = shlex.split(part, comments=True)
+            program = words[0].rpartition("/")[2]
+            if words[1:3] == ["-m", "marmix"]:
+                program, words = "marmix", words[2:]
+            if program == "marmix":
+                self.marmix(words[1:], expected)
+            elif program == "pip":
+                asked = ",".join(extra for word in words for extra in re.findall(r"\[(.*)\]", word))
+                assert set(filter(None, asked.split(","))) <= EXTRAS, f"no such extra: {asked}"
+            elif words[1:2] == ["-m"]:
+                assert find_spec(words[2].partition(".")[0]), f"no module {words[2]}"
+            elif program in ("python", "python3"):
+                assert (ROOT / words[1]).is_file(), f"no file {words[1]}"
+            else:
+                assert program in ("cd", "git") or find_spec(program), f"no program {program}"
+
+    def marmix(self, words, expected=0):
+        options = parser_of_all().parse_args(words)
+        if options.command == "study" and "list" not in words and not self.long:
+            return  # repeats the simulations of the paper
+        if options.command == "demo" and not self.long:
+            words = [*words, "--splits", "0"]  # no scoreboard
+        data = getattr(options, "data", None)
+        if data and not Path(data).exists() and data.endswith(".csv"):
+            write_rows(data, getattr(options, "id", None), options.label)
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            code = main(words)
+        assert code == expected, f"exit code {code}\n{printed.getvalue()}"
+
+
+def write_rows(path, identifier, label):
+    """Write a table that has these columns and two features; some labels are missing."""
+    rows = make_mar_mixture(120, rate=0.4, random_state=0, as_frame=True)
+    table = rows.data.assign(**{label: rows.target.map({0: "no", 1: "yes"})})
+    if identifier:
+        table.insert(0, identifier, [f"row {i}" for i in table.index])
+    table.to_parquet(path) if path.endswith(".parquet") else table.to_csv(path, index=False)
+
+
+def compare(printed, shown, *, exact):
+    """Compare what was printed with what is shown: numbers up to 2 %; in a short run, of small fits, the words before them."""
+    ours, theirs = ([line.rstrip() for line in text.strip().splitlines()] for text in (printed, shown))
+    assert len(ours) == len(theirs), f"{len(ours)} lines were printed, {len(theirs)} are shown:\n{printed}"
+    for one, other in zip(ours, theirs, strict=True):
+        if exact:
+            assert words(one) == words(other), f"printed: {one}\nshown:   {other}"
+            for a, b in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
+                a, b = (float(number.replace(",", "")) for number in (a, b))
+                assert math.isclose(a, b, rel_tol=0.02, abs_tol=0.011), f"printed: {one}\nshown:   {other}"
+        elif NUMBER.search(other):
+            assert words(one)[0] == words(other)[0], f"printed: {one}\nshown:   {other}"
+
+
+def words(line):
+    """The text between the numbers of a line, without the spaces that align them."""
+    return [" ".join(part.split()) for part in NUMBER.split(line)]
+
+
+def read(page, *options):
+    """Read a page, and print what came of it."""
+    newcomer = Newcomer("--long" in options)
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        if not newcomer.long:
+            small_fits(patch)
+            undrawn_figures(patch)
+            patch.setattr("marmix.estimators.choice.default_candidates", few)
+        if page == "help":
+            import help_examples
+
+            help_examples.prepare(Path())
+            for line in help_examples.examples():
+                newcomer.attempt(line, lambda line=line: newcomer.command(line))
+        else:
+            text = Path(page).read_text(encoding="utf-8")
+            for path, label in re.findall(r"to_memmap\(\"(.+?)\".*label=\"(.+?)\"", text):
+                write_rows(path, None, label)
+            newcomer.read(text)
+    print(json.dumps({"marmix": marmix.__file__, "tried": newcomer.tried, "failures": newcomer.failures}))
+
+
+if __name__ == "__main__":
+    read(*sys.argv[1:])
