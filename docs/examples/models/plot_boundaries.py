@@ -71,9 +71,9 @@ figure.colorbar(shade, ax=axes, label="probability of malignant", shrink=0.7)
 
 # %%
 # With two features and a boundary that is nearly straight, the simple estimators are as good as any, and the mechanism makes
-# little difference: better for four of the six, worse for two. Boosting draws steps where others draw lines; it earns its place with more features, missing values and categories
-# (:doc:`/auto_examples/models/plot_boosting`). If you do not know which to take, `marmix.MARClassifierCV` compares and
-# averages them: :doc:`/auto_examples/first_steps/plot_does_it_help`.
+# little difference: better for four of the six, worse for two. Boosting draws steps where others draw lines; it earns its place
+# with more features, missing values and categories (:doc:`/auto_examples/models/plot_boosting`). If you do not know which to
+# take, `marmix.MARClassifierCV` compares and averages them: :doc:`/auto_examples/first_steps/plot_does_it_help`.
 #
 # See also
 # --------
