@@ -38,7 +38,6 @@ model = make_pipeline(
     ),
     MARLogisticRegression(),
 )
-model
 
 # %%
 # A grid search with two scorers

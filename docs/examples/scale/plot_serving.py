@@ -98,7 +98,9 @@ ax.legend(loc="lower right")
 # What a service waits for, in microseconds for one row; the times are those of the machine that built this page.
 
 row = X[:1]
-ways = {"marmix": model.predict_proba} | {"onnxruntime": theirs for _, theirs in list(exported.values())[:1]}
+ways = {"marmix": model.predict_proba}
+if exported:
+    ways["onnxruntime"] = exported["logistic regression"][1]
 for name, predict in ways.items():
     start = time.perf_counter()
     for _ in range(200):
