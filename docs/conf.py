@@ -49,14 +49,21 @@ napoleon_use_rtype = False
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
+    "subsection_order": [
+        f"examples/{section}" for section in ("first_steps", "medicine", "annotation", "reasons", "models", "scale")
+    ],
     "within_subsection_order": "ExampleTitleSortKey",
+    "only_warn_on_example_error": False,  # the build fails
+    "backreferences_dir": "auto_examples/backreferences",  # for ``.. minigallery:: marmix.MARGaussianMixture``
+    "doc_module": ("marmix",),
     "download_all_examples": False,
     "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
-    "ignore_repr_types": r"marmix\.displays\..*",
+    "ignore_repr_types": r"marmix\.displays\..*|matplotlib\..*",
     "copyfile_regex": r".*\.rst",
     "image_srcset": ["2x"],
+    "thumbnail_size": (400, 280),
 }
 
 html_theme = "furo"

@@ -125,7 +125,7 @@ def test_the_commands_on_the_pages_are_ones_that_the_program_takes(capsys):
 
 def test_what_the_pages_and_examples_import_from_marmix_is_there():
     sources = {f"{page}, {i}": text for i, (page, text) in enumerate(blocks(r"(?:python|\{python\})"))}
-    sources |= {script.name: script.read_text() for script in (DOCS / "examples").glob("*.py")}
+    sources |= {script.name: script.read_text("utf-8") for script in (DOCS / "examples").rglob("*.py")}
     assert len(sources) > 15
     for where, text in sources.items():
         for node in ast.walk(ast.parse(text)):
@@ -166,11 +166,13 @@ def test_every_page_of_the_guide_with_python_is_run_by_a_test_or_needs_its_comma
 
 
 def test_every_link_leads_to_a_page_or_file():
-    examples = {f"{script.stem}.rst" for script in (DOCS / "examples").glob("plot_*.py")} | {"index.rst"}
+    scripts = (DOCS / "examples").rglob("plot_*.py")
+    examples = {script.relative_to(DOCS / "examples").with_suffix(".rst").as_posix() for script in scripts}
     for page in WRITTEN:
         for target in re.findall(r"\]\(([^)#]+)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)):
             path = (page.parent / target).resolve()
-            there = path.name in examples if path.parent.name == "auto_examples" else path.exists()
+            _, gallery, example = path.as_posix().partition("/auto_examples/")
+            there = example in examples | {"index.rst"} if gallery else path.exists()
             assert there or target.startswith("https://"), f"{page.name}: {target}"
 
 
