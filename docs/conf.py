@@ -21,14 +21,17 @@ version = release = marmix.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "bad_inputs",
     "command_line",
     "formulas",
+    "reference",
     "terminal",
 ]
-exclude_patterns = ["_build", "_ext", "examples"]
+exclude_patterns = ["_build", "_ext", "_templates", "examples"]
+templates_path = ["_templates"]
 default_role = "py:obj"
 highlight_language = "none"
 smartquotes = False  # quoted names are Python's
@@ -37,7 +40,8 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # docstrings name the types
-autodoc_member_order = "bysource"
+autosummary_generate = ["api/index.md"]
+autosummary_filename_map = {"marmix.flexible.flexible": "marmix.flexible.flexible-function"}  # beside the class Flexible
 toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # several names may share an entry
@@ -47,6 +51,7 @@ napoleon_use_rtype = False
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
+    "backreferences_dir": "auto_examples/backreferences",
     "within_subsection_order": "ExampleTitleSortKey",
     "download_all_examples": False,
     "write_computation_times": False,
