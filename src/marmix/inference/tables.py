@@ -18,7 +18,9 @@ class Table:
     Parameters
     ----------
     title : str
+        Shown in the first line.
     columns : list of str
+        Names of the columns.
     index : list of str
         Names of the rows.
     rows : list of lists
@@ -29,6 +31,24 @@ class Table:
         Shown below.
     decimals : dict
         Decimals of columns where four significant digits would not do.
+
+    See Also
+    --------
+    marmix.compare : returns one; so do the `summary` methods of estimators and of `marmix.Inference`.
+
+    Examples
+    --------
+    >>> from marmix.inference.tables import Table
+    >>> table = Table("Scores", ["log-loss", "rows"], ["marmix", "labelled rows only"], [[0.2137, 569], [0.3081, 194]])
+    >>> print(table)
+    Scores
+    ----------------------------------
+                        log-loss  rows
+    marmix                0.2137   569
+    labelled rows only    0.3081   194
+    ----------------------------------
+    >>> table.frame().loc["marmix", "rows"]
+    np.int64(569)
     """
 
     title: str
