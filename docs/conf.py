@@ -52,7 +52,8 @@ napoleon_use_rtype = False
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
-    "backreferences_dir": "auto_examples/backreferences",
+    "backreferences_dir": "auto_examples/backreferences",  # for ``.. minigallery:: marmix.MARGaussianMixture``
+    "doc_module": ("marmix",),
     "within_subsection_order": "ExampleTitleSortKey",
     "download_all_examples": False,
     "write_computation_times": False,

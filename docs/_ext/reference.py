@@ -29,11 +29,13 @@ def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, option
     return None if shown and not name.startswith("set_") and not name.endswith("_") else True
 
 
-def link_types(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Mark the classes in "name : type" and below "Returns" as code, which makes links of them."""
+def link_types(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Mark the classes in "name : type", and what is returned, as code, which makes links of them."""
     for at, line in enumerate(lines):
-        returned = at > 1 and re.match(r"-+$", lines[at - 1]) and lines[at - 2] in ("Returns", "Yields")
-        if returned or re.match(r"\w[\w, ]* : ", line):
+        name, colon, kind = line.partition(" : ")
+        if colon and re.match(r"[\w*]", name):
+            lines[at] = name + colon + CLASS.sub(r"`\g<0>`", kind)
+        elif lines[max(at - 2, 0) : at] == ["Returns", "-------"]:
             lines[at] = CLASS.sub(r"`\g<0>`", line)
 
 

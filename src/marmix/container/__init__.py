@@ -114,7 +114,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     --------
     >>> import os, tempfile
     >>> from marmix import MARGaussianMixture, load, save
-    >>> clf = MARGaussianMixture(link=None).fit([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1])
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(clf, os.path.join(folder, "model.marmix"))
     ...     again = load(os.path.join(folder, "model.marmix"))
@@ -147,7 +148,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> import os, tempfile
     >>> from marmix import MARGaussianMixture, save
     >>> from marmix.container import describe
-    >>> clf = MARGaussianMixture(link=None).fit([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1])
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(clf, os.path.join(folder, "model.marmix"), about={"study": "pilot"})
     ...     content = describe(os.path.join(folder, "model.marmix"))

@@ -175,8 +175,10 @@ class MARBoostingClassifier(MARClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 2))
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))).astype(int)
-    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-((X[:, 0] * X[:, 1]) ** 2)), -1, y)
-    >>> clf = MARBoostingClassifier(mechanism_weight=0.03, n_estimators=50).fit(X, y_partial)
+    >>> hard = rng.uniform(size=500) < np.exp(-((X[:, 0] * X[:, 1]) ** 2))
+    >>> y_partial = np.where(hard, -1, y)
+    >>> clf = MARBoostingClassifier(mechanism_weight=0.03, n_estimators=50)
+    >>> clf = clf.fit(X, y_partial)
     >>> clf.score(X, y) > 0.7
     True
     """

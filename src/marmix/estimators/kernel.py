@@ -143,6 +143,8 @@ class MARKernelClassifier(MARClassifier):
 
     Examples
     --------
+    The settings are given here, as it takes longer to choose them.
+
     >>> import numpy as np
     >>> from marmix import MARKernelClassifier
     >>> rng = np.random.default_rng(0)
@@ -150,7 +152,8 @@ class MARKernelClassifier(MARClassifier):
     >>> distance = np.sum(X**2, axis=1) - 1.4
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-4 * distance))).astype(int)
     >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-(distance**2)), -1, y)
-    >>> clf = MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, cv=None).fit(X, y_partial)    # "auto" takes longer
+    >>> clf = MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, cv=None)
+    >>> clf = clf.fit(X, y_partial)
     >>> clf.predict([[0.0, 0.0], [2.0, 0.0], [0.0, -2.0]])
     array([0, 1, 1])
     """

@@ -121,17 +121,19 @@ class MARLogisticRegression(MARClassifier):
 
     Examples
     --------
+    Only the first feature matters, and labels are missing near the boundary, where it is 0.
+
     >>> import numpy as np
     >>> from marmix import MARLogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 2))
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:, 0]))).astype(int)
-    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-X[:, 0] ** 2), -1, y)    # hard rows lack labels
+    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-X[:, 0] ** 2), -1, y)
     >>> clf = MARLogisticRegression().fit(X, y_partial)
-    >>> bool(abs(clf.coef_[0, 0]) > 5 * abs(clf.coef_[0, 1]))    # only the first feature matters
+    >>> bool(abs(clf.coef_[0, 0]) > 5 * abs(clf.coef_[0, 1]))
     True
-    >>> proba = clf.missing_proba([[0.0, 0.0], [3.0, 0.0]])    # at the boundary, and far from it
-    >>> bool(proba[0] > 0.8 and proba[1] < 0.2)
+    >>> near, far = clf.missing_proba([[0.0, 0.0], [3.0, 0.0]])
+    >>> bool(near > 0.8 and far < 0.2)
     True
     """
 

@@ -157,8 +157,8 @@ class MARGaussianMixture(MARClassifier):
 
     .. math::
 
-        L = \sum_{\text{labelled}} \log \pi_y f_y(x) + \sum_{\text{unlabelled}} \log \sum_k \pi_k f_k(x)
-            + \sum_{\text{all}} \left[ m \log q + (1 - m) \log (1 - q) \right]
+        L_{ig} &= \sum_{\text{labelled}} \log \pi_y f_y(x) + \sum_{\text{unlabelled}} \log \sum_k \pi_k f_k(x) \\
+        L_{miss} &= \sum_{\text{all}} m \log q + (1 - m) \log (1 - q)
 
     Examples
     --------
@@ -170,7 +170,7 @@ class MARGaussianMixture(MARClassifier):
     >>> rows = load_tumours()
     >>> X, y, missing = rows.data[:, :3], rows.target, rows.missing
     >>> clf = MARGaussianMixture().fit(X, y)
-    >>> round(float(clf.alpha_[1]), 1)    # the more uncertain a row, the more often its label is missing
+    >>> round(float(clf.alpha_[1]), 1)    # uncertain rows lose their labels
     4.0
     >>> round(float((clf.transduction_ == rows.target_true)[missing].mean()), 2)
     0.87

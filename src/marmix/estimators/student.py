@@ -68,7 +68,8 @@ class MARStudentMixture(MARGaussianMixture):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=400)
     >>> X = rng.standard_t(3, size=(400, 2)) + np.where(y == 1, 2.0, -2.0)[:, None]
-    >>> y_partial = np.where(np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400), -1, y)    # hard rows lack labels
+    >>> hard = np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400)
+    >>> y_partial = np.where(hard, -1, y)
     >>> clf = MARStudentMixture().fit(X, y_partial)
     >>> bool(clf.dof_[0] < 10)    # heavy tails
     True

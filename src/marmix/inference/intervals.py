@@ -43,7 +43,7 @@ class Curve(NamedTuple):
     >>> rows = load_tumours()
     >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
     >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> curve = result.missingness_curve([0.0, 0.69])    # a certain row, and a toss-up between two classes
+    >>> curve = result.missingness_curve([0.0, 0.69])    # certain, and a toss-up
     >>> curve.q.round(2)
     array([0.5 , 0.94])
     """
@@ -118,7 +118,7 @@ class Interval(NamedTuple):
     >>> rows = load_tumours()
     >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
     >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
-    >>> round(result.bayes_error().estimate, 2)    # share of rows that the fitted rule gets wrong, if the model is right
+    >>> round(result.bayes_error().estimate, 2)
     0.08
     """
 

@@ -82,7 +82,8 @@ class Inference:
     >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
     >>> bool(result.test_informative().p_value < 0.001)    # hard rows lose their labels
     True
-    >>> result.conf_int()[result.param_names.index("alpha_1")].round(1)    # the 95 % interval of the slope
+    >>> slope = result.param_names.index("alpha_1")
+    >>> result.conf_int()[slope].round(1)
     array([2.7, 5.2])
     """
 

@@ -39,15 +39,15 @@ class Table:
     Examples
     --------
     >>> from marmix.inference.tables import Table
-    >>> table = Table("Scores", ["log-loss", "rows"], ["marmix", "labelled rows only"], [[0.2137, 569], [0.3081, 194]])
+    >>> table = Table("Rows", ["count", "share"], ["labelled", "unlabelled"], [[194, 0.341], [375, 0.659]])
     >>> print(table)
-    Scores
-    ----------------------------------
-                        log-loss  rows
-    marmix                0.2137   569
-    labelled rows only    0.3081   194
-    ----------------------------------
-    >>> table.frame().loc["marmix", "rows"]
+    Rows
+    -------------------------
+                count   share
+    labelled      194  0.3410
+    unlabelled    375  0.6590
+    -------------------------
+    >>> table.frame()["count"].sum()
     np.int64(569)
     """
 

@@ -116,12 +116,16 @@ class Mechanism:
     --------
     >>> import numpy as np
     >>> from marmix import Mechanism
-    >>> scores = np.array([[0.0, 4.0], [0.1, 0.0], [3.0, 0.0], [0.0, 0.3]])    # log-odds of two classes
+    >>> scores = np.array([[0.0, 4.0], [0.1, 0.0], [3.0, 0.0], [0.0, 0.3]])
     >>> mechanism = Mechanism(alpha=(1.0, -3.0))
-    >>> mechanism.missing_proba(scores).round(3)    # labels of uncertain rows are missing more often
+    >>> mechanism.missing_proba(scores).round(3)    # large for uncertain rows
     array([0.143, 0.73 , 0.189, 0.718])
-    >>> estimate = Mechanism.from_link("logit").profile(np.tile(scores, (3, 1)), [0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1])
-    >>> bool(estimate.alpha[1] < 0)    # the same, estimated from which labels are missing
+
+    Estimate it from which labels are missing:
+
+    >>> missing = [0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1]
+    >>> estimate = Mechanism.from_link("logit").profile(np.tile(scores, (3, 1)), missing)
+    >>> bool(estimate.alpha[1] < 0)
     True
     """
 
