@@ -343,7 +343,7 @@ ENTRIES = (
         "doubts",
         "Do the checks find labels that are missing because of the label, and is there a false alarm?",
         "python benchmarks/doubts.py --files 6",
-        "howto/sensitivity",
+        "guide/sensitivity",
         2.0,
         (
             simulated("labels missing because of the label, 13: found", "because of the label, 13 |", "either", 0.2),
@@ -414,7 +414,7 @@ ENTRIES = (
         "votes",
         "Log-loss with the votes of annotators kept, less that with majority or missing modelled",
         "python benchmarks/votes.py --replicates 40 --stand-in",
-        "howto/votes",
+        "guide/votes",
         0.5,
         (
             simulated("76 rows, calibrated annotators", "76, calibrated, log-loss", "votes less modelled"),
@@ -451,7 +451,7 @@ ENTRIES = (
         "network",
         "A network on digits, one seed: share of the log-loss gap to all labels that the mechanism closes",
         "python benchmarks/network.py --seeds 1",
-        "howto/networks",
+        "guide/networks",
         3.0,
         (
             exact("even or odd, weight 1", "even or odd | difficulty | weight 1", "gap closed", 0.1),

@@ -21,6 +21,7 @@ version = release = marmix.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "bad_inputs",
@@ -28,9 +29,11 @@ extensions = [
     "executed",
     "formulas",
     "linked_names",
+    "reference",
     "terminal",
 ]
-exclude_patterns = ["_build", "_ext", "examples"]
+exclude_patterns = ["_build", "_ext", "_templates", "examples"]
+templates_path = ["_templates"]
 default_role = "py:obj"
 highlight_language = "none"
 smartquotes = False  # quoted names are Python's
@@ -39,7 +42,9 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # docstrings name the types
-autodoc_member_order = "bysource"
+autosummary_generate = ["api/index.md"]
+# Flexible and flexible would be one file where case does not matter.
+autosummary_filename_map = {"marmix.flexible.flexible": "marmix.flexible.flexible-function"}
 toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # several names may share an entry

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw themselves, and docstrings in which formulas and names stand as they are written."""
+"""Formulas as MathML, which browsers draw themselves, and names in docstrings as they are written."""
 
 import re
 from typing import Any
@@ -35,27 +35,13 @@ def _drawn(node: nodes.Element, as_block: bool = False) -> str:
         return ""
 
 
-def literal_formulas(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Mark what a docstring indents after an empty line as literal: reStructuredText would run its lines together."""
-    for at in range(len(lines) - 1, 0, -1):
-        if lines[at].strip() and not lines[at - 1].strip():
-            before = next((line for line in reversed(lines[:at]) if line.strip()), "")
-            if before and _indent(lines[at]) > _indent(before) and not before.lstrip().startswith((".. ", "- ", "* ")):
-                lines[at:at] = [" " * _indent(before) + "::", ""]
-
-
 def literal_names(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep names that end in an underscore, in shapes such as (n_features_in_,), from being read as links."""
-    lines[:] = [re.sub(r"_(?=,\))", r"\\_", line) for line in lines]
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    """Keep names that end in an underscore, in shapes such as (n_features_in_,), and endings such as `.npy` as they are."""
+    lines[:] = [re.sub(r"(?<!`)(`\.[a-z]+`)(?!`)", r"`\1`", re.sub(r"_(?=,\))", r"\\_", line)) for line in lines]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the renderer, and the hooks before napoleon's."""
+    """Register the renderer, and the hook before napoleon's."""
     app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
-    app.connect("autodoc-process-docstring", literal_formulas, priority=400)
     app.connect("autodoc-process-docstring", literal_names, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -54,14 +54,16 @@ __all__ = [
 
 
 def report(model: Any, X: Any, y: Any, path: str | PathLike[str] | None = None) -> "Report":
-    """The report of a fitted model: verdict, scoreboard, cautions, figures, and the rows most worth labelling.
+    """The report of a fitted model as a page: verdict, scoreboard, cautions, figures, and the rows most worth labelling.
 
     Parameters
     ----------
     model : MARClassifierCV, MARGaussianMixture, MARStudentMixture or MARLogisticRegression
         Fitted; or a pipeline of a `marmix.tables.Preparation` or a `StandardScaler` that ends in one.
-    X, y
+    X : array-like of shape (n, d) or table
         The rows of its fit, on which the candidates are cross-validated again, or others.
+    y : array-like of shape (n,)
+        Their labels, some of them missing.
     path : path or None, default=None
         HTML file to write.
 
@@ -69,6 +71,18 @@ def report(model: Any, X: Any, y: Any, path: str | PathLike[str] | None = None) 
     -------
     Report
         A notebook shows it as a page, `print` as a summary. It has `save(path)` and the `findings` as plain values.
+
+    See Also
+    --------
+    MARClassifierCV : the estimator to report on.
+
+    Examples
+    --------
+    >>> import marmix
+    >>> from marmix.datasets import load_tumours
+    >>> X, y = load_tumours(return_X_y=True)
+    >>> clf = marmix.MARClassifierCV().fit(X, y)    # doctest: +SKIP
+    >>> marmix.report(clf, X, y, "report.html")    # doctest: +SKIP
     """
     from marmix.journey.reporting import report_rows
 

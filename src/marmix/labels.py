@@ -588,6 +588,10 @@ def votes(labels: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.int
     classes : array of shape (K,)
         Pass it to an estimator as `classes`.
 
+    See Also
+    --------
+    MARClassifierCV : takes the counts as `y`, as all estimators do.
+
     Examples
     --------
     >>> import marmix

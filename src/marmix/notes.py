@@ -15,7 +15,12 @@ MAXIMA_DIFFER = 0.05
 
 
 class BoundaryWarning(UserWarning):
-    """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance, and so on."""
+    """An estimate is at the boundary of its range: shape 0 or infinite, an infinite slope, a collapsed covariance, and so on.
+
+    The message says which one, and what follows; the same sentences are in `notes_` of the estimator. Predictions are usually
+    still good, standard errors of that parameter are not. Silence it with
+    ``warnings.filterwarnings("ignore", category=marmix.BoundaryWarning)``.
+    """
 
 
 class Note(NamedTuple):

@@ -40,28 +40,37 @@ TIPPING = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity:
-    """What becomes of the results if rows of one class lose their labels more, or less, often than they seem to.
+    r"""What becomes of the results if rows of one class lose their labels more, or less, often than they seem to.
 
-    Made by the method `sensitivity` of a fitted estimator. Intervals have level 95 % and include the draw of the missing labels
-    and, unless `notes` say otherwise, the uncertainty of the fit; they are wide enough to include the estimate.
+    No data can tell by themselves whether labels are missing because of the label. In rows without a label, the probability
+    of the varied class is tilted,
+
+    .. math::
+
+        P(y = k \mid x, \text{missing}) \propto p_k(x) \, e^{\delta_k},
+
+    where :math:`e^\delta` is how many times as likely (as odds) a row of that class is to lose its label as others that look
+    alike. Made by the method `sensitivity` of a fitted estimator.
+
+    Intervals have level 95 % and include the draw of the missing labels and, unless `notes` say otherwise, the uncertainty of
+    the fit; they are wide enough to include the estimate.
 
     Attributes
     ----------
     classes : array of shape (K,)
+        The classes.
     varied : object
         The class whose odds of losing the label are varied.
     delta : array of shape (D,)
         The logarithms of the odds ratios, ascending; 0 is among them.
     method : {"selection", "pattern-mixture"}
-    shares : array of shape (D, K)
+        Whether the model was fitted again at every delta, or kept.
+    shares, shares_interval : arrays of shape (D, K) and (D, K, 2)
         Shares of the classes among all rows, given labels counted as they are.
-    shares_interval : array of shape (D, K, 2)
-    error : array of shape (D,)
+    error, error_interval : arrays of shape (D,) and (D, 2)
         Expected share of wrong labels among those imputed at delta = 0.
-    error_interval : array of shape (D, 2)
-    flips : array of shape (D,)
+    flips, flips_interval : arrays of shape (D,) and (D, 2)
         Number of imputed labels that differ from those at delta = 0.
-    flips_interval : array of shape (D, 2)
     n_rows, n_unlabelled : float
         Total weight of all rows, and of the unlabelled ones.
     tipping : dict of (float or None, float or None)
@@ -69,8 +78,28 @@ class Sensitivity:
         "share": the share of the varied class leaves its 95 % interval at delta = 0; "flips": more than 5 % of the imputed labels
         change; "largest": another class becomes the largest; "threshold": the share of the varied class crosses `threshold`.
     threshold : float or None
+        A share of the varied class that matters to you.
     notes : list of str
         What the intervals do not include.
+
+    See Also
+    --------
+    MARGaussianMixture : its method `sensitivity` returns this; so do those of the other estimators.
+    marmix.displays.SensitivityDisplay : a picture of the sweep.
+    Inference : its method `test_label_term` asks whether a model of the classes sees a sign of it.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target
+    >>> clf = MARGaussianMixture().fit(X, y)
+    >>> sweep = clf.sensitivity(X, y, delta=[-0.7, 0.0, 0.7], method="pattern-mixture", n_draws=20)
+    >>> sweep.odds_ratio.round(1)
+    array([0.5, 1. , 2. ])
+    >>> sweep.share.round(2)    # share of class 1 among all rows
+    array([0.28, 0.32, 0.35])
     """
 
     classes: NDArray[Any]
@@ -110,7 +139,7 @@ class Sensitivity:
         return self.shares_interval[:, self.place]
 
     def at(self, odds: float) -> int:
-        """The position of the odds ratio of the sweep that is nearest to `odds`."""
+        """The position of the odds ratio of the sweep that is nearest to `odds`, as an index of the arrays."""
         return int(np.abs(self.delta - np.log(odds)).argmin())
 
     def sentence(self, odds: float = 2.0) -> str:

@@ -32,14 +32,18 @@ def save(
     Parameters
     ----------
     model : fitted estimator
-        `MARGaussianMixture`, `MARLogisticRegression`, `MARKernelClassifier`, `MARClassifierCV`, or a pipeline that ends in one of
-        them after `StandardScaler` or `marmix.tables.preparation.Preparation`.
+        Any estimator of marmix, or a pipeline that ends in one after `StandardScaler` or `marmix.tables.Preparation`.
     path : str or path
         The file, such as `model.marmix`; no extension is added. It appears under this name once it is complete.
     about : dict, optional
         Further information to store, as plain JSON; `describe` returns it.
     overwrite : bool, default=False
         Whether to replace an existing file.
+
+    See Also
+    --------
+    marmix.load : read the model again.
+    marmix.container.describe : what is in a file, without using it.
 
     Notes
     -----
@@ -50,8 +54,7 @@ def save(
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from marmix import MARGaussianMixture
-    >>> from marmix.container import load, save
+    >>> from marmix import MARGaussianMixture, load, save
     >>> X = np.array([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]])
     >>> clf = MARGaussianMixture(link=None).fit(X, [0, 0, -1, 1, 1, -1])
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -92,6 +95,32 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Sizes, checksums, types, shapes and consistency are checked. A file that is truncated, edited or made up raises
     `ContainerError`, a ValueError that says what is wrong. No code from the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    fitted estimator
+        With the predictions of the one that was saved.
+
+    See Also
+    --------
+    marmix.save : write the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marmix import MARGaussianMixture, load, save
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, os.path.join(folder, "model.marmix"))
+    ...     again = load(os.path.join(folder, "model.marmix"))
+    >>> again.predict([[1.0], [5.0]])
+    array([0, 1])
     """
     return _read(Path(path))[0]
 
@@ -99,11 +128,33 @@ def load(path: str | os.PathLike[str]) -> Any:
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the description of a saved model, checked as `load` does.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
     Returns
     -------
     dict
         `format`, `format_version`, `written_by` (versions of marmix, numpy and scikit-learn), `class`, `classes`, `features`
         (`name` and `dtype` of each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
+
+    See Also
+    --------
+    marmix.load : the model itself.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marmix import MARGaussianMixture, save
+    >>> from marmix.container import describe
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, os.path.join(folder, "model.marmix"), about={"study": "pilot"})
+    ...     content = describe(os.path.join(folder, "model.marmix"))
+    >>> content["class"], content["classes"], content["about"]
+    ('MARGaussianMixture', [0, 1], {'study': 'pilot'})
     """
     return _read(Path(path))[1]
 

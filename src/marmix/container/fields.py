@@ -13,7 +13,10 @@ AGAIN = " Save the model again."  # the end of messages about a file
 
 
 class ContainerError(ValueError):
-    """The file is not a saved model, or it is damaged, edited, too large or too new."""
+    """The file is not a saved model, or it is damaged, edited, too large or too new.
+
+    `marmix.load` and `marmix.container.describe` raise it; the message says what is wrong.
+    """
 
 
 class Fields:

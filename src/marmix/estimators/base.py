@@ -75,6 +75,9 @@ class SettingAndMethod:
     Assignment sets the parameter, which `get_params` returns; reading the attribute gives the method.
     """
 
+    def __init__(self) -> None:
+        self.__doc__ = "The uncertainty u of each row, (n,), which drives the mechanism."
+
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
@@ -339,7 +342,20 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         return _map_rows(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
-        """Log posterior class probabilities, (n, K); finite however small. `out` as in `predict_proba`."""
+        """Log posterior class probabilities, (n, K), finite however small.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+        out : array or path, optional
+            Where to write the result, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (n, K)
+            With columns as in `classes_`.
+        """
         check_is_fitted(self)
         return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
 
@@ -355,6 +371,11 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             For rows on a device or a cluster, the probabilities are computed and returned there.
         out : array or path, optional
             Where to write the result: an array of that shape, or a new `.npy` file, which is returned as a memory map.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Rows sum to one.
         """
         check_is_fitted(self)
 
@@ -365,7 +386,20 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         return self._map(X, proba, (len(self.classes_),), out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
-        """The most probable class of each row, (n,). `out` as in `predict_proba`."""
+        """The most probable class of each row, (n,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+        out : array or path, optional
+            Where to write the result, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+            Classes, as in `classes_`.
+        """
         check_is_fitted(self)
 
         def best(x: Any) -> Any:
@@ -375,15 +409,38 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         return self._map(X, best, (), out, self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class if there are two, (n,); otherwise log posteriors, (n, K)."""
+        """Log-odds of the second class if there are two, (n,); otherwise log posteriors, (n, K).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            Positive log-odds mean the second class.
+        """
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if log_proba.shape[1] == 2 else log_proba
 
     @available_if(_has_link)
     def missing_proba(self, X: Any, *, out: Any = None) -> Array:
-        """The probability q that the label of each row is missing, (n,). `out` as in `predict_proba`.
+        r"""The probability q that the label of each row is missing, (n,).
 
-        With a label term it is the mean over the classes, ``sum_k P(y = k | x) q_k``.
+        With a label term it is the mean over the classes, :math:`\sum_k P(y = k \mid x) \, q_k`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+        out : array or path, optional
+            Where to write the result, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+            The fitted probabilities, whether or not the label of a row is missing.
         """
         check_is_fitted(self)
         if self.model_.mechanism is None:
@@ -403,19 +460,39 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         Parameters
         ----------
         X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
         y : array-like of shape (n,) or (n, K)
             Labels, some of them missing. Votes give the most voted class, the most probable one of those if several are tied.
         out : array or path, optional
             Where to write the labels, as in `predict_proba`.
+
+        Returns
+        -------
+        array of shape (n,)
+            Classes, as in `classes_`.
         """
         check_is_fitted(self)
         rows = self._rows_of(X)
         return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows; rows with a missing label in `y` are ignored, and of votes the share that agrees counts.
+        """Accuracy on the labelled rows; rows with a missing label are ignored.
 
-        If hard rows are labelled less often, this is too optimistic for the population; see `marmix.evaluation`.
+        If hard rows are labelled less often, this is too optimistic for the population; `marmix.evaluation.accuracy` is not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+        y : array-like of shape (n,) or (n, K)
+            Labels, some of them missing. Of votes the share that agrees counts.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Share of the labelled rows that are predicted correctly.
         """
         return score_labelled(self, X, y, sample_weight)
 
@@ -426,6 +503,11 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         `GaussianNB`, a logistic regression `LogisticRegression` (after `PolynomialFeatures` if degree is 2), a kernel logistic
         regression a pipeline of `StandardScaler`, `Nystroem` and `LogisticRegression`. Several Gaussians per class and
         `missing_proba` have no counterpart in scikit-learn.
+
+        Returns
+        -------
+        classifier
+            Fitted, with the same class probabilities.
         """
         return to_sklearn(self)
 
@@ -445,7 +527,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         Returns
         -------
         Inference
-            With `params`, `bse`, `conf_int()`, `summary()`, ...
+            With `params`, `bse`, `conf_int()`, `summary()`, tests, intervals and resampling.
         """
         check_is_fitted(self)
         require_parameters(self.model_)
@@ -489,7 +571,18 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         return X
 
     def fitted_to(self, X: Any, y: Any, sample_weight: Any = None) -> bool:
-        """Whether these are the rows of the fit, judged by their moments."""
+        """Whether these are the rows of the fit, judged by their moments.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows as given to `fit`.
+
+        Returns
+        -------
+        bool
+            True for the rows of the fit in any order.
+        """
         check_is_fitted(self)
         X, y, sample_weight = to_host_or_refuse("fitted_to", X, y, sample_weight)
         return bool(self._validated(X, y, sample_weight, reset=False).rows.moments.same(self.model_.moments))
@@ -508,9 +601,24 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
 
         Each imputation draws parameters from their estimated distribution, then labels given the parameters. Every variable of
         the later analysis, its outcome included, must be among the features; otherwise its associations are biased towards zero.
-        `delta`, by class, adjusts the imputations for labels that are missing because of the label: e^delta is how many times as
-        likely (as odds) a row of that class is to lose its label as others that look alike. Analyses repeated over a few values
-        are a sensitivity analysis.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows of the fit, which the estimator does not keep.
+        m : int, default=20
+            Number of imputations.
+        random_state : int, Generator, RandomState or None, default=None
+            For the draws.
+        delta : dict or None, default=None
+            Adjusts the imputations, by class, for labels that are missing because of the label: e^delta is how many times as
+            likely (as odds) a row of that class is to lose its label as others that look alike. Analyses repeated over a few
+            values are a sensitivity analysis.
+
+        Returns
+        -------
+        Imputations
+            A sequence of m arrays of labels; its method `pool` runs an analysis on each.
         """
         return self.inference(X, y, sample_weight).multiple_imputations(m, random_state, delta)
 
@@ -548,10 +656,12 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             Draws behind the intervals: of the parameters from their estimated distribution, as for multiple imputation, and of
             the missing labels given them.
         random_state : int, default=0
+            For the draws.
 
         Returns
         -------
         Sensitivity
+            Print it for a table with the tipping points.
         """
         if method not in ("auto", "selection", "pattern-mixture"):
             raise ValueError(f"method={method!r} is not 'auto', 'selection' or 'pattern-mixture'.")
@@ -600,15 +710,48 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         return draw, [HELD] if held else []
 
     def aic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
-        """Akaike's information criterion (smaller is better), of the fit or of other rows. See `marmix.compare`."""
+        """Akaike's information criterion, ``2 p - 2 loglik`` with p parameters (smaller is better).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Other rows on which to evaluate the fit; by default the rows of the fit.
+
+        Returns
+        -------
+        float
+            The criterion; `compare` puts several fits in a table.
+        """
         return self._criteria(X, y, sample_weight).aic()
 
     def bic(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
-        """Bayesian information criterion (smaller is better), of the fit or of other rows."""
+        """Bayesian information criterion, ``p log n - 2 loglik`` with p parameters and n rows (smaller is better).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Other rows on which to evaluate the fit; by default the rows of the fit.
+
+        Returns
+        -------
+        float
+            The criterion; `compare` puts several fits in a table.
+        """
         return self._criteria(X, y, sample_weight).bic()
 
     def icl(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
-        """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels (smaller is better)."""
+        """Integrated classification likelihood: BIC plus twice the entropy of the imputed labels (smaller is better).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Other rows on which to evaluate the fit; by default the rows of the fit.
+
+        Returns
+        -------
+        float
+            The criterion; `compare` puts several fits in a table.
+        """
         return self._criteria(X, y, sample_weight).icl()
 
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Criteria:

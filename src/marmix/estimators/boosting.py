@@ -53,14 +53,17 @@ UNSPREAD = "The intervals of boosted trees include {}."
 
 
 class MARBoostingClassifier(MARClassifier):
-    """Gradient-boosted trees for partially labelled data whose labels are missing for a reason.
+    r"""Gradient-boosted trees for partially labelled data whose labels are missing for a reason.
 
     Trees are grown by LightGBM (``pip install 'marmix[boost]'``) on the loss
 
-        - sum_labelled log P(y | x)  -  mechanism_weight sum_rows log P(label missing or given | x),
+    .. math::
 
-    where the label of a row is missing with probability ``q = 1 / (1 + e^-eta)``, ``eta = alpha_0 + alpha_1 u(x)``, and u(x) is
-    the entropy of ``P(y | x)``. Rows without a label thus say where the classes are hard to tell apart, and boundaries of any
+        - \sum_{\text{labelled}} \log P(y \mid x) - w \sum_{\text{all}} \left[ m \log q + (1 - m) \log (1 - q) \right],
+        \qquad q = \frac{1}{1 + e^{-\eta}}, \quad \eta = \alpha_0 + \alpha_1 u(x),
+
+    where m says whether the label of a row is missing, q is the probability of that, w is `mechanism_weight`, and u(x) is the
+    entropy of ``P(y | x)``. Rows without a label thus say where the classes are hard to tell apart, and boundaries of any
     form can use it. Missing values in X and categorical columns need no preparation. With ``mechanism_weight=0`` this is
     LightGBM on the labelled rows.
 
@@ -70,9 +73,8 @@ class MARBoostingClassifier(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link; None estimates it.
-    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
-            default="entropy"
-        The measure u; see `MARGaussianMixture`.
+    uncertainty : str or callable, default="entropy"
+        The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
     mechanism_weight : "auto" or float, default="auto"
@@ -121,6 +123,7 @@ class MARBoostingClassifier(MARClassifier):
     Attributes
     ----------
     classes_ : array of shape (K,)
+        The classes.
     n_estimators_ : int
         Number of rounds.
     mechanism_weight_ : float
@@ -149,7 +152,15 @@ class MARBoostingClassifier(MARClassifier):
     notes_ : list of str
         Warnings of the fit.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : array of shape (n_features_in_,)
+        Their names, if X had names.
+
+    See Also
+    --------
+    marmix.objectives.MissingnessObjective : the same loss for LightGBM and XGBoost models of your own.
+    MARKernelClassifier : boundaries of any form, with few rows.
+    MARClassifierCV : the average of these and other candidates, weighted by held-out rows.
 
     Notes
     -----
@@ -164,8 +175,10 @@ class MARBoostingClassifier(MARClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 2))
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))).astype(int)
-    >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-((X[:, 0] * X[:, 1]) ** 2)), -1, y)
-    >>> clf = MARBoostingClassifier(mechanism_weight=0.03, n_estimators=50).fit(X, y_partial)
+    >>> hard = rng.uniform(size=500) < np.exp(-((X[:, 0] * X[:, 1]) ** 2))
+    >>> y_partial = np.where(hard, -1, y)
+    >>> clf = MARBoostingClassifier(mechanism_weight=0.03, n_estimators=50)
+    >>> clf = clf.fit(X, y_partial)
     >>> clf.score(X, y) > 0.7
     True
     """

@@ -38,22 +38,27 @@ _FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
 
 
 class MARKernelClassifier(MARClassifier):
-    """Kernel logistic regression for partially labelled data whose labels are missing for a reason.
+    r"""Kernel logistic regression for partially labelled data whose labels are missing for a reason.
 
-    The log-odds of the classes are smooth functions of the features, so that class boundaries may have any form. Otherwise this
-    is `MARLogisticRegression`: the label of a row is missing with probability ``q = 1 / (1 + e^-eta)``,
-    ``eta = alpha_0 + alpha_1 u(x)`` with u(x) the entropy of ``P(y | x)``, and each row contributes the likelihood of its label
-    being given or missing, with weight `mechanism_weight`.
+    The log-odds of the classes are smooth functions of the features, so that class boundaries may have any form:
 
-    Features are standardised, so that their units do not matter. The functions are sums of Gaussian kernels
-    ``exp(-gamma |x - x'|^2)`` at `n_landmarks` training rows (Nystroem's method), with their squared norm as penalty. What is
+    .. math::
+
+        P(y = k \mid x) \propto e^{f_k(x)}, \quad f_k(x) = b_k + \sum_i c_{ki} e^{-\gamma |x - x_i|^2}, \qquad
+        q = \frac{1}{1 + e^{-\eta}}, \quad \eta = \alpha_0 + \alpha_1 u(x)
+
+    Otherwise this is `MARLogisticRegression`: q is the probability that the label of a row is missing, u(x) the entropy of
+    ``P(y | x)``, and each row contributes the likelihood of its label being given or missing, with weight `mechanism_weight`.
+
+    Features are standardised, so that their units do not matter. The kernels are centred at `n_landmarks` training rows
+    (Nystroem's method), and the squared norm of the functions is the penalty. What is
     "auto" is chosen on rows that are held out whole, by the likelihood of their labels and of their labels being missing; of
     more than 5000 rows, on a sample of these. Then all rows are fitted.
 
     Parameters
     ----------
     C : float or "auto", default="auto"
-        Inverse strength of the penalty ``|f|^2 / (2 C)``. "auto" tries 1, 10 and 100, and 0.1 or 1000 if the best of them is
+        Inverse strength of the penalty :math:`|f|^2 / (2 C)`. "auto" tries 1, 10 and 100, and 0.1 or 1000 if the best of them is
         at an end.
     gamma : float or "auto", default="auto"
         The kernel's inverse squared width, for standardised features. "auto" tries 0.3, 1 and 3 times the inverse of the median
@@ -65,9 +70,8 @@ class MARKernelClassifier(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
-    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
-            default="entropy"
-        The measure u; see `MARGaussianMixture`.
+    uncertainty : str or callable, default="entropy"
+        The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
     mechanism_weight : float or "auto", default="auto"
@@ -96,13 +100,13 @@ class MARKernelClassifier(MARClassifier):
     Attributes
     ----------
     classes_ : array of shape (K,)
+        The classes.
     C_, gamma_, mechanism_weight_ : float
         The given or chosen values.
     landmarks_ : array of shape (m, d)
         Centres of the kernels, in the units of X.
-    intercept_ : array of shape (1,) for two classes, else (K,)
-    dual_coef_ : array of shape (1, m) or (K, m)
-        Coefficients of the kernels in the log-odds of the second class, or in the scores of the classes.
+    intercept_, dual_coef_ : arrays of shape (1,) and (1, m) for two classes, else (K,) and (K, m)
+        Constants, and coefficients of the kernels in the log-odds of the second class, or in the scores of the classes.
     held_out_proba_ : array of shape (n, K)
         Class probabilities of the training rows, each from a fit that was chosen like this one but did not see the row. For rows
         that no fold tests, from the fit itself. Kept for rows in memory only.
@@ -117,9 +121,9 @@ class MARKernelClassifier(MARClassifier):
     loglik_, loglik_ignorable_, loglik_missing_ : float
         The log-likelihood given the features, without the penalty, and its two parts: labels and missingness.
     converged_ : bool
-    n_iter_ : int
-    n_passes_ : int
-        Passes over the data in the last fit.
+        Whether the fit converged.
+    n_iter_, n_passes_ : int
+        Iterations, and passes over the data, of the last fit.
     trace_ : array
         The objective after each iteration: the log-likelihood, its missingness part times `mechanism_weight_`, minus the penalty.
     model_ : FittedModel
@@ -127,10 +131,20 @@ class MARKernelClassifier(MARClassifier):
     notes_ : list of str
         Warnings of the fit.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : array of shape (n_features_in_,)
+        Their names, if X had names.
+
+    See Also
+    --------
+    MARLogisticRegression : linear log-odds, whose coefficients have a meaning.
+    MARBoostingClassifier : boundaries of any form, for many rows, missing values and categories.
+    MARClassifierCV : the average of these and other candidates, weighted by held-out rows.
 
     Examples
     --------
+    The settings are given here, as it takes longer to choose them.
+
     >>> import numpy as np
     >>> from marmix import MARKernelClassifier
     >>> rng = np.random.default_rng(0)
@@ -138,7 +152,8 @@ class MARKernelClassifier(MARClassifier):
     >>> distance = np.sum(X**2, axis=1) - 1.4
     >>> y = (rng.uniform(size=500) < 1 / (1 + np.exp(-4 * distance))).astype(int)
     >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-(distance**2)), -1, y)
-    >>> clf = MARKernelClassifier().fit(X, y_partial)
+    >>> clf = MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, cv=None)
+    >>> clf = clf.fit(X, y_partial)
     >>> clf.predict([[0.0, 0.0], [2.0, 0.0], [0.0, -2.0]])
     array([0, 1, 1])
     """

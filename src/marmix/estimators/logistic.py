@@ -17,12 +17,14 @@ from marmix.scores.linear import LinearScores
 
 
 class MARLogisticRegression(MARClassifier):
-    """Logistic regression for partially labelled data whose labels are missing for a reason.
+    r"""Logistic regression for partially labelled data whose labels are missing for a reason.
 
-    The labelled rows follow ``P(y | x) = softmax(b + w . x)``, as in any logistic regression. The label of a row is missing with
-    probability
+    The log-odds of the classes are linear in the features, and the label of a row is missing with probability q:
 
-        q = 1 / (1 + e^-eta),    eta = alpha_0 + alpha_1 u(x),
+    .. math::
+
+        P(y = k \mid x) \propto e^{b_k + w_k \cdot x}, \qquad
+        q = \frac{1}{1 + e^{-\eta}}, \quad \eta = \alpha_0 + \alpha_1 u(x),
 
     where u(x) is the entropy of ``P(y | x)``. Each row, labelled or not, contributes the likelihood of its label being given or
     missing, so that unlabelled rows help to locate the decision boundary without a model of the features. With ``link=None`` this
@@ -31,7 +33,7 @@ class MARLogisticRegression(MARClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of the penalty ``|w|^2 / (2 C)``, as in scikit-learn; np.inf for none. Intercepts are not penalised.
+        Inverse strength of the penalty :math:`|w|^2 / (2 C)`, as in scikit-learn; np.inf for none. Intercepts are not penalised.
         Standardise the features first if their units differ.
     degree : {1, 2}, default=1
         2 adds squares and products of the features, in the order of scikit-learn's `PolynomialFeatures`.
@@ -39,9 +41,8 @@ class MARLogisticRegression(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
-    uncertainty : {"entropy", "log-entropy", "gini", "margin", "discriminant", "signed-margin"} or callable, \
-            default="entropy"
-        The measure u; see `MARGaussianMixture`.
+    uncertainty : str or callable, default="entropy"
+        The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
     mechanism_weight : float or "auto", default=1.0
@@ -52,9 +53,10 @@ class MARLogisticRegression(MARClassifier):
         Features that enter eta besides u, each with a slope in `alpha_`.
     delta : dict, "estimate" or None, default=None
         A label term, for labels that go missing because of the label itself (not at random):
-        ``eta = alpha_0 + alpha_1 u(x) + delta_k`` in class k. A dict maps classes to numbers, 0 for others: with the logit link,
-        ``delta={"ill": 0.7}`` doubles the odds that the label of an ill case is missing, at equal u. "estimate" estimates them,
-        that of the first class being 0; this relies on the linearity of the log-odds, so prefer a few fixed values.
+        :math:`\eta = \alpha_0 + \alpha_1 u(x) + \delta_k` in class k. A dict maps classes to numbers, 0 for others: with the
+        logit link, ``delta={"ill": 0.7}`` doubles the odds that the label of an ill case is missing, at equal u. "estimate"
+        estimates them, that of the first class being 0; this relies on the linearity of the log-odds, so prefer a few fixed
+        values.
     classes : array-like or None, default=None
         The classes, in the order of `classes_`; by default the sorted labels in y.
     n_init : int or "auto", default="auto"
@@ -78,8 +80,8 @@ class MARLogisticRegression(MARClassifier):
     Attributes
     ----------
     classes_ : array of shape (K,)
-    coef_ : array of shape (1, p) for two classes, else (K, p)
-    intercept_ : array of shape (1,) or (K,)
+        The classes.
+    coef_, intercept_ : arrays of shape (1, p) and (1,) for two classes, else (K, p) and (K,)
         As in scikit-learn's `LogisticRegression`; p includes squares and products.
     alpha_ : array of shape (2 + len(mechanism_features),) or None
         Intercept and slopes of the mechanism; None if link=None.
@@ -96,9 +98,9 @@ class MARLogisticRegression(MARClassifier):
     loglik_, loglik_ignorable_, loglik_missing_ : float
         The log-likelihood given the features, without the penalty, and its two parts: labels and missingness.
     converged_ : bool
-    n_iter_ : int
-    n_passes_ : int
-        Passes over the data.
+        Whether the fit converged.
+    n_iter_, n_passes_ : int
+        Iterations, and passes over the data.
     trace_ : array
         The objective after each iteration: the log-likelihood, its missingness part times `mechanism_weight`, minus the penalty.
     model_ : FittedModel
@@ -106,10 +108,21 @@ class MARLogisticRegression(MARClassifier):
     notes_ : list of str
         Warnings of the fit.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : array of shape (n_features_in_,)
+        Their names, if X had names.
+
+    See Also
+    --------
+    MARKernelClassifier : boundaries of any form.
+    MARGaussianMixture : a model of the features too.
+    MARClassifierCV : the average of these and other candidates, weighted by held-out rows.
+    Inference : standard errors, intervals and tests of a fit.
 
     Examples
     --------
+    Only the first feature matters, and labels are missing near the boundary, where it is 0.
+
     >>> import numpy as np
     >>> from marmix import MARLogisticRegression
     >>> rng = np.random.default_rng(0)
@@ -118,6 +131,9 @@ class MARLogisticRegression(MARClassifier):
     >>> y_partial = np.where(rng.uniform(size=500) < np.exp(-X[:, 0] ** 2), -1, y)
     >>> clf = MARLogisticRegression().fit(X, y_partial)
     >>> bool(abs(clf.coef_[0, 0]) > 5 * abs(clf.coef_[0, 1]))
+    True
+    >>> near, far = clf.missing_proba([[0.0, 0.0], [3.0, 0.0]])
+    >>> bool(near > 0.8 and far < 0.2)
     True
     """
 

@@ -14,10 +14,16 @@ from marmix.scores.student import TAIL_MAX, TAIL_MIN, StudentScores
 
 
 class MARStudentMixture(MARGaussianMixture):
-    """Student-t mixture classifier for partially labelled data whose labels are missing for a reason.
+    r"""Student-t mixture classifier for partially labelled data whose labels are missing for a reason.
 
-    `MARGaussianMixture` with heavier tails: class k has the density ``t_d(x; mu_k, Sigma_k, nu_k)`` (or a mixture of a few), with
-    degrees of freedom nu to estimate. A row far from all classes then counts little in the estimates and has an uncertain
+    `MARGaussianMixture` with heavier tails. The density of class k (or of each of its components) is
+
+    .. math::
+
+        f_k(x) \propto |\Sigma_k|^{-1/2}
+            \left( 1 + \frac{(x - \mu_k)^T \Sigma_k^{-1} (x - \mu_k)}{\nu_k} \right)^{-(\nu_k + d) / 2}
+
+    with degrees of freedom nu to estimate. A row far from all classes then counts little in the estimates and has an uncertain
     label, where Gaussian classes would be sure of it. With infinite degrees of freedom the classes are Gaussian; the fit starts
     there, so that its log-likelihood is never below that of the Gaussian mixture.
 
@@ -28,14 +34,15 @@ class MARStudentMixture(MARGaussianMixture):
         given number from 1 (Cauchy) to infinity (Gaussian).
     covariance_type : {"full", "tied", "diag", "spherical"}, default="tied"
         Structure of the scale matrices Sigma, as of the covariances of `MARGaussianMixture`.
-    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, delta, classes, n_init, \
-            warm_start, reg_covar, max_iter, tol, random_state, precision, verbose
+    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, delta, classes
         As in `MARGaussianMixture`.
     solver : {"lbfgs"}, default="lbfgs"
         "ecm" is for Gaussian mixtures only.
     init : {"labelled", "kmeans"} or dict, default="labelled"
         Starting values of the Gaussian mixture that is fitted first, as in `MARGaussianMixture`; a dict has "scales" instead of
         "covariances", and may have "dof".
+    n_init, warm_start, reg_covar, max_iter, tol, random_state, precision, verbose
+        As in `MARGaussianMixture`.
 
     Attributes
     ----------
@@ -44,10 +51,15 @@ class MARStudentMixture(MARGaussianMixture):
     scales_ : array
         Scale matrices Sigma of the components, in the shapes of :class:`sklearn.mixture.GaussianMixture`.
     covariances_ : array
-        Covariances of the components, ``nu / (nu - 2) Sigma``: infinite if nu is at most 2. One for each component if the scale
-        matrix is tied and dof="by_class".
+        Covariances of the components, :math:`\Sigma \nu / (\nu - 2)`: infinite if nu is at most 2. One for
+        each component if the scale matrix is tied and dof="by_class".
     weights_, means_, component_classes_, class_prior_, alpha_, ... :
         As in `MARGaussianMixture`.
+
+    See Also
+    --------
+    MARGaussianMixture : lighter tails, and one parameter less.
+    compare : whether the tails are worth it, by an information criterion.
 
     Examples
     --------
@@ -56,7 +68,8 @@ class MARStudentMixture(MARGaussianMixture):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=400)
     >>> X = rng.standard_t(3, size=(400, 2)) + np.where(y == 1, 2.0, -2.0)[:, None]
-    >>> y_partial = np.where(np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400), -1, y)    # hard rows lack labels
+    >>> hard = np.abs(X.sum(axis=1)) < rng.exponential(2.0, size=400)
+    >>> y_partial = np.where(hard, -1, y)
     >>> clf = MARStudentMixture().fit(X, y_partial)
     >>> bool(clf.dof_[0] < 10)    # heavy tails
     True

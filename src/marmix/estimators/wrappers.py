@@ -87,7 +87,7 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     @_inner_has("predict")
     def predict(self, X: Any) -> NDArray[Any]:
-        """The predicted class of each row, (n,)."""
+        """The class of each row, (n,), as the fitted estimator predicts it."""
         check_is_fitted(self)
         return self.estimator_.predict(unmasked(X))
 
@@ -125,7 +125,7 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 class LabelledRows(InsideScikitLearn, _Wrapper):
-    """Fits any classifier to the labelled rows: the fair rival of an estimator that also learns from unlabelled ones.
+    """Fits any classifier to the labelled rows only: the fair rival of an estimator that learns from unlabelled ones too.
 
     ``fit(X, y)`` leaves out the rows whose label is missing, and fits a clone of `estimator` to the others. A classifier of
     another library would learn -1 as a class. So would a transformer that looks at the labels, such as `SelectKBest`: around
@@ -144,13 +144,18 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
     estimator_ : classifier or transformer
         Fitted to the labelled rows.
     classes_ : array of shape (K,)
+        The classes.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : array of shape (d,)
         Only if X had feature names and `estimator` keeps them.
+    coef_, feature_importances_ : arrays
+        Those of `estimator_`, if it has any: for feature selection.
 
     See Also
     --------
     WithUnlabelled : the other direction, for tools that take no missing labels.
+    marmix.evaluation.log_loss : a score that is fair to both.
 
     Examples
     --------
@@ -184,6 +189,10 @@ class LabelledRows(InsideScikitLearn, _Wrapper):
             For the `fit` of `estimator`.
         **fit_params
             The same; of an array of length n the labelled rows are passed.
+
+        Returns
+        -------
+        self
         """
         X = unmasked(X)
         self._checked(X, y)
@@ -226,13 +235,18 @@ class WithUnlabelled(_Wrapper):
     estimator_ : classifier
         Fitted to all rows.
     classes_ : array of shape (K,)
+        The classes.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : array of shape (d,)
         Only if both X and `X_unlabelled` had feature names.
+    coef_, feature_importances_ : arrays
+        Those of `estimator_`, if it has any: for feature selection.
 
     See Also
     --------
     LabelledRows : the other direction, for classifiers that take no missing labels.
+    marmix.evaluation.PartialLabelKFold : folds of partially labelled rows, for tools that take them.
 
     Notes
     -----
@@ -276,6 +290,10 @@ class WithUnlabelled(_Wrapper):
             Weights of the labelled rows. Unlabelled rows have their mean.
         **fit_params
             For the `fit` of `estimator`.
+
+        Returns
+        -------
+        self
         """
         frame = sys._getframe(1)
         check_unlabelled_rows(frame)

@@ -59,10 +59,26 @@ class Bootstrap:
     params : array of shape (m,)
         The estimates from the data.
     kind : {"nonparametric", "parametric"}
+        Whether rows were resampled, or drawn from the fit.
     failures : dict
         Number of failed resamples by reason.
     notes : list of str
         Remarks on the reliability of these numbers.
+
+    See Also
+    --------
+    marmix.Inference : its method `bootstrap` returns it.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :2], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> resampled = result.bootstrap(10, random_state=0)    # hundreds are usual
+    >>> resampled.conf_int(method="normal").shape == (len(resampled.names), 2)
+    True
     """
 
     estimates: Array
@@ -97,6 +113,7 @@ class Bootstrap:
         Parameters
         ----------
         alpha : float, default=0.05
+            One minus the confidence level.
         method : {"percentile", "basic", "normal"}, default="percentile"
             With q(p) the p-quantile of the resamples' estimates:
 

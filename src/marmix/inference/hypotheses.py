@@ -50,19 +50,42 @@ _GRID = 50  # points of the smoothed curve
 
 @dataclass(frozen=True)
 class HypothesisTest:
-    """The result of a test.
+    """The result of a test, in numbers and in words.
 
     Attributes
     ----------
     question : str
+        What is tested.
     statistic : float
+        The test statistic.
     reference : str
         The distribution of the statistic under the hypothesis.
     p_value : float
+        Probability of such a statistic or a larger one under the hypothesis.
     sentence : str
         The result in plain English.
     details : dict
         More numbers: log-likelihoods, estimates under the hypothesis, simulated statistics.
+
+    See Also
+    --------
+    marmix.Inference : its methods `test_informative`, `test_mechanism`, `test_link`, `test_label_term` and `test_mcar` return it.
+    GoodnessOfFit : two such tests, and a table.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> print(result.test_mcar())
+    Do missing labels depend on the features (hypothesis: they are missing completely at random)?
+      statistic 4.905, reference chi-square(3), p = 0.179
+      There is no clear evidence that missing labels depend on the features. A linear regression detects
+      one side, not a band around the boundary: see also the test of informative missingness.
+    >>> bool(result.test_informative().p_value < 0.001)
+    True
     """
 
     question: str
@@ -455,7 +478,7 @@ def _contrasts(fitted: Fitted, covariance: Array) -> dict[str, tuple[float, floa
 
 @dataclass(frozen=True)
 class GoodnessOfFit:
-    """Observed against fitted missingness along a variable.
+    """Observed against fitted missingness along a variable: two tests, and a table of bins.
 
     Attributes
     ----------
@@ -465,6 +488,25 @@ class GoodnessOfFit:
         A row per bin: range of the variable, rows, observed and fitted rates, standardised difference.
     at, observed, fitted : arrays
         The smoothed rates at values of the variable.
+
+    See Also
+    --------
+    marmix.Inference : its method `goodness_of_fit` returns it.
+    marmix.displays.MissingnessDisplay : the same as a picture.
+    marmix.evaluation.missingness_check : a check for any probabilities.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> fit = result.goodness_of_fit()
+    >>> round(fit.smooth.p_value, 2)    # no sign that the mechanism is wrong
+    0.25
+    >>> fit.table.columns
+    ['rows', 'observed', 'fitted', 'z']
     """
 
     binned: HypothesisTest

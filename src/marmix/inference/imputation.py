@@ -43,6 +43,11 @@ class Imputations(Sequence[NDArray[Any]]):
     notes : list of str
         Remarks on the imputations.
 
+    See Also
+    --------
+    marmix.Inference : its method `multiple_imputations` returns it; so does that of the estimators.
+    marmix.pool : combine results of analyses that were run elsewhere.
+
     Examples
     --------
     >>> import numpy as np
@@ -93,7 +98,12 @@ class Imputations(Sequence[NDArray[Any]]):
             ``function(labels)`` returns an estimate and its variance, or a vector of estimates and their covariance matrix
             (or only their variances).
         dfcom, names
-            See `pool`.
+            As in `marmix.pool`.
+
+        Returns
+        -------
+        Pooled
+            Print it for a table.
         """
         results = [function(labels.copy()) for labels in self]
         for result in results:
@@ -198,7 +208,14 @@ def _posteriors(fitted: Fitted, theta: Any, mechanism: Mechanism | None, X: NDAr
 
 
 def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Sequence[str] | None = None) -> "Pooled":
-    """Pool the results of m completed data sets by Rubin's rules.
+    r"""Pool the results of analyses of m imputed data sets by Rubin's rules.
+
+    With the variance U of an estimate, averaged over the data sets, and the variance B of the estimates between them, the
+    variance of the pooled estimate is
+
+    .. math::
+
+        T = U + \left( 1 + \frac{1}{m} \right) B.
 
     The pooled standard errors are too large if the imputer uses more than the analyst does, as in a logistic regression of labels
     that a Gaussian mixture has imputed: the mixture knows the form of the classes. Intervals are then too long, not wrong. For
@@ -218,10 +235,16 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
     Returns
     -------
     Pooled
+        With `params`, `bse`, `conf_int()` and `summary()`.
+
+    See Also
+    --------
+    Inference : its method `multiple_imputations` draws the labels.
+    marmix.inference.imputation.Imputations : its method `pool` runs an analysis on each of them.
 
     Examples
     --------
-    >>> from marmix.inference.imputation import pool
+    >>> from marmix import pool
     >>> pooled = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
     >>> print(pooled.params, pooled.bse.round(3))
     [2.] [1.354]
@@ -265,14 +288,18 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
 
 @dataclass(frozen=True)
 class Pooled:
-    """The pooled results of m analyses, by Rubin's rules; arrays have an entry for each of the p estimates.
+    r"""The pooled results of m analyses, by Rubin's rules; arrays have an entry for each of the p estimates.
 
     With the mean U of the variances within imputations and the variance B of the estimates between them,
 
-        T = U + (1 + 1/m) B,    lambda = (1 + 1/m) B / T,    df = (m - 1) / lambda²
+    .. math::
 
-    (Rubin 1987). With degrees of freedom c of the complete data, Barnard and Rubin (1999) replace 1 / df by
-    ``1 / df + 1 / {(1 - lambda) c (c + 1) / (c + 3)}``.
+        T = U + \left( 1 + \frac{1}{m} \right) B, \qquad \lambda = \left( 1 + \frac{1}{m} \right) \frac{B}{T}, \qquad
+        \nu = \frac{m - 1}{\lambda^2}
+
+    are the variance, the share of it that is due to missing labels, and the degrees of freedom (Rubin 1987). With degrees of
+    freedom c of the complete data, Barnard and Rubin (1999) replace :math:`1 / \nu` by
+    :math:`1 / \nu + (c + 3) / \{ (1 - \lambda) c (c + 1) \}`.
 
     Parameters
     ----------
@@ -281,9 +308,22 @@ class Pooled:
     within, between : arrays of shape (p, p)
         U and B as matrices.
     m : int
+        Number of imputations.
     dfcom : float or None
         c; None for infinitely many.
     names : list of str
+        Names of the estimates.
+
+    See Also
+    --------
+    marmix.pool : returns it.
+
+    Examples
+    --------
+    >>> from marmix import pool
+    >>> pooled = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
+    >>> pooled.conf_int().round(1), pooled.fmi.round(2)
+    (array([[-1.8,  5.8]]), array([0.81]))
     """
 
     params: Array

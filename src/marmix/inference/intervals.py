@@ -22,7 +22,31 @@ from marmix.rows import block_rows
 
 
 class Curve(NamedTuple):
-    """P(label missing) against the uncertainty, with a pointwise band."""
+    """P(label missing) against the uncertainty, with a pointwise band.
+
+    Attributes
+    ----------
+    u : array
+        Values of the uncertainty.
+    q, lower, upper : arrays
+        The probability there, and its interval.
+
+    See Also
+    --------
+    marmix.Inference : its method `missingness_curve` returns it.
+    marmix.displays.MissingnessDisplay : a picture of it.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> curve = result.missingness_curve([0.0, 0.69])    # certain, and a toss-up
+    >>> curve.q.round(2)
+    array([0.5 , 0.94])
+    """
 
     u: Array
     q: Array
@@ -31,23 +55,72 @@ class Curve(NamedTuple):
 
 
 class Boundary(NamedTuple):
-    """The decision over a grid of two features.
+    """The decision over a grid of two features, and the band that contains the boundary.
 
-    `log_odds` are those of the second class if there are two, otherwise of the most probable class against the next;
-    `undecided` is where their interval contains 0: the band that contains the boundary. For two classes
-    ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws both.
+    For two classes ``plt.contour(x, y, log_odds / error, [-1.96, 0, 1.96])`` draws both.
+
+    Attributes
+    ----------
+    x, y : arrays of shape (nx,) and (ny,)
+        Values of the two features.
+    log_odds, error : arrays of shape (ny, nx)
+        Log-odds of the second class if there are two, otherwise of the most probable class against the next, and their standard
+        errors.
+    label : array of shape (ny, nx)
+        The most probable class.
+    undecided : array of bool, shape (ny, nx)
+        Where the interval of the log-odds contains 0: the band that contains the boundary.
+
+    See Also
+    --------
+    marmix.Inference : its method `decision_boundary` returns it.
+    marmix.displays.MixtureDisplay : a picture of classes and boundary.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :2], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> boundary = result.decision_boundary(x=[12.0, 15.0, 20.0], y=[20.0])
+    >>> boundary.label.tolist(), boundary.undecided.tolist()
+    ([[0, 0, 1]], [[False, False, False]])
     """
 
-    x: Array  # (nx,)
-    y: Array  # (ny,)
-    log_odds: Array  # (ny, nx)
-    error: Array  # (ny, nx)
-    label: NDArray[Any]  # (ny, nx)
-    undecided: NDArray[np.bool_]  # (ny, nx)
+    x: Array
+    y: Array
+    log_odds: Array
+    error: Array
+    label: NDArray[Any]
+    undecided: NDArray[np.bool_]
 
 
 class Interval(NamedTuple):
-    """An estimate with its standard error and interval."""
+    """An estimate with its standard error and interval.
+
+    Attributes
+    ----------
+    estimate, error : float
+        The estimate and its standard error.
+    lower, upper : float
+        Limits of the interval.
+
+    See Also
+    --------
+    marmix.Inference : its method `bayes_error` returns it.
+    marmix.theory.bayes_error : the same for known classes.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> round(result.bayes_error().estimate, 2)
+    0.08
+    """
 
     estimate: float
     error: float
@@ -58,8 +131,33 @@ class Interval(NamedTuple):
 class ImputedLabels(NamedTuple):
     """Imputed labels of the unlabelled rows, and their uncertainty.
 
-    `probability` is the posterior of the imputed label, `lower` and `upper` its interval; `settled` says whether only one
-    label is credible as the most probable one.
+    Attributes
+    ----------
+    row : array of int
+        Positions of the unlabelled rows.
+    label : array
+        The most probable class of each.
+    probability, lower, upper : arrays
+        Its posterior, and the interval of that.
+    settled : array of bool
+        Whether only this label is credible as the most probable one.
+
+    See Also
+    --------
+    marmix.Inference : its method `imputed_labels` returns it.
+    Imputations : labels drawn several times, for analyses that follow.
+    marmix.conformal.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> imputed = result.imputed_labels()
+    >>> len(imputed.row), round(float(imputed.settled.mean()), 2)
+    (375, 0.9)
     """
 
     row: NDArray[np.integer[Any]]

@@ -44,16 +44,40 @@ class Profile:
     Attributes
     ----------
     name : str
+        The parameter.
     estimate : float
+        Its maximum-likelihood estimate.
     lower, upper : float
         The interval; a limit that the data do not determine is infinite (for a shape: 0 or infinity).
     level : float
+        The confidence level.
     values, loglik : arrays
         The curve: profile log-likelihood minus the maximum, at these values of the parameter.
     sentence : str
         The interval in words.
     bartlett : float
         Factor of the chi-square quantile: 1, or estimated from simulated samples.
+
+    See Also
+    --------
+    marmix.Inference : its method `profile` returns it.
+    marmix.displays.ProfileDisplay : a picture of the curve.
+
+    Notes
+    -----
+    The interval holds the values of the parameter whose profile log-likelihood, the maximum over all other parameters, is at most
+    half a chi-square(1) quantile (1.92 for 95 %) below the maximum.
+
+    Examples
+    --------
+    >>> from marmix import MARGaussianMixture
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> profile = result.profile("alpha_1")
+    >>> print(f"{profile.lower:.1f} to {profile.upper:.1f}")
+    2.8 to 5.2
     """
 
     name: str

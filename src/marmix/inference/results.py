@@ -28,13 +28,30 @@ _DISAGREE, _NOISE = 0.25, 8.0
 
 
 class Inference:
-    """Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
+    r"""Standard errors, intervals and tests of a fit; made by the `inference` method of a fitted estimator.
+
+    With the observed information A and the sum B of the outer products of the scores of the rows, the covariance of the
+    parameters is estimated by
+
+    .. math::
+
+        V = A^{-1} B A^{-1} \ \text{(sandwich)}, \qquad V = A^{-1} \ \text{(observed)}, \qquad V = E[A]^{-1} \ \text{(expected)}.
 
     Parameters are on the user's scale: weights, means, variances and covariances of a mixture (or the coefficients of a logistic
     regression, const being the intercept), alpha, shape and share. Names and conventions are those of statsmodels: normal
     reference distribution, two-sided p-values, intervals ``params ± 1.96 bse``. Intervals of weights and share are formed on
     the log-odds scale, those of variances and shape on the log scale, so that they stay in range. Arrays are pandas Series or
     DataFrames if the features were a DataFrame.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The fitted model and its rows, which the estimator passes.
+    cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
+        The covariance matrix of the standard errors. "sandwich" is also valid if the model is misspecified, for the
+        parameters of the best-fitting model; the others assume that the model is right.
+    pandas : bool, default=False
+        Whether arrays are pandas Series and DataFrames.
 
     Attributes
     ----------
@@ -43,29 +60,31 @@ class Inference:
         weights, variances, shape and share, where zero is a limit. A parameter that the data do not determine, or that is
         at a limit, has bse NaN; so has alpha if that parameter is the shape. `notes` says so, and `profile` gives intervals.
     param_names : list of str
-    cov_type : {"sandwich", "observed", "expected"}
-        The covariance matrix of the standard errors. "sandwich" is also valid if the model is misspecified, for the
-        parameters of the best-fitting model; the others assume that the model is right.
+        Names of the parameters, such as "mean[1, x0]" and "alpha_1".
     llf, nobs : float
         The maximised log-likelihood, and the total weight of the rows.
     notes : list of str
         Remarks on the reliability of these numbers.
 
+    See Also
+    --------
+    MARGaussianMixture : its method `inference` returns this; so do those of the other estimators but `MARClassifierCV`.
+    compare : information criteria of several fits.
+    Sensitivity : what if labels are missing because of the label itself?
+    marmix.displays.ProfileDisplay : a picture of `profile`.
+
     Examples
     --------
-    >>> import numpy as np
     >>> from marmix import MARGaussianMixture
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(2, size=500)
-    >>> X = rng.normal(size=(500, 1)) + 2.0 * y[:, None]
-    >>> missing = rng.uniform(size=500) < 1 / (1 + np.exp(3 * np.abs(X[:, 0] - 1) - 2))
-    >>> y_partial = np.where(missing, -1, y)
-    >>> result = MARGaussianMixture(link="logit").fit(X, y_partial).inference(X, y_partial)
-    >>> bool(result.test_informative().p_value < 0.001)
+    >>> from marmix.datasets import load_tumours
+    >>> rows = load_tumours()
+    >>> X, y = rows.data[:, :3], rows.target    # -1 where the label is missing
+    >>> result = MARGaussianMixture().fit(X, y).inference(X, y)
+    >>> bool(result.test_informative().p_value < 0.001)    # hard rows lose their labels
     True
-    >>> low, high = result.conf_int()[result.param_names.index("mean[1, x0]")]
-    >>> bool(low < 2.0 < high)
-    True
+    >>> slope = result.param_names.index("alpha_1")
+    >>> result.conf_int()[slope].round(1)
+    array([2.7, 5.2])
     """
 
     def __init__(self, fitted: Fitted, cov_type: str = "sandwich", pandas: bool = False):
@@ -103,12 +122,36 @@ class Inference:
         return self._series(self._pvalues)
 
     def cov_params(self, cov_type: str | None = None) -> Any:
-        """Covariance matrix of the estimates, of this or another type."""
+        """Covariance matrix of the estimates, (m, m).
+
+        Parameters
+        ----------
+        cov_type : {"sandwich", "observed", "expected"} or None, default=None
+            Another type of covariance than that of this object.
+
+        Returns
+        -------
+        array or DataFrame of shape (m, m)
+            NaN for parameters that are at a limit or not determined.
+        """
         matrix = self._cov if cov_type is None else self._covariance(cov_type)
         return self._frame(matrix, self.param_names)
 
     def conf_int(self, alpha: float = 0.05, cov_type: str | None = None) -> Any:
-        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape."""
+        """Wald intervals of level 1 - alpha, (m, 2); `profile` gives better ones for slopes and shape.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            One minus the confidence level.
+        cov_type : {"sandwich", "observed", "expected"} or None, default=None
+            Another type of covariance than that of this object.
+
+        Returns
+        -------
+        array or DataFrame of shape (m, 2)
+            Lower and upper limits.
+        """
         z, values = float(norm.isf(check_level(alpha) / 2.0)), self._fitted.values
         errors = self._errors if cov_type is None else np.sqrt(np.diag(self._covariance(cov_type)))
         limits = np.full((len(values), 2), np.nan)
@@ -120,7 +163,18 @@ class Inference:
         return self._frame(limits, [0, 1])
 
     def summary(self, alpha: float = 0.05) -> Table:
-        """A table of the parameters: print it, or use its `as_text`, `as_html` and `frame`."""
+        """A table of the parameters, their standard errors, p-values and intervals.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        Table
+            Print it, or use its `as_text`, `as_html` and `frame`.
+        """
         fitted, limits = self._fitted, np.asarray(self.conf_int(alpha))
         z = np.where(np.isnan(self._pvalues), np.nan, self._ratios)
         p_values = [p_text(p) for p in self._pvalues]
@@ -262,30 +316,103 @@ class Inference:
     # Intervals for predictions and derived quantities.
 
     def predict_proba_interval(self, X: Any, alpha: float = 0.05) -> tuple[Array, Array]:
-        """Lower and upper limits, each (n, K), of the posterior probabilities of rows X, by the delta method on log-odds."""
+        """Intervals of the class probabilities of rows, by the delta method on log-odds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of any rows.
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        lower, upper : arrays of shape (n, K)
+            Limits of the probabilities that `predict_proba` estimates.
+        """
         return intervals.proba_interval(self._fitted, self._fitted.checked(X), self.cov_type, check_level(alpha))
 
     def credible_labels(self, X: Any, alpha: float = 0.05) -> NDArray[np.bool_]:
-        """Which classes (n, K) may be the most probable one of rows X; a single one where the label is settled."""
+        """Which classes may be the most probable one of a row, given the uncertainty of the fit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features of any rows.
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        array of bool, shape (n, K)
+            A single class where the label is settled.
+        """
         return intervals.credible_labels(self._fitted, self._fitted.checked(X), self.cov_type, check_level(alpha))
 
     def imputed_labels(self, alpha: float = 0.05) -> ImputedLabels:
-        """Imputed labels of the unlabelled rows, with their probabilities, intervals, and whether they are settled."""
+        """Imputed labels of the unlabelled rows, with their probabilities, intervals, and whether they are settled.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        ImputedLabels
+            Arrays with an entry for each unlabelled row.
+        """
         return intervals.imputed_labels(self._fitted, self.cov_type, check_level(alpha))
 
     def missingness_curve(self, u: Any = None, alpha: float = 0.05) -> Curve:
-        """P(label missing) at uncertainties u (by default over their range), with a pointwise band; covariates at their means.
+        """P(label missing) against the uncertainty, with a pointwise band; covariates are at their means.
 
         If the shape is held (see `notes`) the band treats it as known, and is somewhat too narrow.
+
+        Parameters
+        ----------
+        u : array-like or None, default=None
+            Values of the uncertainty; by default over its range.
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        Curve
+            Values, probabilities and their limits.
         """
         return intervals.missingness_curve(self._fitted, u, self.cov_type, check_level(alpha))
 
     def decision_boundary(self, x: Any = None, y: Any = None, alpha: float = 0.05) -> Boundary:
-        """The decision over a grid of two features (values x and y), and the band that contains the boundary."""
+        """The decision over a grid of two features, and the band that contains the boundary.
+
+        Parameters
+        ----------
+        x, y : array-like or None, default=None
+            Values of the first and the second feature; by default over their ranges.
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        Boundary
+            For fits to two features.
+        """
         return intervals.decision_boundary(self._fitted, x, y, self.cov_type, check_level(alpha))
 
     def bayes_error(self, alpha: float = 0.05) -> Interval:
-        """Error rate of the fitted rule if its posteriors are right, with a robust interval (whatever the `cov_type`)."""
+        """Error rate of the fitted rule if its posteriors are right, with a robust interval (whatever the `cov_type`).
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        Interval
+            The estimate, its standard error and limits.
+        """
         return intervals.bayes_error(self._fitted, check_level(alpha))
 
     def profile(
@@ -305,14 +432,23 @@ class Inference:
         Parameters
         ----------
         name : str
-        alpha : float
-        n_points : int
+            The parameter.
+        alpha : float, default=0.05
+            One minus the confidence level.
+        n_points : int, default=0
             Number of points of the profile curve to compute as well, for a plot.
         n_resamples : int, default=0
             Number of samples, 100 or more, drawn from the fit to correct the interval of a slope for a small sample (Bartlett's
             correction): with few rows per parameter, uncorrected intervals are too short. 0 for no correction.
         n_jobs : int or None, default=None
+            Processes for these samples, as in joblib.
         random_state : int, Generator, RandomState or None, default=None
+            For these samples.
+
+        Returns
+        -------
+        Profile
+            Print it for the interval in words.
         """
         return profile.profile(self._fitted, name, check_level(alpha), n_points, n_resamples, n_jobs, random_state)
 
@@ -335,10 +471,18 @@ class Inference:
             chi-square does not hold (a free shape or share has no meaning under the hypothesis) or if there are fewer
             than ten rows per parameter.
         n_resamples : int, default=199
+            Number of simulated samples, at least 19.
         n_jobs : int or None, default=None
+            Processes for these samples, as in joblib.
         random_state : int, Generator, RandomState or None, default=None
+            For these samples.
         report : callable or None, default=None
             Called after each simulated sample with the share of samples that are done.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
         """
         resampling = _resampling(n_resamples, n_jobs, random_state)
         return hypotheses.informative(self._fitted, bootstrap, report=report, **resampling)
@@ -353,7 +497,21 @@ class Inference:
     ) -> HypothesisTest:
         """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
 
-        Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0. `bootstrap` simulates it instead.
+        Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0.
+
+        Parameters
+        ----------
+        link : {"logit", "cloglog"}, default="logit"
+            The hypothesis.
+        bootstrap : bool, default=False
+            Whether to simulate the reference distribution from the fit with that link.
+        n_resamples, n_jobs, random_state
+            As in `test_informative`.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
         """
         return hypotheses.link(self._fitted, link, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
@@ -362,7 +520,17 @@ class Inference:
     ) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 
-        `bootstrap` simulates the reference distribution from the fit; None does so if rows or labels are few.
+        Parameters
+        ----------
+        bootstrap : bool or None, default=None
+            Whether to simulate the reference distribution from the fit; None does so if rows or labels are few.
+        n_resamples, n_jobs, random_state
+            As in `test_informative`.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
         """
         return hypotheses.hausman(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
@@ -372,13 +540,30 @@ class Inference:
         """Do labels go missing because of the label itself? Likelihood ratio of delta = 0 against free label terms.
 
         The answer relies on the model of the classes: labels that are missing tell which class they have only through the shape
-        of its density (or, for a logistic regression, the linearity of the log-odds). `bootstrap` simulates the reference
-        distribution from the fit without a label term.
+        of its density (or, for a logistic regression, the linearity of the log-odds).
+
+        Parameters
+        ----------
+        bootstrap : bool, default=False
+            Whether to simulate the reference distribution from the fit without a label term.
+        n_resamples, n_jobs, random_state
+            As in `test_informative`.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
         """
         return hypotheses.label_term(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
 
     def test_mcar(self) -> HypothesisTest:
-        """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them."""
+        """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them.
+
+        Returns
+        -------
+        HypothesisTest
+            Print it for the result in words.
+        """
         return hypotheses.completely_at_random(self._fitted)
 
     def goodness_of_fit(self, by: Any = None, n_bins: int = 10) -> GoodnessOfFit:
@@ -390,6 +575,12 @@ class Inference:
             What to sort the rows by: the uncertainty (None), a feature, the probability of a class, or any numbers. The
             probability of a class shows labels missing on one side of the boundary, a feature shows a missing covariate.
         n_bins : int, default=10
+            Number of bins.
+
+        Returns
+        -------
+        GoodnessOfFit
+            Two tests, and a table of the bins.
         """
         return hypotheses.goodness_of_fit(self._fitted, by, n_bins)
 
@@ -412,6 +603,7 @@ class Inference:
         Parameters
         ----------
         n_resamples : int, default=999
+            Number of resamples.
         kind : {"nonparametric", "parametric"}, default="nonparametric"
             "nonparametric" draws rows with replacement. Weights count rows: as many rows are drawn as the weights sum to
             (rounded), each with probability proportional to its weight. "parametric" draws features (of a mixture; those
@@ -425,6 +617,11 @@ class Inference:
             The same seed gives the same result with any number of jobs.
         verbose : int, default=0
             1 prints about ten lines of progress to stderr.
+
+        Returns
+        -------
+        Bootstrap
+            With standard errors, bias and intervals.
 
         Notes
         -----
@@ -440,8 +637,22 @@ class Inference:
         """Labels imputed m times: parameters drawn from their distribution, then labels given them; see `pool`.
 
         Imputations use the features of this fit only: include every variable of the later analysis, its outcome too, among
-        the features, or the analysis will underestimate associations. `delta`, by class, is the logarithm of the odds ratio by
-        which rows of a class lose their labels more often than others that look alike; see `marmix.Sensitivity`.
+        the features, or the analysis will underestimate associations.
+
+        Parameters
+        ----------
+        m : int, default=20
+            Number of imputations.
+        random_state : int, Generator, RandomState or None, default=None
+            For the draws.
+        delta : dict or None, default=None
+            By class, the logarithm of the odds ratio by which rows of a class lose their labels more often than others that look
+            alike; see `marmix.Sensitivity`.
+
+        Returns
+        -------
+        Imputations
+            A sequence of m arrays of labels; its method `pool` runs an analysis on each.
         """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type, delta)
 

@@ -18,7 +18,9 @@ class Table:
     Parameters
     ----------
     title : str
+        Shown in the first line.
     columns : list of str
+        Names of the columns.
     index : list of str
         Names of the rows.
     rows : list of lists
@@ -29,6 +31,24 @@ class Table:
         Shown below.
     decimals : dict
         Decimals of columns where four significant digits would not do.
+
+    See Also
+    --------
+    marmix.compare : returns one; so do the `summary` methods of estimators and of `marmix.Inference`.
+
+    Examples
+    --------
+    >>> from marmix.inference.tables import Table
+    >>> table = Table("Rows", ["count", "share"], ["labelled", "unlabelled"], [[194, 0.341], [375, 0.659]])
+    >>> print(table)
+    Rows
+    -------------------------
+                count   share
+    labelled      194  0.3410
+    unlabelled    375  0.6590
+    -------------------------
+    >>> table.frame()["count"].sum()
+    np.int64(569)
     """
 
     title: str

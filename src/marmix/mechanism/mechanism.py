@@ -78,12 +78,21 @@ class _Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Probability of a missing label as a function of the classifier's uncertainty.
+    r"""Probability of a missing label as a function of a classifier's uncertainty, for classifiers of any kind.
+
+    .. math::
+
+        q = a + (1 - a) \left[ 1 - (1 + \lambda e^\eta)^{-1 / \lambda} \right], \qquad
+        \eta = \alpha_0 + \alpha_1 u + \gamma \cdot v + \delta_y
+
+    with the uncertainty u of the class probabilities, covariates v, a shape lambda (1 is the logit link) and a share a of labels
+    missing completely at random. All but alpha is optional. The methods take scores: log posteriors, up to a constant per row.
 
     Parameters
     ----------
     uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
-        The measure u. A callable takes the log posteriors (n, K) and returns u (n,), or u and its partial derivatives (n, K).
+        The measure u; see `MARGaussianMixture`. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
+        partial derivatives (n, K).
     alpha : tuple of floats
         Intercept and slope of eta, then the slopes of covariates if there are any.
     shape : float
@@ -97,14 +106,27 @@ class Mechanism:
     free_label : bool
         Whether the label terms are estimated; that of the first class is then 0.
 
+    See Also
+    --------
+    marmix.objectives.MissingnessObjective : the same as an objective for LightGBM and XGBoost.
+    marmix.torch.MissingnessLoss : the same as a loss for neural networks.
+    marmix.datasets.hide_labels : hide labels of any data by such a mechanism.
+
     Examples
     --------
     >>> import numpy as np
     >>> from marmix import Mechanism
     >>> scores = np.array([[0.0, 4.0], [0.1, 0.0], [3.0, 0.0], [0.0, 0.3]])
     >>> mechanism = Mechanism(alpha=(1.0, -3.0))
-    >>> mechanism.missing_proba(scores).round(3)
+    >>> mechanism.missing_proba(scores).round(3)    # large for uncertain rows
     array([0.143, 0.73 , 0.189, 0.718])
+
+    Estimate it from which labels are missing:
+
+    >>> missing = [0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1]
+    >>> estimate = Mechanism.from_link("logit").profile(np.tile(scores, (3, 1)), missing)
+    >>> bool(estimate.alpha[1] < 0)
+    True
     """
 
     uncertainty: str | Callable[..., object] = "margin"
@@ -138,7 +160,30 @@ class Mechanism:
         label: tuple[float, ...] = (),
         free_label: bool = False,
     ) -> "Mechanism":
-        """A mechanism to be fitted, from the options of the estimators."""
+        """A mechanism to be fitted, from the options of the estimators.
+
+        Parameters
+        ----------
+        link : {"aranda-ordaz", "logit", "cloglog"}, default="aranda-ordaz"
+            How q depends on eta; "aranda-ordaz" has a shape to estimate.
+        shape : float or None, default=None
+            Fixed shape of the Aranda-Ordaz link.
+        uncertainty : str or callable, default="margin"
+            The measure u.
+        mcar_share : bool, default=False
+            Whether to estimate a share of labels missing completely at random.
+        covariates : int, default=0
+            Number of covariates v.
+        label : tuple of floats, default=()
+            The label term of each class.
+        free_label : bool, default=False
+            Whether the label terms are estimated.
+
+        Returns
+        -------
+        Mechanism
+            With alpha zero; `profile` estimates it.
+        """
         if link not in LINKS:
             raise ValueError(f"link={link!r} is not one of {', '.join(map(repr, LINKS))} or None.")
         fixed = LINKS[link].shape
@@ -165,12 +210,36 @@ class Mechanism:
     # dtype, computed in double precision; everything else gives NumPy arrays.
 
     def measure(self, scores: ArrayLike) -> Array:
-        """The uncertainty u of every row."""
+        """The uncertainty u of every row.
+
+        Parameters
+        ----------
+        scores : array of shape (n, K)
+            Log posteriors, up to a constant per row.
+
+        Returns
+        -------
+        array of shape (n,)
+            In the units of the measure.
+        """
         s = _checked_scores(scores)
         return in_precision_of(s, self._measured_rows(s))
 
     def missing_proba(self, scores: ArrayLike, covariates: ArrayLike | None = None) -> Array:
-        """The probability q that a row's label is missing; `covariates` (n, L) if the mechanism has any."""
+        """The probability q that a row's label is missing.
+
+        Parameters
+        ----------
+        scores : array of shape (n, K)
+            Log posteriors, up to a constant per row.
+        covariates : array of shape (n, L), optional
+            Covariates of the mechanism, if it has any.
+
+        Returns
+        -------
+        array of shape (n,)
+            torch and CuPy scores give an array of the same library, device and dtype.
+        """
         s = _checked_scores(scores)
         if self.label and len(self.label) != s.shape[1]:
             raise ValueError(f"the label term has {len(self.label)} classes, but scores has {s.shape[1]}.")
@@ -201,11 +270,16 @@ class Mechanism:
         sample_weight: ArrayLike | None = None,
         curvature: str = "full",
     ) -> MissingnessTerms:
-        """Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores.
+        r"""Log-likelihood of each row's missing indicator, its gradient and curvature with respect to the scores s.
 
-        The curvature is the expected one, ``E[g g'] = q'^2 / (q (1 - q)) d eta d eta'`` with ``g`` the gradient: positive
-        semi-definite, so that Newton boosting and Fisher scoring can use it (or its diagonal). The observed second derivative
-        may be indefinite.
+        .. math::
+
+            l = m \log q + (1 - m) \log (1 - q), \qquad
+            E \left[ \frac{\partial l}{\partial s} \frac{\partial l}{\partial s}^T \right] =
+            \frac{(\partial q / \partial \eta)^2}{q (1 - q)} \frac{\partial \eta}{\partial s} \frac{\partial \eta}{\partial s}^T
+
+        The curvature is the expected one: positive semi-definite, so that Newton boosting and Fisher scoring can use it (or its
+        diagonal). The observed second derivative may be indefinite.
 
         Parameters
         ----------
@@ -285,7 +359,24 @@ class Mechanism:
         sample_weight: ArrayLike | None = None,
         covariates: ArrayLike | None = None,
     ) -> "Mechanism":
-        """Maximise L_miss over alpha, and over the shape and share if they are free, for given scores."""
+        """Estimate alpha, and the shape and share if they are free, by maximum likelihood for given scores.
+
+        Parameters
+        ----------
+        scores : array of shape (n, K)
+            Log posteriors, up to a constant per row.
+        missing : array of shape (n,)
+            1 or True where the label is missing.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows.
+        covariates : array of shape (n, L), optional
+            Covariates of the mechanism, if it has any.
+
+        Returns
+        -------
+        Mechanism
+            With the estimates.
+        """
         self.require_no_label_term("profile")
         s = _checked_scores(scores)
         m = to_host(_indicator(missing, s))
