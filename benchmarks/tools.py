@@ -25,7 +25,8 @@ Tools that are not installed are left out, with a line that says so. `gmmsslm` i
 (C by cross-validation) and gradient boosting (`HistGradientBoostingClassifier`, rounds by cross-validation), tuned on the
 labelled rows.
 
-- labelled rows only: these two classifiers themselves;
+- labelled rows only: these two classifiers themselves, and a support vector machine with an RBF kernel (C and gamma by
+  cross-validated AUC, probabilities by Platt's method);
 - self-training: `SelfTrainingClassifier`, its default threshold;
 - label propagation, label spreading: the kernel (5, 10 or 20 neighbours, or RBF with gamma 0.1/d, 1/d or 10/d) with the lowest
   log-loss of labelled rows, held out in 5 folds;
@@ -71,12 +72,14 @@ from typing import NamedTuple
 
 import numpy as np
 import real
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from marmix import MARClassifierCV, MARGaussianMixture, evaluation
@@ -235,6 +238,15 @@ def labelled_only(kind):
         return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
 
     return fit
+
+
+def kernel_machine(rows, shared):
+    """A support vector machine on the labelled rows; C and gamma by cross-validated AUC."""
+    X, y, d = rows.X[rows.y >= 0], rows.y[rows.y >= 0], rows.X.shape[1]
+    folds = StratifiedKFold(min(5, np.bincount(y).min()), shuffle=True, random_state=0)
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1 / d, 0.3 / d, 1.0 / d, 3.0 / d]}
+    search = GridSearchCV(SVC(), grid, scoring="roc_auc", cv=folds, refit=False).fit(X, y)
+    return CalibratedClassifierCV(SVC(**search.best_params_), cv=folds, ensemble=False).fit(X, y).predict_proba
 
 
 def self_training(kind):
@@ -446,6 +458,7 @@ TOOLS = {
     OURS: Tool(marmix_alone, (OURS,)),
     "marmix, label term": Tool(with_label_term, settings=("by class",)),
     **wrapping("labelled rows only", labelled_only),
+    "labelled rows only, kernel SVM": Tool(kernel_machine),
     **wrapping("self-training", self_training),
     "label propagation": Tool(graph(LabelPropagation)),
     "label spreading": Tool(graph(LabelSpreading)),
@@ -723,6 +736,7 @@ ROWS_OF_FIGURE = {
     "labelled rows only": ("labelled rows only, logistic", "labelled rows only, boosting"),
     "self-training": ("self-training, logistic", "self-training, boosting"),
     "inverse-probability weighting": ("weighting, logistic", "weighting, boosting"),
+    "kernel SVM, labelled rows": ("labelled rows only, kernel SVM",),
     "cleanlab": ("cleanlab, logistic", "cleanlab, boosting"),
     "PU learning": ("PU learning, logistic", "PU learning, boosting"),
     "label propagation": ("label propagation",),
