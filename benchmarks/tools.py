@@ -1,0 +1,852 @@
+"""marmix and other tools for partially labelled data, on the same rows.
+
+    pip install --no-deps cleanlab stepmix pulearn termcolor tqdm
+    apt-get install r-base-core r-cran-mclust        # or install.packages("mclust") in R
+    python benchmarks/tools.py --size small
+    python benchmarks/tools.py --size full --out tools.jsonl --markdown docs/comparison.md --figure docs/comparison.png
+
+Tools that are not installed are left out, with a line that says so. `gmmsslm` is not run: its model is fitted by marmix.
+
+**Rows.** tau denotes the true posteriors of simulated rows (two Gaussian classes, 4 features, centres 2 apart, 600 rows and
+4000 fresh ones), and of real rows out-of-fold probabilities of a random forest that saw all labels.
+
+- tumours, digits: `load_tumours`, `load_odd_digits`: 70 % of the labels hidden, hard rows first;
+- MAGIC: 1500 rows of `load_magic` (a local file: set MARMIX_DATA to its folder) and 4000 fresh ones, hidden likewise;
+- boundary: Gaussian classes, 70 % hidden by `hide_labels`, hard rows first;
+- random: Gaussian classes, 90 % hidden at random;
+- moons: two half circles with noise 0.2 (`make_moons`), 95 % hidden at random;
+- one-sided: Gaussian classes, 70 % hidden, the more so the more probable class 1 is (`uncertainty="signed-margin"`);
+- by class: Gaussian classes; 50 % of the labels of class 0 are hidden at random and 90 % of those of class 1;
+- noise: Gaussian classes, 70 % hidden at random, and a fifth of the labels that are left are wrong;
+- positives: Gaussian classes 4 apart, as Elkan and Noto's estimate needs classes that hardly overlap; only class 1 has labels,
+  at random, with probability 0.4.
+
+**Tools.** Every tool sees the same standardised features. Where a tool wraps a classifier, it has two lines: logistic regression
+(C by cross-validation) and gradient boosting (`HistGradientBoostingClassifier`, rounds by cross-validation), tuned on the
+labelled rows.
+
+- labelled rows only: these two classifiers themselves, and a support vector machine with an RBF kernel (C and gamma by
+  cross-validated AUC, probabilities by Platt's method);
+- self-training: `SelfTrainingClassifier`, its default threshold;
+- label propagation, label spreading: the kernel (5, 10 or 20 neighbours, or RBF with gamma 0.1/d, 1/d or 10/d) with the lowest
+  log-loss of labelled rows, held out in 5 folds;
+- weighting: labelled rows weighted by 1/(1 - q), at most 20; q, the probability of a missing label, is that of the same kind of
+  classifier for the missing indicator, out of fold; "marmix's q" takes `missing_proba_` of marmix instead;
+- cleanlab: `CleanLearning`, which removes labelled rows that look mislabelled; "marmix, then cleanlab" removes the label issues
+  that `find_label_issues` sees in marmix's held-out probabilities, and fits marmix again;
+- PU learning: `pulearn.ElkanotoPuClassifier`, class 1 positive, everything else unlabelled, a fifth of the rows held out; only in
+  the settings for which it is made (by class, positives). Unlabelled rows get Elkan and Noto's probability of an unlabelled row,
+  (1 - c)/c g/(1 - g) with g the probability of a label, fresh rows g/c;
+- marmix, label term (by class): `MARGaussianMixture(delta="estimate")`, with the probabilities of unlabelled rows likewise;
+- StepMix: Gaussian features and the label as an outcome that may be missing; diagonal, tied or full covariances and 2, 3, 4 or
+  6 latent classes by BIC;
+- mclust: `MclustSSC`, one Gaussian a class, covariances by BIC;
+- gmmsslm's model: `MARGaussianMixture` with full covariances and `uncertainty="log-entropy"`, or tied covariances and
+  `uncertainty="discriminant"`, by BIC.
+
+The mixtures (StepMix, mclust, gmmsslm's model) get the digits as 8 principal components.
+
+**Measures.** Log-loss and accuracy on the hidden labels, and on fresh rows where there are any. All probabilities are mixed with
+a thousandth of equal ones, as some tools say 0. Means over seeds and standard errors; differences to marmix are paired.
+Seconds are of one thread, tuning included (and the start of R), as a multiple of marmix's on the same rows, median over seeds and
+settings.
+
+**The score of any classifier.** The log-loss on all rows of each of the two tuned classifiers (held-out predictions of labelled
+rows): as its labelled rows show it, as `marmix.evaluation.log_loss` estimates it with `missing_proba_` and `posterior_` of
+marmix, and as it is.
+
+Published tables use seeds from 0; anything that is tuned is tuned with `--first 1000`.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import NamedTuple
+
+import numpy as np
+import real
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_moons
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
+
+from marmix import MARClassifierCV, MARGaussianMixture, evaluation
+from marmix.datasets import hide_labels, load_magic, load_odd_digits, load_tumours, make_mar_mixture
+
+OURS = "marmix"
+BASES = {"logistic": "logistic", "boosting": "HistGradientBoosting"}
+COMPONENTS, MANY = (
+    8,
+    20,
+)  # principal components that mixtures see of more than so many features; 16 were worse for them, seed 1000
+LARGEST_WEIGHT = 20.0
+
+
+class Rows(NamedTuple):
+    """Features, labels with -1 where missing and true labels of the rows of a fit, and the same of fresh rows, if any."""
+
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+    fresh: np.ndarray
+    fresh_truth: np.ndarray
+
+
+# rows
+
+
+def rows_of(X, y, truth, fresh=None, fresh_truth=None):
+    """Rows with standardised features; columns that do not vary are left out."""
+    varying = X.std(axis=0) > 0.0
+    scaler = StandardScaler().fit(X[:, varying])
+    if fresh is None:
+        fresh, fresh_truth = X[:0], truth[:0]
+    empty = np.empty((0, varying.sum()))
+    return Rows(
+        scaler.transform(X[:, varying]),
+        y,
+        truth,
+        scaler.transform(fresh[:, varying]) if len(fresh) else empty,
+        fresh_truth,
+    )
+
+
+def bundled(load):
+    """Rows of one of marmix's own data sets."""
+
+    def draw(seed):
+        bunch = load(seed=seed)
+        return rows_of(bunch.data, bunch.target, bunch.target_true)
+
+    return draw
+
+
+def magic(seed):
+    """Rows of MAGIC, hard ones unlabelled."""
+    bunch = load_magic(data_home=os.environ["MARMIX_DATA"])
+    order = np.random.default_rng(seed).permutation(len(bunch.target))[:5500]
+    X, y = bunch.data[order], np.asarray(bunch.target)[order]
+    forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
+    tau = cross_val_predict(forest, X[:1500], y[:1500], cv=5, method="predict_proba")
+    partial = hide_labels(y[:1500], tau, random_state=seed, return_y=True)
+    return rows_of(X[:1500], partial, y[:1500], X[1500:], y[1500:])
+
+
+def gaussian(hide, separation=2.0):
+    """Two Gaussian classes; `hide(y, tau, rng)` returns the labels that are left."""
+
+    def draw(seed):
+        bunch = make_mar_mixture(4600, n_features=4, separation=separation, rate=0.0, random_state=seed)
+        X, y, tau = bunch.data, bunch.target_true, bunch.posterior
+        partial = hide(y[:600], tau[:600], np.random.default_rng(seed))
+        return rows_of(X[:600], partial, y[:600], X[600:], y[600:])
+
+    return draw
+
+
+def moons(seed):
+    """Two half circles, 95 % of the labels hidden at random."""
+    X, y = make_moons(4600, noise=0.2, random_state=seed)
+    partial = hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed, return_y=True)
+    return rows_of(X[:600], partial, y[:600], X[600:], y[600:])
+
+
+def noisy(y, tau, rng):
+    """Labels missing at random, a fifth of the others wrong."""
+    wrong = np.where(rng.random(len(y)) < 0.2, 1 - y, y)
+    return np.where(rng.random(len(y)) < 0.7, -1, wrong)
+
+
+SETTINGS = {
+    "tumours": bundled(load_tumours),
+    "digits": bundled(load_odd_digits),
+    "MAGIC": magic,
+    "boundary": gaussian(lambda y, tau, rng: hide_labels(y, tau, random_state=rng, return_y=True)),
+    "random": gaussian(
+        lambda y, tau, rng: hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng, return_y=True)
+    ),
+    "moons": moons,
+    "one-sided": gaussian(
+        lambda y, tau, rng: hide_labels(y, tau, uncertainty="signed-margin", random_state=rng, return_y=True)
+    ),
+    "by class": gaussian(lambda y, tau, rng: np.where(rng.random(len(y)) < np.where(y == 1, 0.9, 0.5), -1, y)),
+    "noise": gaussian(noisy),
+    "positives": gaussian(lambda y, tau, rng: np.where((y == 1) & (rng.random(len(y)) < 0.4), 1, -1), 4.0),
+}
+SIZES = {"small": (("tumours", "boundary", "random", "by class", "positives"), 2), "full": (tuple(SETTINGS), 10)}
+
+
+# tools: functions of the rows and of what is shared between tools. They return a function from features to probabilities, or two,
+# for unlabelled rows of the fit and for fresh rows
+
+
+class Shared:
+    """What several tools use, computed once, with the seconds that it took."""
+
+    def __init__(self, rows):
+        self.rows, self.parts, self.seconds = rows, {}, {}
+
+    def part(self, name, compute):
+        if name not in self.parts:
+            begin = time.perf_counter()
+            self.parts[name] = compute()
+            self.seconds[name] = time.perf_counter() - begin
+        return self.parts[name]
+
+    def base(self, kind):
+        """A new classifier of this kind, tuned on the labelled rows."""
+        rows, method = self.rows, BASES[kind]
+        labelled = rows.y >= 0
+        settings, _ = self.part(kind, lambda: real.tune(method, rows.X[labelled], rows.y[labelled]))
+        return real.build(method, settings)
+
+    def ours(self):
+        """`MARClassifierCV`, fitted."""
+        return self.part(OURS, lambda: MARClassifierCV().fit(self.rows.X, self.rows.y))
+
+
+def fit_weighted(model, X, y, weight):
+    """Fit a pipeline or a classifier with weights."""
+    name = f"{model.steps[-1][0]}__sample_weight" if hasattr(model, "steps") else "sample_weight"
+    return model.fit(X, y, **{name: weight})
+
+
+def marmix_alone(rows, shared):
+    return shared.ours().predict_proba
+
+
+def with_label_term(rows, shared):
+    clf = MARGaussianMixture(delta="estimate").fit(rows.X, rows.y)
+    return lambda X: clf.model_.unlabelled_posterior(X).tau.T, clf.predict_proba
+
+
+def labelled_only(kind):
+    def fit(rows, shared):
+        labelled = rows.y >= 0
+        return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
+
+    return fit
+
+
+def kernel_machine(rows, shared):
+    """A support vector machine on the labelled rows; C and gamma by cross-validated AUC."""
+    X, y, d = rows.X[rows.y >= 0], rows.y[rows.y >= 0], rows.X.shape[1]
+    folds = StratifiedKFold(min(5, np.bincount(y).min()), shuffle=True, random_state=0)
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1 / d, 0.3 / d, 1.0 / d, 3.0 / d]}
+    search = GridSearchCV(SVC(), grid, scoring="roc_auc", cv=folds, refit=False).fit(X, y)
+    return CalibratedClassifierCV(SVC(**search.best_params_), cv=folds, ensemble=False).fit(X, y).predict_proba
+
+
+def self_training(kind):
+    def fit(rows, shared):
+        return SelfTrainingClassifier(shared.base(kind)).fit(rows.X, rows.y).predict_proba
+
+    return fit
+
+
+def graph(family):
+    """Label propagation or spreading, its kernel chosen by held-out labels."""
+
+    def fit(rows, shared):
+        d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
+        kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
+        kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
+        folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
+        losses = []
+        for kernel in kernels:
+            held_out = np.empty((len(labelled), 2))
+            for _, test in folds.split(labelled, rows.y[labelled]):
+                y = rows.y.copy()
+                y[labelled[test]] = -1
+                held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
+            losses.append(log_losses(rows.y[labelled], held_out).mean())
+        return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
+
+    return fit
+
+
+def weighting(kind):
+    def fit(rows, shared):
+        missing = rows.y < 0
+        model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
+        q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
+        return weighted_fit(rows, shared.base(kind), q)
+
+    return fit
+
+
+def weighting_by_marmix(kind):
+    def fit(rows, shared):
+        return weighted_fit(rows, shared.base(kind), shared.ours().missing_proba_)
+
+    return fit
+
+
+def weighted_fit(rows, model, q):
+    """Predictions of a model whose labelled rows have the weights 1/(1 - q)."""
+    labelled = rows.y >= 0
+    weight = 1.0 / np.maximum(1.0 - q[labelled], 1.0 / LARGEST_WEIGHT)
+    return fit_weighted(model, rows.X[labelled], rows.y[labelled], weight / weight.mean()).predict_proba
+
+
+def cleanlab_of(kind):
+    def fit(rows, shared):
+        from cleanlab.classification import CleanLearning
+
+        labelled = rows.y >= 0
+        learner = CleanLearning(shared.base(kind), seed=0, find_label_issues_kwargs={"n_jobs": 1})
+        return learner.fit(rows.X[labelled], rows.y[labelled]).predict_proba
+
+    return fit
+
+
+def marmix_then_cleanlab(rows, shared):
+    from cleanlab.filter import find_label_issues
+
+    labelled = np.flatnonzero(rows.y >= 0)
+    issues = find_label_issues(rows.y[labelled], shared.ours().held_out_proba_[labelled], n_jobs=1)
+    y = rows.y.copy()
+    y[labelled[issues]] = -1
+    return MARClassifierCV().fit(rows.X, y).predict_proba
+
+
+def tuned_on_positives(kind, rows, shared):
+    """A classifier of whether a row is a labelled positive."""
+    y = (rows.y == 1).astype(int)
+    settings, _ = shared.part(f"{kind}, positives", lambda: real.tune(BASES[kind], rows.X, y))
+    return real.build(BASES[kind], settings), y
+
+
+def positive_unlabelled(kind):
+    def fit(rows, shared):
+        from pulearn import ElkanotoPuClassifier
+
+        base, y = tuned_on_positives(kind, rows, shared)
+        model = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=0).fit(rows.X, y)
+
+        def of_unlabelled(X):
+            g = np.minimum(model.estimator.predict_proba(X)[:, 1], 1.0 - 1e-9)
+            one = np.clip((1.0 - model.c) / model.c * g / (1.0 - g), 0.0, 1.0)
+            return np.column_stack([1.0 - one, one])
+
+        def of_any(X):
+            one = np.clip(model.estimator.predict_proba(X)[:, 1] / model.c, 0.0, 1.0)
+            return np.column_stack([1.0 - one, one])
+
+        return of_unlabelled, of_any
+
+    return fit
+
+
+def unlabelled_as_negative(kind):
+    def fit(rows, shared):
+        base, y = tuned_on_positives(kind, rows, shared)
+        return base.fit(rows.X, y).predict_proba
+
+    return fit
+
+
+def all_labels(kind):
+    def fit(rows, shared):
+        settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
+        return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
+
+    return fit
+
+
+def reduced(rows):
+    """The function that takes features to what mixtures see: principal components if there are many features."""
+    return PCA(COMPONENTS).fit(rows.X).transform if rows.X.shape[1] > MANY else lambda X: X
+
+
+def stepmix(rows, shared):
+    from stepmix.stepmix import StepMix
+
+    reduce = reduced(rows)
+    X, y = reduce(rows.X), np.where(rows.y < 0, np.nan, rows.y)[:, None]
+    best = None
+    for covariance in ("gaussian_diag", "gaussian_tied", "gaussian_full"):
+        for classes in (2, 3, 4, 6):
+            model = StepMix(
+                classes,
+                measurement=covariance,
+                structural="binary_nan",
+                init_params="kmeans",
+                n_init=2,
+                abs_tol=1e-5,
+                random_state=0,
+                progress_bar=0,
+            ).fit(X, y)
+            bic = model.bic(X, y)
+            if best is None or bic < best[0]:
+                best = bic, model
+    model = best[1]
+
+    def proba(X):
+        one = np.asarray(model.predict_proba_Y(reduce(X)))[:, -1]
+        return np.column_stack([1.0 - one, one])
+
+    return proba
+
+
+MCLUST = """
+suppressMessages(library(mclust))
+folder <- commandArgs(TRUE)[1]
+X <- as.matrix(read.csv(file.path(folder, "X.csv"), header = FALSE))
+label <- scan(file.path(folder, "y.csv"), quiet = TRUE)
+label[label < 0] <- NA
+model <- MclustSSC(X, label, verbose = FALSE)
+new <- as.matrix(read.csv(file.path(folder, "new.csv"), header = FALSE))
+write.table(predict(model, new)$z, file.path(folder, "z.csv"), sep = ",", row.names = FALSE, col.names = FALSE)
+"""
+
+
+def mclust(rows, shared):
+    """`MclustSSC` through files in a temporary folder."""
+    reduce = reduced(rows)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "fit.R").write_text(MCLUST)
+        np.savetxt(folder / "X.csv", reduce(rows.X), delimiter=",")
+        np.savetxt(folder / "y.csv", rows.y, fmt="%d")
+        everything = np.vstack([rows.X, rows.fresh])
+        np.savetxt(folder / "new.csv", reduce(everything), delimiter=",")
+        subprocess.run(["Rscript", folder / "fit.R", folder], check=True, capture_output=True, text=True)
+        z = np.loadtxt(folder / "z.csv", delimiter=",")
+    return lambda X: z[: len(rows.X)], lambda X: z[len(rows.X) :]
+
+
+def gmmsslm_model(rows, shared):
+    reduce = reduced(rows)
+    X = reduce(rows.X)
+    models = [
+        MARGaussianMixture(covariance_type=covariance, uncertainty=uncertainty, link="logit").fit(X, rows.y)
+        for covariance, uncertainty in (("full", "log-entropy"), ("tied", "discriminant"))
+    ]
+    model = min(models, key=lambda model: model.bic())
+    return lambda X: model.predict_proba(reduce(X))
+
+
+class Tool(NamedTuple):
+    """A line of the tables: its function, what it shares, where it is run (everywhere but in "positives" if empty)."""
+
+    fit: object
+    shares: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    package: str = ""
+
+
+def wrapping(name, tool, **kwargs):
+    """The lines of a tool that wraps a classifier."""
+    return {f"{name}, {kind}": Tool(tool(kind), (kind,), **kwargs) for kind in BASES}
+
+
+POSITIVE = ("by class", "positives")
+TOOLS = {
+    OURS: Tool(marmix_alone, (OURS,)),
+    "marmix, label term": Tool(with_label_term, settings=("by class",)),
+    **wrapping("labelled rows only", labelled_only),
+    "labelled rows only, kernel SVM": Tool(kernel_machine),
+    **wrapping("self-training", self_training),
+    "label propagation": Tool(graph(LabelPropagation)),
+    "label spreading": Tool(graph(LabelSpreading)),
+    **wrapping("weighting", weighting),
+    "weighting, marmix's q, logistic": Tool(weighting_by_marmix("logistic"), ("logistic", OURS)),
+    "weighting, marmix's q, boosting": Tool(weighting_by_marmix("boosting"), ("boosting", OURS)),
+    **wrapping("cleanlab", cleanlab_of, package="cleanlab"),
+    "marmix, then cleanlab": Tool(marmix_then_cleanlab, (OURS,), ("noise",), "cleanlab"),
+    **{
+        f"PU learning, {kind}": Tool(positive_unlabelled(kind), (f"{kind}, positives",), POSITIVE, "pulearn")
+        for kind in BASES
+    },
+    **{
+        f"unlabelled as negative, {kind}": Tool(unlabelled_as_negative(kind), (f"{kind}, positives",), ("positives",))
+        for kind in BASES
+    },
+    "all labels, logistic": Tool(all_labels("logistic"), settings=("positives",)),
+    "StepMix": Tool(stepmix, package="stepmix"),
+    "mclust": Tool(mclust, package="mclust"),
+    "gmmsslm's model": Tool(gmmsslm_model),
+}
+
+
+def installed(package):
+    """Whether a package of Python, or mclust of R, can be used."""
+    if package != "mclust":
+        return not package or find_spec(package) is not None
+    if not which("Rscript"):
+        return False
+    return subprocess.run(["Rscript", "-e", "library(mclust)"], capture_output=True).returncode == 0
+
+
+# measures
+
+
+def proper(proba):
+    """Probabilities in [0, 1] that sum to one, mixed with a thousandth of equal ones."""
+    proba = np.clip(np.nan_to_num(np.asarray(proba, dtype=float), nan=0.0), 0.0, 1.0)
+    total = proba.sum(axis=1, keepdims=True)
+    proba = np.divide(proba, total, out=np.full_like(proba, 1.0 / proba.shape[1]), where=total > 0.0)
+    return 0.999 * proba + 0.001 / proba.shape[1]
+
+
+def log_losses(y, proba):
+    """Minus the log-probability of each true class."""
+    return -np.log(proba[np.arange(len(y)), y])
+
+
+def measured(tool, rows, shared):
+    """Log-loss and accuracy on hidden labels and on fresh rows, and seconds."""
+    hidden, before = rows.y < 0, set(shared.seconds)
+    begin = time.perf_counter()
+    predict = tool.fit(rows, shared)
+    of_unlabelled, of_any = predict if isinstance(predict, tuple) else (predict, predict)
+    proba = proper(of_unlabelled(rows.X))[hidden]
+    seconds = time.perf_counter() - begin + sum(shared.seconds[name] for name in before.intersection(tool.shares))
+    truth = rows.truth[hidden]
+    record = {
+        "log_loss": float(log_losses(truth, proba).mean()),
+        "accuracy": float(np.mean(proba.argmax(axis=1) == truth)),
+        "seconds": seconds,
+    }
+    if len(rows.fresh):
+        fresh = proper(of_any(rows.fresh))
+        record["fresh"] = float(log_losses(rows.fresh_truth, fresh).mean())
+        record["fresh_accuracy"] = float(np.mean(fresh.argmax(axis=1) == rows.fresh_truth))
+    return record
+
+
+def score_of(kind):
+    """The log-loss of a classifier on all rows: as the labelled rows show it, as marmix estimates it, as it is."""
+
+    def scores(rows, shared):
+        labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
+        folds = StratifiedKFold(5, shuffle=True, random_state=1)
+        proba = np.empty((len(rows.y), 2))
+        X, y = rows.X[labelled], rows.y[labelled]
+        proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+        proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
+        proba = proper(proba)
+        estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
+        return {
+            "labelled": float(log_losses(y, proba[labelled]).mean()),
+            "estimated": float(estimate.value),
+            "true": float(log_losses(rows.truth, proba).mean()),
+        }
+
+    return scores
+
+
+SCORES = {f"score of {kind}": score_of(kind) for kind in BASES}
+
+
+def runs_in(tool, setting):
+    """Whether a tool is run in a setting."""
+    return setting in tool.settings if tool.settings else setting != "positives"
+
+
+def read(path):
+    """Records by setting, seed and tool; later ones replace earlier ones."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {(r["setting"], r["seed"], r["tool"]): r for r in records}
+
+
+def compute(path, settings, seeds, tools):
+    """Run what is not there yet; a seed of a setting runs all its tools in turn."""
+    done = read(path)
+    for seed in seeds:
+        for setting in settings:
+            names = [name for name in tools if runs_in(TOOLS[name], setting)]
+            names += list(SCORES) if setting != "positives" else []
+            lacking = [name for name in names if (setting, seed, name) not in done]
+            if not lacking:
+                continue
+            rows = SETTINGS[setting](seed)
+            shared = Shared(rows)
+            for name in lacking:
+                record = {"setting": setting, "seed": seed, "tool": name}
+                with warnings.catch_warnings(), threadpool_limits(1):
+                    warnings.simplefilter("ignore")
+                    try:
+                        record |= SCORES[name](rows, shared) if name in SCORES else measured(TOOLS[name], rows, shared)
+                    except (ValueError, subprocess.CalledProcessError, np.linalg.LinAlgError) as error:
+                        record["error"] = str(getattr(error, "stderr", None) or error).strip().splitlines()[-1][:200]
+                with path.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+            print(f"{setting}, seed {seed}: {len(lacking)} fits", flush=True)
+
+
+# tables and figure
+
+
+class Results:
+    """Records of one run, and the paired figures of its tables."""
+
+    def __init__(self, records):
+        self.records = records
+        self.settings = [s for s in SETTINGS if any(key[0] == s for key in records)]
+        self.tools = [t for t in TOOLS if any(key[2] == t for key in records)]
+
+    def values(self, setting, tool, measure):
+        """Values by seed."""
+        return {
+            seed: record[measure]
+            for (s, seed, t), record in self.records.items()
+            if s == setting and t == tool and measure in record
+        }
+
+    def mean(self, setting, tool, measure, reference=None):
+        """Mean over seeds and its standard error, of the values or of their differences to a reference."""
+        values = self.values(setting, tool, measure)
+        if reference:
+            others = self.values(setting, reference, measure)
+            values = {seed: value - others[seed] for seed, value in values.items() if seed in others}
+        if not values:
+            return np.nan, np.nan
+        array = np.array(list(values.values()))
+        return array.mean(), array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else np.nan
+
+    def seeds(self, setting):
+        """How many seeds a setting has."""
+        return len({seed for s, seed, _ in self.records if s == setting})
+
+    def ratio(self, tool):
+        """Median of its seconds as a multiple of marmix's."""
+        ratios = []
+        for setting in self.settings:
+            ours, values = self.values(setting, OURS, "seconds"), self.values(setting, tool, "seconds")
+            ratios += [value / ours[seed] for seed, value in values.items() if seed in ours]
+        return np.median(ratios) if ratios else np.nan
+
+
+def cell(mean, error, form):
+    """A number with its standard error."""
+    if not np.isfinite(mean):
+        return ""
+    return f"{mean:{form}}" + (f" ± {error:{form.lstrip('+')}}" if np.isfinite(error) else "")
+
+
+def markdown_table(head, lines):
+    """A table with a line for each list of cells."""
+    return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)] + [""]
+
+
+def matrix(results, measure, form, scale=1.0, best=min):
+    """A line for each tool, a column for each setting: marmix's mean, and the differences of the others to it."""
+    settings = [s for s in results.settings if s != "positives" and np.isfinite(results.mean(s, OURS, measure)[0])]
+    tools = [t for t in results.tools if any(np.isfinite(results.mean(s, t, measure)[0]) for s in settings)]
+    winners = {
+        s: best(
+            (t for t in tools if np.isfinite(results.mean(s, t, measure)[0])),
+            key=lambda t: results.mean(s, t, measure)[0],
+        )
+        for s in settings
+    }
+    lines = []
+    for tool in tools:
+        cells = []
+        for setting in settings:
+            mean, error = results.mean(setting, tool, measure, None if tool == OURS else OURS)
+            text = cell(scale * mean, scale * error, form if tool == OURS else f"+{form}")
+            cells.append(f"**{text}**" if winners[setting] == tool else text)
+        lines.append([tool, *cells])
+    return markdown_table(["", *settings], lines)
+
+
+def report(results, left_out):
+    """The lines of the tables."""
+    seeds = {s: results.seeds(s) for s in results.settings}
+    numbers = sorted(set(seeds.values()))
+    counts = f"{numbers[0]} seeds" if len(numbers) == 1 else ", ".join(f"{s} {n} seeds" for s, n in seeds.items())
+    lines = [f"Seeds: {counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
+    lines += ["### Log-loss on the hidden labels", ""]
+    lines += [
+        "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better than "
+        "marmix. The lowest mean of a column is bold.",
+        "",
+    ]
+    lines += matrix(results, "log_loss", ".3f")
+    lines += ["### Hidden labels that are right, in percentage points", ""]
+    lines += ["A plus sign is better than marmix; the highest mean of a column is bold.", ""]
+    lines += matrix(results, "accuracy", ".1f", 100.0, max)
+    if any(results.values(s, OURS, "fresh") for s in results.settings):
+        lines += ["### Log-loss on fresh rows", "", *matrix(results, "fresh", ".3f")]
+    if "positives" in results.settings:
+        lines += ["### Only positives have labels", ""]
+        lines += ["marmix refuses such rows: it needs labels of two classes. Means ± standard errors.", ""]
+        measures = {"log_loss": ".3f", "accuracy": ".3f", "fresh": ".3f", "fresh_accuracy": ".3f"}
+        lines += markdown_table(
+            ["", "log-loss, hidden labels", "right, hidden labels", "log-loss, fresh rows", "right, fresh rows"],
+            [
+                [t, *(cell(*results.mean("positives", t, m), form) for m, form in measures.items())]
+                for t in results.tools
+                if results.values("positives", t, "log_loss")
+            ],
+        )
+    lines += ["### Beyond two standard errors", ""]
+    for setting in results.settings:
+        if setting == "positives":
+            continue
+        sides = {"better": [], "worse": []}
+        for tool in results.tools:
+            mean, error = results.mean(setting, tool, "log_loss", OURS)
+            if tool != OURS and abs(mean) > 2.0 * error:
+                sides["better" if mean < 0.0 else "worse"].append(tool)
+        words = [
+            f"{'; '.join(tools) if side == 'better' else len(tools)} {side}" for side, tools in sides.items() if tools
+        ]
+        lines.append(f"- {setting}: {', '.join(words) or 'no tool differs'} in log-loss on the hidden labels.")
+    lines += ["", "### Seconds, as a multiple of marmix's", ""]
+    lines += [
+        ", ".join(f"{t} {results.ratio(t):.2g}" for t in results.tools if np.isfinite(results.ratio(t))) + ".",
+        "",
+    ]
+    lines += ["### The score of any classifier", ""]
+    lines += markdown_table(
+        ["", "classifier", "log-loss, labelled rows", "estimated by marmix.evaluation", "true, all rows"],
+        [
+            [
+                s,
+                kind,
+                *(cell(*results.mean(s, f"score of {kind}", m), ".3f") for m in ("labelled", "estimated", "true")),
+            ]
+            for s in results.settings
+            for kind in BASES
+            if results.values(s, f"score of {kind}", "true")
+        ],
+    )
+    errors = {(s, t): r["error"] for (s, _, t), r in results.records.items() if "error" in r}
+    return lines + [f"- {s}, {t} failed: {error}" for (s, t), error in errors.items()]
+
+
+ROWS_OF_FIGURE = {
+    "labelled rows only": ("labelled rows only, logistic", "labelled rows only, boosting"),
+    "self-training": ("self-training, logistic", "self-training, boosting"),
+    "inverse-probability weighting": ("weighting, logistic", "weighting, boosting"),
+    "kernel SVM, labelled rows": ("labelled rows only, kernel SVM",),
+    "cleanlab": ("cleanlab, logistic", "cleanlab, boosting"),
+    "PU learning": ("PU learning, logistic", "PU learning, boosting"),
+    "label propagation": ("label propagation",),
+    "label spreading": ("label spreading",),
+    "StepMix": ("StepMix",),
+    "mclust": ("mclust",),
+    "gmmsslm's model": ("gmmsslm's model",),
+}
+TITLES = {
+    "tumours": "tumours, hard rows hidden",
+    "digits": "digits, hard rows hidden",
+    "MAGIC": "MAGIC, hard rows hidden",
+    "boundary": "Gaussian, hard rows hidden",
+    "random": "Gaussian, 90 % hidden at random",
+    "moons": "moons, 95 % hidden at random",
+    "one-sided": "Gaussian, hidden on one side",
+    "by class": "Gaussian, hidden by class",
+    "noise": "Gaussian, a fifth of labels wrong",
+}
+
+
+def figure(path, results):
+    """Differences in log-loss to marmix, a panel for each setting, a row for each tool."""
+    from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
+
+    settings = [s for s in results.settings if s in TITLES]
+    low, high, columns = -0.12, 0.42, min(3, len(settings))
+    with styled():
+        down = -(-len(settings) // columns)
+        fig, axes = canvas(9.0, 2.6 * down + 0.5, down, columns, sharex=True, sharey=True, squeeze=False)
+        for ax, setting in zip(axes.flat, settings, strict=False):
+            for at, tools in enumerate(ROWS_OF_FIGURE.values()):
+                for tool, shift, colour, mark in zip(tools, (-0.15, 0.15), (BLUE, ORANGE), "os", strict=False):
+                    mean, error = results.mean(setting, tool, "log_loss", OURS)
+                    if not np.isfinite(mean):
+                        continue
+                    colour = colour if len(tools) > 1 else ink()
+                    height = at + (shift if len(tools) > 1 else 0.0)
+                    if mean > high:
+                        ax.plot(high, height, ">", color=colour, ms=4)
+                        continue
+                    ends = np.clip([mean - 2.0 * error, mean + 2.0 * error], low, high)
+                    ax.plot(ends, [height] * 2, "-", color=colour, lw=1.2)
+                    ax.plot(np.clip(mean, low, high), height, mark if len(tools) > 1 else "D", color=colour, ms=4)
+            ax.axvline(0.0, color=GREY, lw=1.0, zorder=0)
+            ax.set_title(TITLES[setting], fontsize=8, loc="left")
+        axes[0, 0].set(
+            yticks=range(len(ROWS_OF_FIGURE)),
+            yticklabels=list(ROWS_OF_FIGURE),
+            ylim=(len(ROWS_OF_FIGURE) - 0.5, -0.5),
+            xlim=(low - 0.01, high + 0.015),
+        )
+        for ax in list(axes.flat)[len(settings) :]:
+            ax.set_axis_off()
+        handles = [
+            axes[0, 0].plot([], [], mark, color=colour, ms=4, label=label)[0]
+            for label, colour, mark in (
+                ("with logistic regression", BLUE, "o"),
+                ("with gradient boosting", ORANGE, "s"),
+                ("wraps no classifier", ink(), "D"),
+                ("beyond the axis", GREY, ">"),
+            )
+        ]
+        fig.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+        fig.supxlabel("log-loss on hidden labels, less marmix's: left of the line is better than marmix", fontsize=9)
+        fig.savefig(path)
+
+
+def write_page(path, lines):
+    """Put the tables between the marks of a page."""
+    begin, end = "<!-- tables of benchmarks/tools.py -->", "<!-- end of the tables -->"
+    page = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    head, _, rest = page.partition(begin)
+    path.write_text(f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=list(SIZES), default="small")
+    parser.add_argument("--out", type=Path, help="results, which a later run continues; by default not kept")
+    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS))
+    parser.add_argument("--seeds", type=int, help="number of seeds")
+    parser.add_argument("--first", type=int, default=0, help="first seed: 1000 to tune, 0 for the tables")
+    parser.add_argument("--table", action="store_true", help="only print the tables of what is in --out")
+    parser.add_argument("--markdown", type=Path, help="write the tables into this page")
+    parser.add_argument("--figure", type=Path, help="draw the figure (extra `plot`)")
+    args = parser.parse_args()
+    settings, n_seeds = SIZES[args.size]
+    settings, n_seeds = args.settings or settings, args.seeds or n_seeds
+    seeds = range(args.first, args.first + n_seeds)
+    packages = {tool.package for tool in TOOLS.values()}
+    left_out = sorted(package for package in packages if not installed(package))
+    if left_out:
+        print(f"Left out, as not installed: {', '.join(left_out)}")
+    if "MARMIX_DATA" not in os.environ and "MAGIC" in settings and not args.table:
+        print("MAGIC is left out: set MARMIX_DATA to the folder of magic04.data.")
+        settings = [s for s in settings if s != "MAGIC"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = args.out or Path(folder) / "tools.jsonl"
+        if not args.table:
+            compute(path, settings, seeds, [name for name, tool in TOOLS.items() if tool.package not in left_out])
+        records = {key: record for key, record in read(path).items() if key[0] in settings and key[1] in seeds}
+    results = Results(records)
+    lines = report(results, left_out)
+    print("\n".join(lines))
+    if args.markdown:
+        write_page(args.markdown, lines)
+    if args.figure:
+        figure(args.figure, results)
+
+
+if __name__ == "__main__":
+    main()
