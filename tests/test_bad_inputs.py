@@ -38,7 +38,7 @@ def names(sound, tmp_path, monkeypatch):
     X, y, model, named = sound
     monkeypatch.chdir(tmp_path)
     lines = [f"{a:.6f},{b:.6f},{['', 'no', 'yes'][label + 1]}" for (a, b), label in zip(X, y, strict=True)]
-    Path("rows.csv").write_text("\n".join(["x0,x1,y", *lines]) + "\n")
+    Path("rows.csv").write_text("\n".join(["x0,x1,y", *lines]) + "\n", encoding="utf-8")
     Path("model.marmix").write_bytes(model)
     Path("named.marmix").write_bytes(named)
     return {"np": np, "X": X.copy(), "y": y.copy(), "marmix": marmix, "Path": Path} | {

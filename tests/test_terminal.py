@@ -204,7 +204,7 @@ def test_importing_the_package_leaves_interrupts_alone():
 @pytest.mark.parametrize("words", [["-m", "marmix"], [str(Path(sys.executable).with_name("marmix"))]])
 def test_an_interrupt_at_any_moment_has_exit_code_130_and_no_traceback(words, seconds):
     command = [sys.executable, *words, "simulate", "--rows", "100000000", "--out", "rows.csv"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as running:
         try:
             running.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -71,7 +71,7 @@ def _harmless_streams() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")
     with ExitStack() as streams:
         # a stream that the caller closed is None
-        errors = streams.enter_context(open(os.devnull, "w")) if sys.stderr is None else sys.stderr
+        errors = streams.enter_context(open(os.devnull, "w", encoding="utf-8")) if sys.stderr is None else sys.stderr
         streams.enter_context(redirect_stderr(VisibleText(errors, lossy=True)))
         if sys.stdout is not None:
             streams.enter_context(redirect_stdout(VisibleText(sys.stdout)))
