@@ -239,7 +239,7 @@ def test_a_text_that_may_be_a_class_is_left_to_the_user_and_both_answers_settle_
         assert (labels.codes >= 0).tolist() == frame["kind"].isin(classes).tolist()
     for kept in ([], [text]):
         options = found.answered(kept)
-        assert options == parsed(shlex.split(options.command)[1:])
+        assert options == parsed(options.command[1:])
         assert survey(open_table(options.data), options, lambda share: None).open == []
 
 

@@ -94,12 +94,12 @@ def _no_foreign_words(debug: bool) -> Iterator[None]:
 
 @contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, so that half-written files are removed."""
+    """Turn SIGTERM, SIGHUP and Ctrl-Break of Windows into an exception, so that half-written files are removed."""
 
     def end(number: int, frame: Any) -> None:
         raise Terminated(number)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
     try:
         # a signal that is ignored, as under nohup, stays ignored
         before = {

@@ -11,6 +11,7 @@ from marmix.demo.comparison import boards, report
 from marmix.demo.walk import DATA, fresh_folder, walk
 from marmix.journey import Progress
 from marmix.pages.summary import summary_lines
+from marmix.terminal import command_line
 
 SPLITS, MANY = 3, 10
 
@@ -70,10 +71,8 @@ def demo(options: argparse.Namespace) -> int:
         done = walk(folder, options.seed, progress, options.force)
         code, values = 0 if done.findings.model.converged else 3, done.findings.as_dict() | {"right": done.right}
         imputed = done.findings.labels.imputed
-        ending = (
-            f"To run the fit yourself: marmix fit {folder / DATA} --label diagnosis --id patient --out results\n"
-            f"Report: {folder / 'report.html'}"
-        )
+        again = ["marmix", "fit", str(folder / DATA), "--label", "diagnosis", "--id", "patient", "--out", "results"]
+        ending = f"To run the fit yourself: {command_line(again)}\nReport: {folder / 'report.html'}"
         if show:
             print("Breast-cancer data of scikit-learn, about 70 % of the labels hidden, mostly those of hard cases.\n")
             print("\n".join(summary_lines(done.findings)))

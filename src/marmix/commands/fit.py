@@ -16,7 +16,7 @@ from marmix.commands.arguments import (
     share,
     text,
 )
-from marmix.commands.words import command_line, print_findings
+from marmix.commands.words import print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
 from marmix.tables.cells import shown
@@ -221,7 +221,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         prefix=options.prefix,
         escape_formulas=options.escape_formulas,
         reading=reading_options(options),
-        command=command_line(options),
+        command=["marmix", *options.arguments],
     )
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, place, reading_options
-from marmix.commands.words import command_line, print_findings
+from marmix.commands.words import print_findings
 from marmix.journey import Progress, report_file
+from marmix.terminal import command_line
 
 
 def add(commands: Any) -> None:
@@ -55,7 +56,7 @@ def report(options: argparse.Namespace) -> int:
         seed=options.seed,
         force=options.force,
         reading=reading_options(options),
-        command=command_line(options),
+        command=command_line(["marmix", *options.arguments]),
     )
     print_findings(options, findings, f"Written: {options.out}")
     return 0
