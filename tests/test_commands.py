@@ -543,6 +543,7 @@ def shell(folder, command):
     )
 
 
+@pytest.mark.posix_only("a shell")
 def test_a_closed_pipe_is_no_error(fitted):
     done = shell(fitted[0], "marmix predict out/model.marmix trees.csv --quiet | head -1")
     assert done.stdout.startswith("name,height,width,kind,marmix_label")
@@ -600,6 +601,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.posix_only("signals")
 @pytest.mark.parametrize(
     ("name", "code"),
     [pytest.param("SIGINT", 130, marks=LONG), ("SIGTERM", 143), pytest.param("SIGHUP", 129, marks=LONG)],

@@ -460,7 +460,7 @@ def test_a_failed_write_leaves_the_old_file(clf, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.marmix"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pipes and permissions of POSIX")
+@pytest.mark.posix_only("pipes and permissions")
 def test_files_have_default_permissions_and_pipes_are_refused(clf, tmp_path):
     path = saved(clf, tmp_path)
     (tmp_path / "other").write_text("x", encoding="utf-8")

@@ -25,6 +25,7 @@ from marmix.tables.writing import csv_lines, formulas, neutralised, six_digits, 
 pa = pytest.importorskip("pyarrow")
 
 FILES = ("a.csv", "b.json")
+LINKS = pytest.mark.posix_only("symbolic links without a privilege")
 
 
 def everything(folder):
@@ -179,7 +180,7 @@ def test_a_file_that_got_the_name_of_a_replaced_one_meanwhile_stays_and_the_repl
     assert [path.read_text(encoding="utf-8") for path in tmp_path.glob(".marmix-*/old/a.csv")] == ["old"]
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "of another user"])
+@pytest.mark.parametrize("kind", [pytest.param("link", marks=LINKS), "folder", "of another user"])
 def test_a_hidden_file_that_is_no_lock_of_ours_is_left_alone(tmp_path, monkeypatch, kind):
     """Everybody may write to some folders, such as /tmp."""
     path = tmp_path / ".marmix-0123456789abcdef.lock"
@@ -202,8 +203,10 @@ def test_a_hidden_file_that_is_no_lock_of_ours_is_left_alone(tmp_path, monkeypat
     assert sorted(os.listdir(tmp_path)) == [path.name, "a.csv"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.posix_only("users")
 def test_two_users_write_different_files_of_one_folder_at_a_time():
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o1777)
@@ -247,6 +250,7 @@ def writer():
         yield start
 
 
+@pytest.mark.posix_only("locks that end with their process")
 @pytest.mark.parametrize("there", [True, False])
 def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_alone(tmp_path, writer, there):
     out = tmp_path / "out"
@@ -275,7 +279,15 @@ def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_
     assert (out / FILES[0]).read_text(encoding="utf-8") == "new a.csv"
 
 
-@pytest.mark.parametrize("kind", ["itself", "symbolic link", "hard link", "link to the source"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "itself",
+        pytest.param("symbolic link", marks=LINKS),
+        "hard link",
+        pytest.param("link to the source", marks=LINKS),
+    ],
+)
 def test_a_source_is_never_replaced(tmp_path, kind):
     source, target = tmp_path / "source", tmp_path / "a.csv"
     if kind == "itself":
@@ -318,8 +330,10 @@ def test_places_where_nothing_can_be_written_are_refused_at_once(tmp_path):
             raise AssertionError
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.posix_only("permissions")
 def test_a_folder_without_permission_is_refused(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match=r"cannot be written .Permission denied"), Output(tmp_path / "out", FILES):
         raise AssertionError
@@ -361,6 +375,7 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
         raise AssertionError
 
 
+@LINKS
 def test_a_planted_link_is_never_followed(tmp_path):
     """A link under the name of the output is refused, or replaced itself; the file that it names stays as it was."""
     precious, link = tmp_path / "precious", tmp_path / "rows.csv"
@@ -375,6 +390,7 @@ def test_a_planted_link_is_never_followed(tmp_path):
     assert precious.read_text(encoding="utf-8") == "mine"
 
 
+@LINKS
 def test_a_link_to_nothing_is_refused_at_once(tmp_path):
     (tmp_path / "out").symlink_to(tmp_path / "absent")
     (tmp_path / "a.csv").symlink_to("a.csv")  # to itself
@@ -387,6 +403,7 @@ def test_a_link_to_nothing_is_refused_at_once(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "out"]
 
 
+@pytest.mark.posix_only("permissions")
 def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
     with Output(tmp_path, FILES) as output:
         write_all(output)
@@ -399,6 +416,7 @@ def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
     assert len(modes) == 1
 
 
+@pytest.mark.posix_only("named pipes")
 def test_a_pipe_is_written_as_it_is(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
