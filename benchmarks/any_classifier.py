@@ -181,7 +181,7 @@ def run(path, seed, rows, hiders, out):
             cell | {"method": method, "seconds": round(seconds, 2)} | real.measures(truth, proba)
             for method, proba, seconds in predictions(X, partial, fresh)
         ]
-        with open(out, "a") as file:
+        with open(out, "a", encoding="utf-8") as file:
             file.writelines(json.dumps(record) + "\n" for record in records)
 
 

@@ -360,7 +360,7 @@ def main():
         "The size of the bootstrap test is that of one simulated sample a replicate, all of them pooled (the warp-speed method).",
     ]
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "coverage.md").write_text("\n".join(lines) + "\n")
+    (args.out / "coverage.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     try:
         figure(args.out / "coverage.png", curves)
     except ImportError:

@@ -55,7 +55,8 @@ def measured(paths, repeats):
     """Median seconds, largest growth of memory in MB, passes, whether all converged."""
     command = [sys.executable, "-c", RUN, *map(str, paths)]
     runs = [
-        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(repeats)
+        json.loads(subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout)
+        for _ in range(repeats)
     ]
     seconds, grown, passes, converged = zip(*runs, strict=True)
     return float(np.median(seconds)), max(grown), passes[0], all(converged)

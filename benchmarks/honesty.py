@@ -270,8 +270,8 @@ def through_file(X, z, y):
         write_table(folder / "rows.csv", columns | {"label": labels})
         options = FitOptions(data=folder / "rows.csv", label="label", out=folder / "out")
         fit_file(options, Progress(quiet=True), agree=lambda survey: True)
-        summary = json.loads((folder / "out" / "summary.json").read_text())
-        with open(folder / "out" / "imputed.csv", newline="") as file:
+        summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
+        with open(folder / "out" / "imputed.csv", newline="", encoding="utf-8") as file:
             written = list(csv.DictReader(file))
     proba = np.array([[float(row[f"marmix_p_class {k:02d}"]) for k in range(K)] for row in written])
     said = {"wrong labels": [stated(summary["labels"]["certainty"]["wrong"])]}

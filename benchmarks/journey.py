@@ -37,7 +37,7 @@ print(json.dumps([0, seconds, peak, before]))
 def run(script, *arguments):
     """The exit code, seconds and peak, in megabytes, of a process."""
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer[0] in (0, 3), done.stderr
     return answer[1:]

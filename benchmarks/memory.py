@@ -31,7 +31,7 @@ print(json.dumps({"X": X.nbytes / 2**20, "beside": after - before}))
 def beside(n, d, **options):
     """Megabytes of X, and megabytes at the peak of a fit beside X."""
     command = [sys.executable, "-c", MEASURE, str(n), str(d), json.dumps(options)]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout)
     return answer["X"], answer["beside"]
 
 

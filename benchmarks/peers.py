@@ -76,7 +76,9 @@ def seconds(name, path, classes, limit):
     """Seconds of one fit in a process of its own, and its passes or iterations; None where it was stopped."""
     command = [sys.executable, "-c", RUN.format(fit=FITS[name]), path, str(classes)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit + 10.0)  # ten to load the rows
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit + 10.0, encoding="utf-8"
+        )  # ten to load the rows
     except subprocess.TimeoutExpired:
         return None, "?"
     if done.returncode:

@@ -338,8 +338,8 @@ def main():
         rows += part
     lines, names, values = report(rows, replicates)
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "quality.md").write_text("\n".join(lines) + "\n")
-    with open(args.out / "quality.csv", "w", newline="") as file:
+    (args.out / "quality.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with open(args.out / "quality.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("setting", "seed", "method", *METRICS, "seconds"), *rows])
     try:
         figure(args.out / "quality.png", names, values)

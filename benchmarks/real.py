@@ -116,7 +116,9 @@ def raw_folder(folder):
 
 def load(path):
     """Features of a raw file, nominal columns as indicators, and the class codes."""
-    lines = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith("@")]
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.strip() and not line.startswith("@")
+    ]
     columns = np.array([[cell.strip() for cell in line.split(",")] for line in lines]).T
     features = []
     for number, column in enumerate(columns[:-1]):
@@ -303,7 +305,7 @@ def run(path, hider, rate, seed, tau, methods, tuned, out):
         except Exception as error:  # recorded, shown in the table, and tried again by the next run
             record["error"] = f"{type(error).__name__}: {error}"[:300]
         record["seconds"] = round(time.perf_counter() - begin, 2)
-        with open(out, "a") as file:
+        with open(out, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
     return path.stem, hider, rate, seed
 
@@ -316,7 +318,7 @@ def read(files):
     """Records by (data, hider, rate, seed, method), the last of each; lines cut short by an interruption are left out."""
     records = {}
     for file in files:
-        for line in file.read_text().splitlines() if file.exists() else ():
+        for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
             try:
                 record = json.loads(line)
             except json.JSONDecodeError:
@@ -643,9 +645,11 @@ def figure(path, results):
 def write_page(path, lines):
     """Put the tables between the marks of a page, or into a new file."""
     begin, end = "<!-- tables of benchmarks/real.py -->", "<!-- end of the tables -->"
-    page = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    page = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = page.partition(begin)
-    path.write_text(f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2])
+    path.write_text(
+        f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2], encoding="utf-8"
+    )
 
 
 def main():

@@ -740,7 +740,7 @@ def write_table(path, classes):
 def marmix_command(*arguments):
     """Run `marmix` and return what it prints."""
     command = [sys.executable, "-m", "marmix", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
     if done.returncode:
         raise RuntimeError(f"marmix {arguments[0]} ended with {done.returncode}: {done.stderr.strip()[:300]}")
     return done.stdout

@@ -42,8 +42,15 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "posix_only(what): needs this, which Windows does not have")
     name = "long" if config.getoption("--long") else "server" if os.environ.get("CI") else "here"
     settings.load_profile(name)
+
+
+def pytest_runtest_setup(item):
+    marker = item.get_closest_marker("posix_only")
+    if marker and os.name != "posix":
+        pytest.skip(f"POSIX only: {marker.args[0]}")
 
 
 def pytest_collection_modifyitems(config, items):

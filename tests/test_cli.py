@@ -109,13 +109,6 @@ def test_the_board_prints_means_and_paired_differences_with_their_standard_error
     np.testing.assert_allclose(shown, expected, atol=5.1e-4)
 
 
-def test_help_shows_the_commands_with_examples():
-    done = run("--help")
-    assert done.returncode == 0
-    assert "marmix demo" in done.stdout
-    assert "examples:" in done.stdout
-
-
 def test_version_is_that_of_the_package():
     done = run("--version")
     assert (done.returncode, done.stdout.strip()) == (0, f"marmix {marmix.__version__}")

@@ -293,7 +293,7 @@ def on_call(number, action):
 
 
 def kill_one(client):
-    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+    os.kill(next(iter(client.run(os.getpid).values())), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 @pytest.mark.parametrize("held", [True, pytest.param(False, marks=pytest.mark.long)])

@@ -321,7 +321,7 @@ def test_describe_returns_what_is_in_the_file(clf, tmp_path):
 
 
 def test_stored_files_of_format_1_are_still_read():
-    answers = json.loads((STORED / "answers-1.json").read_text())
+    answers = json.loads((STORED / "answers-1.json").read_text(encoding="utf-8"))
     sys.path.insert(0, str(STORED))
     try:
         from make_models import rows
@@ -425,10 +425,10 @@ def test_about_must_be_plain_json(about, clf, tmp_path):
 
 def test_a_file_is_replaced_only_when_asked(clf, tmp_path):
     path = tmp_path / "model"
-    path.write_text("precious")
+    path.write_text("precious", encoding="utf-8")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         save(clf, path)
-    assert path.read_text() == "precious"
+    assert path.read_text(encoding="utf-8") == "precious"
     save(clf, str(path), overwrite=True)
     assert load(str(path)).loglik_ == clf.loglik_
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
@@ -460,10 +460,10 @@ def test_a_failed_write_leaves_the_old_file(clf, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.marmix"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="pipes and permissions of POSIX")
+@pytest.mark.posix_only("pipes and permissions")
 def test_files_have_default_permissions_and_pipes_are_refused(clf, tmp_path):
     path = saved(clf, tmp_path)
-    (tmp_path / "other").write_text("x")
+    (tmp_path / "other").write_text("x", encoding="utf-8")
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ContainerError, match="is not a file"):
@@ -476,7 +476,7 @@ def test_loading_imports_nothing_because_of_the_file(clf, tmp_path):
         "print(sorted(set(sys.modules) - before))"  # cp437 is how names in zip files are read
     )
     answer = subprocess.run(
-        [sys.executable, "-c", code, saved(clf, tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, saved(clf, tmp_path)], capture_output=True, text=True, check=True, encoding="utf-8"
     )
     assert answer.stdout.strip() == "[]"
 

@@ -110,7 +110,7 @@ def test_gastro_has_labels_where_endoscopists_agree_and_they_are_right():
     assert np.bincount(data.target_true).tolist() == [21, 55]
     np.testing.assert_allclose(data.data.mean(axis=0), 0.0, atol=1e-15)
     np.testing.assert_allclose((data.data**2).sum(axis=0), 1.0, rtol=1e-14)
-    lines = (Path(os.environ["MARMIX_DATA"]) / "gastro.csv").read_text().splitlines()[1:]
+    lines = (Path(os.environ["MARMIX_DATA"]) / "gastro.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert all(f"{float(x):.15g}" == x for line in lines for x in line.split(",")[:4])
     X, y = load_gastro(return_X_y=True)
     np.testing.assert_array_equal(X, data.data)
@@ -166,7 +166,7 @@ def test_a_file_of_another_content_is_refused_and_left_alone(tmp_path, fake):
     with pytest.raises(ValueError, match=r"SHA-256.*expected.*Delete it"):
         load_magic(data_home=tmp_path)
     assert path.exists()
-    (tmp_path / "gastro.csv").write_text("label,truth\n")
+    (tmp_path / "gastro.csv").write_text("label,truth\n", encoding="utf-8")
     with pytest.raises(ValueError, match="SHA-256"):
         load_gastro(data_home=tmp_path)
 

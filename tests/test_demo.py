@@ -28,8 +28,8 @@ def test_all_files_are_there_and_nothing_else(walked):
 
 @pytest.mark.parametrize("existing", [DATA, TRUTH, *FILES])
 def test_a_file_that_is_there_is_left_alone_and_nothing_is_written_beside_it(existing, tmp_path):
-    (tmp_path / existing).write_text("mine")
+    (tmp_path / existing).write_text("mine", encoding="utf-8")
     with pytest.raises(FileExistsError, match=existing):
         walk(tmp_path, 0, Progress(quiet=True))
     assert [path.name for path in tmp_path.iterdir()] == [existing]
-    assert (tmp_path / existing).read_text() == "mine"
+    assert (tmp_path / existing).read_text(encoding="utf-8") == "mine"

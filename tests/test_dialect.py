@@ -107,7 +107,7 @@ def test_a_table_in_any_dialect_is_that_of_the_plain_file_and_is_written_in_its_
 def test_a_plain_file_says_nothing(tmp_path):
     for ending, mark in ((".csv", ","), (".tsv", "\t")):
         path = tmp_path / f"rows{ending}"
-        path.write_text("\n" + mark.join("ab") + "\n" + mark.join(["1.234", "x; y"]) + "\n")
+        path.write_text("\n" + mark.join("ab") + "\n" + mark.join(["1.234", "x; y"]) + "\n", encoding="utf-8")
         assert open_table(path).assumed == []
 
 

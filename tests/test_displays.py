@@ -764,7 +764,7 @@ def test_without_matplotlib_the_library_imports_and_a_display_says_what_to_insta
         "try: RocDisplay.from_predictions([0, 1], [[0.9, 0.1], [0.2, 0.8]])\n"
         "except ImportError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, encoding="utf-8")
     assert "pip install 'marmix[plot]'" in done.stdout
 
 

@@ -29,7 +29,7 @@ def printed(script):
 
 def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
     text = printed(ROOT / "docs" / "one_sided.py")
-    shown = (ROOT / "docs" / "one_sided.md").read_text().split("```\n")[1]
+    shown = (ROOT / "docs" / "one_sided.md").read_text(encoding="utf-8").split("```\n")[1]
     numbers = [[float(x) for x in re.findall(r"-?\d+\.\d+", one.split("\n\n", 2)[1])] for one in (text, shown)]
     assert len(numbers[0]) == 15
     np.testing.assert_allclose(*numbers, atol=0.011)
@@ -42,7 +42,7 @@ def test_the_example_of_one_sided_missingness_prints_what_its_page_shows():
 def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     script = tmp_path / "inference.py"  # it draws its figure beside itself
     shutil.copy(ROOT / "docs" / "inference.py", script)
-    shown = (ROOT / "docs" / "guide" / "inference.md").read_text()
+    shown = (ROOT / "docs" / "guide" / "inference.md").read_text(encoding="utf-8")
     shown = re.search(r"^```\nParameters of the fit\n.*?^```", shown, re.M | re.S)[0]
     numbers = [[float(x) for x in re.findall(r"-?\d+\.\d+", text)] for text in (printed(script), shown)]
     assert len(numbers[0]) > 150
@@ -58,7 +58,7 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
         tmp_path / "survey.parquet"
     )
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     names = {}
     for block in blocks:
         exec(block, names)
@@ -71,7 +71,7 @@ def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
     assert "Parameters of the fit" in printed
 
 
-SOURCES = [path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text()]
+SOURCES = [path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
 WITH_EXAMPLES = sorted(".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES)
 OPTIONAL = {"marmix.objectives": "lightgbm", "marmix.torch": "torch"}  # packages that examples of a module need
 
@@ -90,9 +90,9 @@ def test_examples_in_docstrings_print_what_they_show(name):
 
 
 def test_the_readme_quotes_the_study_as_its_page_has_it():
-    section = (ROOT / "README.md").read_text().split("## The paper, checked")[1].split("\n## ")[0]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
     quoted = re.findall(r"^\| (.+?) \| \*\*(.+?)\*\* \|$", section, re.M)
-    page = (ROOT / "docs" / "study" / "index.md").read_text()
+    page = (ROOT / "docs" / "study" / "index.md").read_text(encoding="utf-8")
     assert len(quoted) == 6
     for claim, verdict in quoted:
         assert f"| {claim} | **{verdict}** |" in page
@@ -103,5 +103,5 @@ def test_the_readme_quotes_the_study_as_its_page_has_it():
 def test_every_link_of_the_study_pages_leads_to_a_file():
     folder = ROOT / "docs" / "study"
     for page in folder.glob("*.md"):
-        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (folder / target).is_file(), f"{page.name}: {target}"

@@ -39,7 +39,7 @@ CLASSES = (
     marmix.Inference,
 )
 WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
-REFERENCE = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.rst")}
+REFERENCE = {page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst")}
 
 
 def public_names():
@@ -76,7 +76,7 @@ def commands(parser, prefix="marmix"):
 def blocks(kind):
     """What stands in blocks of this kind, with the page."""
     for page in WRITTEN:
-        for text in re.findall(rf"^```{kind}\n((?:(?!```).*\n)*)```", page.read_text(), re.M):
+        for text in re.findall(rf"^```{kind}\n((?:(?!```).*\n)*)```", page.read_text(encoding="utf-8"), re.M):
             yield page.name, text
 
 
@@ -102,7 +102,7 @@ def test_the_pages_of_estimators_leave_out_no_method_but_those_of_scikit_learn()
 
 def test_every_command_of_the_program_is_used_on_a_page():
     used = "".join(text for kind in (r"\{terminal\}", "console") for _, text in blocks(kind))
-    used += "".join(page.read_text() for page in WRITTEN if page.parent.name in ("guide", "study"))
+    used += "".join(page.read_text(encoding="utf-8") for page in WRITTEN if page.parent.name in ("guide", "study"))
     for name, _ in commands(parser_of_all()):
         assert name in used
 
@@ -125,7 +125,7 @@ def test_the_commands_on_the_pages_are_ones_that_the_program_takes(capsys):
 
 def test_what_the_pages_and_examples_import_from_marmix_is_there():
     sources = {f"{page}, {i}": text for i, (page, text) in enumerate(blocks(r"(?:python|\{python\})"))}
-    sources |= {script.name: script.read_text("utf-8") for script in (DOCS / "examples").rglob("*.py")}
+    sources |= {script.name: script.read_text(encoding="utf-8") for script in (DOCS / "examples").rglob("*.py")}
     assert len(sources) > 15
     for where, text in sources.items():
         for node in ast.walk(ast.parse(text)):
@@ -169,7 +169,9 @@ def test_every_link_leads_to_a_page_or_file():
     scripts = (DOCS / "examples").rglob("plot_*.py")
     examples = {script.relative_to(DOCS / "examples").with_suffix(".rst").as_posix() for script in scripts}
     for page in WRITTEN:
-        for target in re.findall(r"\]\(([^)#]+)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)):
+        for target in re.findall(
+            r"\]\(([^)#]+)", re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        ):
             path = (page.parent / target).resolve()
             _, gallery, example = path.as_posix().partition("/auto_examples/")
             there = example in examples | {"index.rst"} if gallery else path.exists()
@@ -183,7 +185,7 @@ def test_every_page_is_in_the_table_of_contents_of_its_folder():
         DOCS / "maths" / "index.md",
         DOCS / "api" / "index.md",
     ):
-        trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(), re.S | re.M)
+        trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(encoding="utf-8"), re.S | re.M)
         entries = {line.split("<")[-1].rstrip(">") for tree in trees for line in tree.splitlines()}
         pages = {page.stem for end in ("md", "rst") for page in index.parent.glob(f"*.{end}")} - {"index"}
         assert pages <= entries, index
@@ -209,6 +211,7 @@ def site(tmp_path_factory):
         capture_output=True,
         text=True,
         check=False,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     return folder / "html"
@@ -226,10 +229,10 @@ def test_the_site_is_built_without_warnings_and_has_every_public_name_command_an
 
 
 def test_every_formula_of_the_site_is_drawn(site):
-    formulas = sum(page.read_text().count("<math") for page in site.rglob("*.html"))
+    formulas = sum(page.read_text(encoding="utf-8").count("<math") for page in site.rglob("*.html"))
     assert formulas > 100
     for page in (site / "maths").glob("*.html"):
-        text = page.read_text()
+        text = page.read_text(encoding="utf-8")
         assert "$" not in re.sub(r"<script.*?</script>|<head>.*?</head>", "", text, flags=re.S), page.name
         assert not re.search(r"<munderover>\s*<mi>", text), f"{page.name}: the index of an accented letter is below it"
 
@@ -239,6 +242,7 @@ def test_the_site_asks_the_network_for_nothing(site):
     assert len(pages) > 50
     for page in pages:
         loaded = re.findall(
-            r"<(?:script|img|iframe|source)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)", page.read_text()
+            r"<(?:script|img|iframe|source)[^>]* src=\"([^\"]+)|<link[^>]* href=\"([^\"]+)",
+            page.read_text(encoding="utf-8"),
         )
         assert not [one for pair in loaded for one in pair if re.match(r"(https?:)?//", one)], page.name

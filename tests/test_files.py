@@ -217,10 +217,10 @@ def test_predictions_go_where_they_are_sent(tmp_path, method):
 def test_results_are_refused_where_they_would_do_harm(tmp_path):
     X, y = rows_of(300)
     fit = MARGaussianMixture(link="logit").fit(X, y)
-    (tmp_path / "old.npy").write_text("mine")
+    (tmp_path / "old.npy").write_text("mine", encoding="utf-8")
     with pytest.raises(FileExistsError, match=r"old\.npy exists: remove it"):
         fit.predict_proba(X, out=tmp_path / "old.npy")
-    assert (tmp_path / "old.npy").read_text() == "mine"
+    assert (tmp_path / "old.npy").read_text(encoding="utf-8") == "mine"
     with pytest.raises(ValueError, match=r"ends in \.npy"):
         fit.predict_proba(X, out=tmp_path / "out.csv")
     read_only = np.empty((300, 2))
@@ -342,5 +342,5 @@ def test_a_file_of_800_megabytes_is_fitted_in_a_fraction_of_that(tmp_path):
     _, labels = saved(tmp_path, one=0, y=y)
     del X
     command = [sys.executable, "-c", MEASURE, tmp_path / "X.npy", labels, tmp_path / "p.npy"]
-    grown = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    grown = float(subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout)
     assert grown < 250.0

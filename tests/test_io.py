@@ -251,7 +251,7 @@ def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path):
     n = 300_000
     source = tmp_path / "long.csv"
     lines = [f"{i},{i % 2}" for i in range(n)] + ["0.5,word", "-0.25,-1", "1e3,"]
-    source.write_text("a,y\n" + "\n".join(lines) + "\n")
+    source.write_text("a,y\n" + "\n".join(lines) + "\n", encoding="utf-8")
     assert source.stat().st_size > 2 * reading.READ
     result = convert(source, tmp_path / "rows.npy", label="y")
     np.testing.assert_array_equal(result.X[:, 0], [*range(n), 0.5, -0.25, 1000.0])
@@ -262,7 +262,7 @@ def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path):
 def test_line_breaks_between_quotes_are_no_ends_of_rows(tmp_path):
     source = tmp_path / "remarks.csv"
     lines = [f'{i},"remark\nof {"many words " * 20}","a\nb"' for i in range(10_000)]
-    source.write_text("a,remark,y\n" + "\n".join(lines) + "\n")
+    source.write_text("a,remark,y\n" + "\n".join(lines) + "\n", encoding="utf-8")
     result = convert(source, tmp_path / "rows.npy", columns=["a"], label="y")
     np.testing.assert_array_equal(result.X[:, 0], np.arange(10_000))
     assert result.classes.tolist() == ["a\nb"]
@@ -278,7 +278,7 @@ BOOLEANS = [(["True", "", "False", "NA"], [False, True]), (["true", "", "false",
 @pytest.mark.filterwarnings("ignore:.*Missing labels")
 @pytest.mark.parametrize(("fields", "classes"), NUMBERS + WORDS + BOOLEANS)
 def test_labels_of_a_csv_file_have_the_type_that_all_of_them_look_like(fields, classes, tmp_path):
-    (tmp_path / "s.csv").write_text("a,y\n" + "".join(f"1,{field}\n" for field in fields))
+    (tmp_path / "s.csv").write_text("a,y\n" + "".join(f"1,{field}\n" for field in fields), encoding="utf-8")
     result = convert(tmp_path / "s.csv", tmp_path / "rows.npy", label="y")
     assert result.classes.tolist() == classes
     assert result.classes.dtype == np.unique(classes).dtype
@@ -288,7 +288,7 @@ def test_labels_of_a_csv_file_have_the_type_that_all_of_them_look_like(fields, c
 @pytest.mark.parametrize("text", ["-1", "-1.0", "-1.00"])
 def test_minus_one_beside_numbers_of_a_csv_file_is_a_class_or_missing_as_the_user_says(text, tmp_path):
     source = tmp_path / "s.csv"
-    source.write_text("a,y\n" + "".join(f"1,{field}\n" for field in ("4", text, "2", "")))
+    source.write_text("a,y\n" + "".join(f"1,{field}\n" for field in ("4", text, "2", "")), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"'{text}' \(1 times\).*classes=\[-1, 2, 4\]"):
         convert(source, tmp_path / "rows.npy", label="y")
     with pytest.warns(UserWarning, match=f"Missing labels: '{text}' in 1 row"):
@@ -367,7 +367,7 @@ def test_labels_of_several_types_are_refused(tmp_path):
     parts = [pd.DataFrame({"a": [1.0], "y": [label]}) for label in (1, True)]
     with pytest.raises(ValueError, match="mixes labels of types bool, int"):
         convert(parts, tmp_path / "rows.npy", label="y")
-    (tmp_path / "s.csv").write_text("a,y\n1,0\n1,0.5\n")
+    (tmp_path / "s.csv").write_text("a,y\n1,0\n1,0.5\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"s\.csv: the label 'y' holds 0\.5: labels are whole numbers"):
         convert(tmp_path / "s.csv", tmp_path / "rows.npy", label="y")
 
@@ -467,7 +467,7 @@ CSV_ERRORS = {
 
 @pytest.mark.parametrize("text", CSV_ERRORS)
 def test_what_is_wrong_with_a_csv_file_is_said_with_its_place(text, tmp_path):
-    (tmp_path / "s.csv").write_text(text)
+    (tmp_path / "s.csv").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=CSV_ERRORS[text]):
         convert(tmp_path / "s.csv", tmp_path / "rows.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]
@@ -510,7 +510,7 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path):
 
 
 def test_sources_that_are_no_tables_are_refused(tmp_path):
-    (tmp_path / "rows.txt").write_text("a\n1\n")
+    (tmp_path / "rows.txt").write_text("a\n1\n", encoding="utf-8")
     (tmp_path / "empty").mkdir()
     for source, kind, message in (
         (tmp_path / "nowhere.csv", FileNotFoundError, r"nowhere\.csv is not there"),
@@ -621,7 +621,7 @@ def test_what_was_written_is_found_again(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
     assert isinstance(result.X, np.memmap)
     assert isinstance(result.y, np.memmap)
-    assert json.loads((tmp_path / "rows.npy.json").read_text()) == {
+    assert json.loads((tmp_path / "rows.npy.json").read_text(encoding="utf-8")) == {
         "columns": FEATURES,
         "label": "word",
         "classes": ["a b", "b", "ü"],
@@ -757,7 +757,7 @@ def test_a_large_table_needs_little_memory(kind, tmp_path):
     source = "frames" if kind == "frames" else large_table(kind, n, tmp_path)
     command, paths = [sys.executable, "-c", MEASURED, source, tmp_path / "rows.npy"], [*sys.path, Path(__file__).parent]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, encoding="utf-8")
     for path in tmp_path.iterdir():
         path.unlink()
     rows, megabytes = done.stdout.split()

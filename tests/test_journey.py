@@ -46,7 +46,7 @@ def fit(tmp_path, capsys):
         out = tmp_path / "out"
         command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(out), "--quiet", "--folds", "2"]
         code = main([*command, *options])
-        summary = json.loads((out / "summary.json").read_text()) if code in (0, 3) else {}
+        summary = json.loads((out / "summary.json").read_text(encoding="utf-8")) if code in (0, 3) else {}
         return code, summary, capsys.readouterr().err
 
     return run
@@ -377,7 +377,7 @@ def test_a_class_may_have_a_name_for_missing_and_what_counted_as_missing_is_said
     assert list(given.items()) == [("None", counts["None"]), ("elm", counts["elm"])]
     assert summary["labels"]["missing_texts"] == {"": counts[""], "NA": counts["NA"]}
     words = f"'NA' in {counts['NA']} rows, empty in {counts['']}"
-    assert f"Missing labels: {escape(words)}." in (tmp_path / "out" / "report.html").read_text()
+    assert f"Missing labels: {escape(words)}." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     command = ["evaluate", str(tmp_path / "out" / "model.marmix"), str(tmp_path / "trees.csv"), "--label", "kind"]
     assert main(command) == 0
     printed = capsys.readouterr().out

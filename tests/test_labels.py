@@ -227,7 +227,7 @@ def test_an_array_a_column_and_a_table_have_the_same_classes(names, tmp_path):
 @pytest.mark.parametrize("text", MISSING_CELLS)
 def test_a_text_for_missing_is_missing_in_every_file(text, tmp_path):
     pytest.importorskip("pyarrow")
-    (tmp_path / "rows.csv").write_text(f"x,y\n1,0\n{text},1\n2,{text}\n3,1\n")
+    (tmp_path / "rows.csv").write_text(f"x,y\n1,0\n{text},1\n2,{text}\n3,1\n", encoding="utf-8")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = to_memmap(tmp_path / "rows.csv", tmp_path / "x.npy", label="y", missing="nan", progress=False)

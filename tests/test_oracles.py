@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def read(name, label):
-    with open(Path(SHARED) / name, newline="") as file:
+    with open(Path(SHARED) / name, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     features = [key for key in rows[0] if key.startswith(("x", "feature"))]
     X = np.array([[float(row[key]) for key in features] for row in rows])

@@ -28,7 +28,7 @@ def rows(n=40, first=0.5):
 
 
 def as_csv(path, table):
-    path.write_text("\n".join(",".join(map(str, row)) for row in [NAMES, *table]) + "\n")
+    path.write_text("\n".join(",".join(map(str, row)) for row in [NAMES, *table]) + "\n", encoding="utf-8")
 
 
 def as_gzip(path, table):
@@ -108,7 +108,7 @@ def test_a_change_during_a_pass_is_refused_at_the_next_batch_and_before_an_error
     as_csv(path, rows(60_000))
     batches = open_table(path).batches(["a", "b"])
     next(batches)
-    with open(path, "a") as file:
+    with open(path, "a", encoding="utf-8") as file:
         file.write("1,2,3,4,5,6\n")
     with pytest.raises(ValueError, match="changed while it was read"):
         list(batches)

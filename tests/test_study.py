@@ -85,7 +85,7 @@ def toys(monkeypatch, quick_figures):
 
 
 def evidence(folder, name):
-    return re.search(r"\*\*holds\*\* \| (\S+) \|", (folder / f"{name}.md").read_text())[1]
+    return re.search(r"\*\*holds\*\* \| (\S+) \|", (folder / f"{name}.md").read_text(encoding="utf-8"))[1]
 
 
 # Pieces.
@@ -214,16 +214,16 @@ def test_other_versions_of_the_libraries_are_not_mixed(toys, tmp_path, monkeypat
     assert [page.name for page in shown] == ["toy-b"]  # pieces of toy-a were made by another version
     run(["toy-a"], tmp_path, quiet=True)
     assert toys.count("toy-a/0") == 2
-    assert "numpy 99.0" in (tmp_path / "index.html").read_text()
+    assert "numpy 99.0" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_what_earlier_runs_put_into_the_folder(toys, tmp_path):
     run(["toy-b"], tmp_path, quiet=True)
     shown = run(["toy-a"], tmp_path, quiet=True)[0]
     assert [page.name for page in shown] == ["toy-a", "toy-b"]
-    page = (tmp_path / "index.html").read_text()
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert page.index("Claim of toy-a") < page.index("Claim of toy-b")
-    assert "[Title of toy-b](toy-b.md)" in (tmp_path / "index.md").read_text()
+    assert "[Title of toy-b](toy-b.md)" in (tmp_path / "index.md").read_text(encoding="utf-8")
     other_seed = run(["toy-a"], tmp_path, seed=1, quiet=True)[0]
     assert [page.name for page in other_seed] == ["toy-a"]
 
@@ -239,7 +239,7 @@ def test_nothing_but_the_files_of_items_is_left_in_the_folder(toys, tmp_path):
     run(["toy-a"], tmp_path, quiet=True)
     expected = {"pieces.sqlite", "index.html", "index.md", *(f"toy-a.{e}" for e in ("csv", "md", "png", "svg"))}
     assert {path.name for path in tmp_path.iterdir()} == expected
-    assert evidence(tmp_path, "toy-a") == (tmp_path / "toy-a.csv").read_text().split()[1]
+    assert evidence(tmp_path, "toy-a") == (tmp_path / "toy-a.csv").read_text(encoding="utf-8").split()[1]
 
 
 @pytest.mark.parametrize(
@@ -265,18 +265,28 @@ def test_the_command_of_the_index_names_the_items_that_it_shows(toys, tmp_path, 
     run(["toy-b"], "out", quiet=True)
     run(["toy-a"], "out", quiet=True)
     for name in ("index.html", "index.md"):
-        assert "marmix study toy-a toy-b --size small --seed 0 --out out" in (tmp_path / "out" / name).read_text()
-    assert "`marmix study toy-a --size small --seed 0 --out out`" in (tmp_path / "out" / "toy-a.md").read_text()
+        assert "marmix study toy-a toy-b --size small --seed 0 --out out" in (tmp_path / "out" / name).read_text(
+            encoding="utf-8"
+        )
+    assert "`marmix study toy-a --size small --seed 0 --out out`" in (tmp_path / "out" / "toy-a.md").read_text(
+        encoding="utf-8"
+    )
     run(["toy-b"], "out", size="full", seed=7, quiet=True)
-    assert "marmix study toy-b --size full --seed 7 --out out" in (tmp_path / "out" / "index.md").read_text()
+    assert "marmix study toy-b --size full --seed 7 --out out" in (tmp_path / "out" / "index.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_command_of_the_index_is_all_where_all_items_are_shown(toys, tmp_path, monkeypatch):
     monkeypatch.setattr(running, "ITEMS", {name: ITEMS[name] for name in ("toy-a", "toy-b")})
     run(["toy-a"], tmp_path, quiet=True)
-    assert f"`marmix study toy-a --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text()
+    assert f"`marmix study toy-a --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text(
+        encoding="utf-8"
+    )
     run(["toy-b"], tmp_path, quiet=True)
-    assert f"`marmix study all --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text()
+    assert f"`marmix study all --size small --seed 0 --out {tmp_path}`" in (tmp_path / "index.md").read_text(
+        encoding="utf-8"
+    )
     again = run(["all"], tmp_path, quiet=True)[0]
     assert [page.name for page in again] == ["toy-a", "toy-b"]
     assert len(toys) == 6
@@ -286,7 +296,7 @@ def test_the_small_size_says_that_it_is_preliminary(toys, tmp_path):
     for size in ("small", "full"):
         run(["toy-a"], tmp_path, size=size, quiet=True)
         for name in ("index.html", "index.md"):
-            text = (tmp_path / name).read_text()
+            text = (tmp_path / name).read_text(encoding="utf-8")
             assert ("Preliminary: the small size has few replicates" in text) == (size == "small")
             assert f"Size {size}, seed 0; marmix " in text
 
@@ -360,10 +370,10 @@ def test_a_quiet_run_writes_its_files_and_prints_the_path_alone(tmp_path, capfd,
 
 def test_a_file_in_place_of_the_folder_is_an_error_with_a_message(tmp_path, capsys):
     path = tmp_path / "file"
-    path.write_text("mine")
+    path.write_text("mine", encoding="utf-8")
     assert cli.main(["study", "fig-approximation", "--out", str(path)]) == 1
     assert capsys.readouterr() == ("", f"marmix study: {path} is a file: give a folder to write to.\n")
-    assert path.read_text() == "mine"
+    assert path.read_text(encoding="utf-8") == "mine"
 
 
 # MAGIC without its data.
@@ -512,7 +522,7 @@ def test_every_word_of_a_verdict_has_a_colour_and_is_told_in_how_to_read_it():
         html = index_html([Page("name", "t", [Claim("s", word, "e")])], {}, "c", "f")
         assert f"<td class='verdict {VERDICT_CLASSES[word]}'>{word}</td>" in html
         assert {"holds": "differences holds where", "in part": "holds in part where"}.get(word, word) in READING
-    css = files("marmix.study").joinpath("page.css").read_text()
+    css = files("marmix.study").joinpath("page.css").read_text(encoding="utf-8")
     assert all(f".{name}" in css for name in VERDICT_CLASSES.values())
 
 

@@ -239,7 +239,7 @@ def test_a_text_that_may_be_a_class_is_left_to_the_user_and_both_answers_settle_
         assert (labels.codes >= 0).tolist() == frame["kind"].isin(classes).tolist()
     for kept in ([], [text]):
         options = found.answered(kept)
-        assert options == parsed(shlex.split(options.command)[1:])
+        assert options == parsed(options.command[1:])
         assert survey(open_table(options.data), options, lambda share: None).open == []
 
 
@@ -454,7 +454,7 @@ def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
     folder, command = messy
     assert main([*command, "--yes"]) == 0
     error = capsys.readouterr().err
-    summary = json.loads((folder / "out" / "summary.json").read_text())
+    summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
     said = json.dumps([summary.get("warnings"), summary.get("cautions")])
     for words in ("--missing inconnu", "--id nr"):
         assert words in error
@@ -463,7 +463,7 @@ def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
     assert summary["reproduction"]["command"] == shlex.join(["marmix", *command, "--missing", "inconnu", "--id", "nr"])
     assert (summary["labels"]["imputed"], summary["labels"]["unfilled"]) == (HIDDEN.sum(), 1)
     assert summary["labels"]["missing_texts"] == {"": 1, "inconnu": HIDDEN.sum()}
-    assert f"in {HIDDEN.sum()} rows, empty in 1." in (folder / "out" / "report.html").read_text()
+    assert f"in {HIDDEN.sum()} rows, empty in 1." in (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert (summary["data"]["id"], summary["data"]["incomplete_rows"]) == ("nr", 0)
     written = pd.read_csv(folder / "out" / "imputed.csv")
     assert written["marmix_label"].isna().tolist() == [False] * N + [True]

@@ -188,7 +188,7 @@ def test_a_file_of_many_blocks_is_read_in_the_memory_of_a_few_and_progress_is_th
     size = path.stat().st_size
     assert size > 100 * block
     command = [sys.executable, "-c", IN_BLOCKS, path, str(block)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")
     peak, shares, rows, sizes = json.loads(done.stdout)
     assert max(sizes) < 3 * block
     assert peak < 64 * block < size / 1.9
@@ -467,7 +467,7 @@ def test_reading_needs_no_memory_for_columns_that_are_not_wanted(tmp_path):
 
 def test_nothing_reads_a_file_whose_batches_were_left(tmp_path, monkeypatch):
     """Python aborts if it ends while a thread of pyarrow reads ahead."""
-    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n" * 1_000_000)
+    (tmp_path / "rows.csv").write_text("a,b\n" + "1,2\n" * 1_000_000, encoding="utf-8")
     reading, read = [], delimited.Text._next
 
     def slow(self):

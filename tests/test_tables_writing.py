@@ -25,6 +25,7 @@ from marmix.tables.writing import csv_lines, formulas, neutralised, six_digits, 
 pa = pytest.importorskip("pyarrow")
 
 FILES = ("a.csv", "b.json")
+LINKS = pytest.mark.posix_only("symbolic links without a privilege")
 
 
 def everything(folder):
@@ -34,7 +35,7 @@ def everything(folder):
 
 def write_all(output, text="new"):
     for name in FILES:
-        output.path(name).write_text(f"{text} {name}")
+        output.path(name).write_text(f"{text} {name}", encoding="utf-8")
 
 
 def test_a_new_folder_appears_with_all_files(tmp_path):
@@ -47,27 +48,27 @@ def test_a_new_folder_appears_with_all_files(tmp_path):
 
 
 def test_a_folder_that_is_there_keeps_its_other_files(tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with Output(tmp_path, FILES) as output:
         write_all(output)
     assert everything(tmp_path) == {"a.csv": b"new a.csv", "b.json": b"new b.json", "notes.txt": b"mine"}
 
 
 def test_files_that_are_there_are_replaced_only_by_force(tmp_path):
-    (tmp_path / "b.json").write_text("old")
+    (tmp_path / "b.json").write_text("old", encoding="utf-8")
     with pytest.raises(FileExistsError, match=r"b\.json exists: .*--force"), Output(tmp_path, FILES):
         raise AssertionError
     assert everything(tmp_path) == {"b.json": b"old"}
     with Output(tmp_path, FILES, force=True) as output:
         write_all(output)
-        assert (tmp_path / "b.json").read_text() == "old"
+        assert (tmp_path / "b.json").read_text(encoding="utf-8") == "old"
     assert everything(tmp_path) == {"a.csv": b"new a.csv", "b.json": b"new b.json"}
 
 
 def write_and_fail(folder, error):
     with Output(folder, FILES, force=True) as output:
         write_all(output)
-        (output.scratch / "part").write_text("x")
+        (output.scratch / "part").write_text("x", encoding="utf-8")
         raise error
 
 
@@ -77,7 +78,7 @@ def test_an_exception_leaves_nothing_and_touches_nothing(tmp_path, error, there)
     out = tmp_path / "out"
     if there:
         out.mkdir()
-        (out / "a.csv").write_text("old")
+        (out / "a.csv").write_text("old", encoding="utf-8")
     before = everything(tmp_path)
     with pytest.raises(error):
         write_and_fail(out, error)
@@ -87,9 +88,9 @@ def test_an_exception_leaves_nothing_and_touches_nothing(tmp_path, error, there)
 
 def test_a_file_that_was_not_written_undoes_all(tmp_path):
     for name in FILES:
-        (tmp_path / name).write_text(f"old {name}")
+        (tmp_path / name).write_text(f"old {name}", encoding="utf-8")
     with pytest.raises(FileNotFoundError), Output(tmp_path, FILES, force=True) as output:
-        output.path("a.csv").write_text("new")
+        output.path("a.csv").write_text("new", encoding="utf-8")
     assert everything(tmp_path) == {name: f"old {name}".encode() for name in FILES}
     assert sorted(os.listdir(tmp_path)) == sorted(FILES)
 
@@ -116,7 +117,7 @@ def write_until(folder, force, step, error, monkeypatch):
     """Write the files, ended by an error at a step of the moves, or before them at step 0."""
     with Output(folder, FILES, force=force) as output:
         write_all(output)
-        (output.scratch / "large").write_text("x")
+        (output.scratch / "large").write_text("x", encoding="utf-8")
         if not step:
             raise error
         interrupt(monkeypatch, step, error)
@@ -125,7 +126,7 @@ def write_until(folder, force, step, error, monkeypatch):
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
 def test_an_interruption_while_files_are_moved_undoes_all(tmp_path, monkeypatch, step):
     for name in FILES:
-        (tmp_path / name).write_text(f"old {name}")
+        (tmp_path / name).write_text(f"old {name}", encoding="utf-8")
     before = everything(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         write_until(tmp_path, True, step, KeyboardInterrupt, monkeypatch)
@@ -149,7 +150,7 @@ def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_p
     if not links:
         monkeypatch.setattr(os, "link", without_links)
     for name in FILES if there else ():
-        (tmp_path / name).write_text(f"old {name}")
+        (tmp_path / name).write_text(f"old {name}", encoding="utf-8")
     before = everything(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(outputs, "_undo", lambda *paths: None)
@@ -158,7 +159,7 @@ def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_p
             write_until(tmp_path, there, step, Killed, patch)
     assert len(os.listdir(tmp_path)) > len(before)
     with one_file(tmp_path / "other") as part:
-        part.write_text("x")
+        part.write_text("x", encoding="utf-8")
     (tmp_path / "other").unlink()
     complete = step == (5 if there else 3)
     assert everything(tmp_path) == ({name: f"new {name}".encode() for name in FILES} if complete else before)
@@ -166,20 +167,20 @@ def test_what_a_killed_run_leaves_is_cleaned_by_the_next_one_in_the_folder(tmp_p
 
 
 def test_a_file_that_got_the_name_of_a_replaced_one_meanwhile_stays_and_the_replaced_one_is_kept(tmp_path, monkeypatch):
-    (tmp_path / "a.csv").write_text("old")
+    (tmp_path / "a.csv").write_text("old", encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(outputs, "_undo", lambda *paths: None)
         patch.setattr(Output, "_clear", lambda self: [os.close(handle) for handle in self._locks.handles.values()])
         with pytest.raises(Killed):
             write_until(tmp_path, True, 2, Killed, patch)
-    (tmp_path / "a.csv").write_text("other")
+    (tmp_path / "a.csv").write_text("other", encoding="utf-8")
     with one_file(tmp_path / "b") as part:
-        part.write_text("x")
-    assert (tmp_path / "a.csv").read_text() == "other"
-    assert [path.read_text() for path in tmp_path.glob(".marmix-*/old/a.csv")] == ["old"]
+        part.write_text("x", encoding="utf-8")
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == "other"
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.glob(".marmix-*/old/a.csv")] == ["old"]
 
 
-@pytest.mark.parametrize("kind", ["link", "folder", "of another user"])
+@pytest.mark.parametrize("kind", [pytest.param("link", marks=LINKS), "folder", "of another user"])
 def test_a_hidden_file_that_is_no_lock_of_ours_is_left_alone(tmp_path, monkeypatch, kind):
     """Everybody may write to some folders, such as /tmp."""
     path = tmp_path / ".marmix-0123456789abcdef.lock"
@@ -198,21 +199,23 @@ def test_a_hidden_file_that_is_no_lock_of_ours_is_left_alone(tmp_path, monkeypat
 
         monkeypatch.setattr(os, "open", denied)
     with one_file(tmp_path / "a.csv") as part:
-        part.write_text("x")
+        part.write_text("x", encoding="utf-8")
     assert sorted(os.listdir(tmp_path)) == [path.name, "a.csv"]
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.posix_only("users")
 def test_two_users_write_different_files_of_one_folder_at_a_time():
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o1777)
         with one_file(folder / "a.csv") as part:
-            part.write_text("x")
+            part.write_text("x", encoding="utf-8")
             os.seteuid(1234)
             try:
                 with one_file(folder / "b.csv") as other:
-                    other.write_text("y")
+                    other.write_text("y", encoding="utf-8")
             finally:
                 os.seteuid(0)
         assert everything(folder) == {"a.csv": b"x", "b.csv": b"y"}
@@ -238,7 +241,7 @@ def writer():
         def start(*words):
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
             process = running.enter_context(
-                subprocess.Popen([sys.executable, "-c", WRITER, *words], text=True, **pipes)
+                subprocess.Popen([sys.executable, "-c", WRITER, *words], text=True, **pipes, encoding="utf-8")
             )
             running.callback(process.kill)
             assert process.stdout.readline() == "in\n"
@@ -247,6 +250,7 @@ def writer():
         yield start
 
 
+@pytest.mark.posix_only("locks that end with their process")
 @pytest.mark.parametrize("there", [True, False])
 def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_alone(tmp_path, writer, there):
     out = tmp_path / "out"
@@ -257,13 +261,13 @@ def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_
     for force in (True, False):
         with pytest.raises(OSError, match=f"another run .process {process.pid}"), Output(out, FILES, force=force):
             raise AssertionError
-    (out if there else tmp_path).joinpath("mine").write_text("x")
+    (out if there else tmp_path).joinpath("mine").write_text("x", encoding="utf-8")
     with one_file((out if there else tmp_path) / "mine", force=True) as part:  # another file of the folder
-        part.write_text("y")
+        part.write_text("y", encoding="utf-8")
     assert set(os.listdir(out if there else tmp_path)) == hidden | {"mine"}
     process.communicate("end\n")
     assert process.returncode == 0
-    assert (out / FILES[0]).read_text() == (out / FILES[1]).read_text() == "theirs"
+    assert (out / FILES[0]).read_text(encoding="utf-8") == (out / FILES[1]).read_text(encoding="utf-8") == "theirs"
     with pytest.raises(FileExistsError), Output(out, FILES):
         raise AssertionError
     process = writer(str(out), *FILES)
@@ -272,34 +276,42 @@ def test_one_run_at_a_time_writes_a_folder_and_the_folder_of_a_live_one_is_left_
     with Output(out, FILES, force=True) as output:
         write_all(output)
     assert {name for name in os.listdir(out) if name != "mine"} == set(FILES)
-    assert (out / FILES[0]).read_text() == "new a.csv"
+    assert (out / FILES[0]).read_text(encoding="utf-8") == "new a.csv"
 
 
-@pytest.mark.parametrize("kind", ["itself", "symbolic link", "hard link", "link to the source"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "itself",
+        pytest.param("symbolic link", marks=LINKS),
+        "hard link",
+        pytest.param("link to the source", marks=LINKS),
+    ],
+)
 def test_a_source_is_never_replaced(tmp_path, kind):
     source, target = tmp_path / "source", tmp_path / "a.csv"
     if kind == "itself":
         source = tmp_path / "." / "x" / ".." / "a.csv"
         (tmp_path / "x").mkdir()
-        target.write_text("mine")
+        target.write_text("mine", encoding="utf-8")
     elif kind == "link to the source":
-        target.write_text("mine")
+        target.write_text("mine", encoding="utf-8")
         source.symlink_to(target)
     else:
-        source.write_text("mine")
+        source.write_text("mine", encoding="utf-8")
         (target.symlink_to if kind == "symbolic link" else target.hardlink_to)(source)
     for force in (True, False):
         for out in (Output(tmp_path, FILES, force=force, sources=[source]), one_file(target, force, sources=[source])):
             with pytest.raises(FileExistsError, match=r"a\.csv is the file that is read"), out:
                 raise AssertionError
-    assert source.read_text() == target.read_text() == "mine"
+    assert source.read_text(encoding="utf-8") == target.read_text(encoding="utf-8") == "mine"
 
 
 def test_a_file_that_somebody_wrote_meanwhile_is_not_replaced(tmp_path):
     def meanwhile():
         with Output(tmp_path, FILES) as output:
             write_all(output)
-            (tmp_path / "a.csv").write_text("theirs")
+            (tmp_path / "a.csv").write_text("theirs", encoding="utf-8")
 
     with pytest.raises(FileExistsError):
         meanwhile()
@@ -307,7 +319,7 @@ def test_a_file_that_somebody_wrote_meanwhile_is_not_replaced(tmp_path):
 
 
 def test_places_where_nothing_can_be_written_are_refused_at_once(tmp_path):
-    (tmp_path / "file").write_text("x")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
     (tmp_path / "a.csv").mkdir()
     for folder, error, message in (
         (tmp_path / "file", NotADirectoryError, "is a file, where a folder is to be made"),
@@ -318,8 +330,10 @@ def test_places_where_nothing_can_be_written_are_refused_at_once(tmp_path):
             raise AssertionError
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.posix_only("permissions")
 def test_a_folder_without_permission_is_refused(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match=r"cannot be written .Permission denied"), Output(tmp_path / "out", FILES):
         raise AssertionError
@@ -344,7 +358,7 @@ def test_a_killed_program_leaves_no_file_under_its_name(tmp_path):
 def test_one_file_is_there_when_it_is_whole(tmp_path):
     path = tmp_path / "rows.csv"
     with one_file(path) as part:
-        part.write_text("new")
+        part.write_text("new", encoding="utf-8")
         assert not path.exists()
     assert everything(tmp_path) == {"rows.csv": b"new"}
     with pytest.raises(FileExistsError, match=r"rows\.csv exists: .*--force to replace it"), one_file(path):
@@ -353,7 +367,7 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
         raise KeyboardInterrupt
     assert everything(tmp_path) == {"rows.csv": b"new"}
     with one_file(path, force=True) as part:
-        part.write_text("newer")
+        part.write_text("newer", encoding="utf-8")
     assert everything(tmp_path) == {"rows.csv": b"newer"}
     with pytest.raises(IsADirectoryError, match="is a folder"), one_file(tmp_path, force=True):
         raise AssertionError
@@ -361,20 +375,22 @@ def test_one_file_is_there_when_it_is_whole(tmp_path):
         raise AssertionError
 
 
+@LINKS
 def test_a_planted_link_is_never_followed(tmp_path):
     """A link under the name of the output is refused, or replaced itself; the file that it names stays as it was."""
     precious, link = tmp_path / "precious", tmp_path / "rows.csv"
-    precious.write_text("mine")
+    precious.write_text("mine", encoding="utf-8")
     link.symlink_to(precious)
     with pytest.raises(FileExistsError), one_file(link):
         raise AssertionError
     with one_file(link, force=True) as part:
-        part.write_text("new")
+        part.write_text("new", encoding="utf-8")
     assert not link.is_symlink()
-    assert link.read_text() == "new"
-    assert precious.read_text() == "mine"
+    assert link.read_text(encoding="utf-8") == "new"
+    assert precious.read_text(encoding="utf-8") == "mine"
 
 
+@LINKS
 def test_a_link_to_nothing_is_refused_at_once(tmp_path):
     (tmp_path / "out").symlink_to(tmp_path / "absent")
     (tmp_path / "a.csv").symlink_to("a.csv")  # to itself
@@ -387,6 +403,7 @@ def test_a_link_to_nothing_is_refused_at_once(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "out"]
 
 
+@pytest.mark.posix_only("permissions")
 def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
     with Output(tmp_path, FILES) as output:
         write_all(output)
@@ -399,6 +416,7 @@ def test_only_the_user_may_enter_the_folder_of_unfinished_files(tmp_path):
     assert len(modes) == 1
 
 
+@pytest.mark.posix_only("named pipes")
 def test_a_pipe_is_written_as_it_is(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -406,7 +424,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path):
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
     with one_file(pipe) as path:
-        path.write_text("rows")
+        path.write_text("rows", encoding="utf-8")
     reader.join()
     assert read == [b"rows"]
     assert pipe.is_fifo()
@@ -533,7 +551,7 @@ def test_formulas_are_counted_and_made_plain_text_only_if_asked(tmp_path):
         with RowWriter(tmp_path / "rows.csv", ["=name", "b"], ["-p_=class"], escape_formulas=escape) as writer:
             writer.write(batch, [label])
         assert writer.formulas == 5
-        texts[escape] = (tmp_path / "rows.csv").read_text()
+        texts[escape] = (tmp_path / "rows.csv").read_text(encoding="utf-8")
     assert texts[False] == "=name,b,-p_=class\n=1+1,x,=class\n-5,@y,a\n"
     assert texts[True] == "'=name,b,'-p_=class\n'=1+1,x,'=class\n-5,'@y,a\n"
 

@@ -4,7 +4,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -186,7 +185,7 @@ def test_no_file_gets_the_number_of_a_closed_stream():
     assert process(code).returncode >= 3
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix_only("signals")
 @pytest.mark.parametrize("program", [True, False])
 def test_an_interrupt_while_the_program_begins_is_quiet_and_that_of_others_is_theirs(program):
     code = f"sys.argv[0] = {'/bin/marmix' if program else 'mine.py'!r}; signal.signal(2, signal.default_int_handler); "
@@ -200,11 +199,12 @@ def test_importing_the_package_leaves_interrupts_alone():
 
 
 @pytest.mark.long
+@pytest.mark.posix_only("signals")
 @pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4, 0.8])
 @pytest.mark.parametrize("words", [["-m", "marmix"], [str(Path(sys.executable).with_name("marmix"))]])
 def test_an_interrupt_at_any_moment_has_exit_code_130_and_no_traceback(words, seconds):
     command = [sys.executable, *words, "simulate", "--rows", "100000000", "--out", "rows.csv"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as running:
         try:
             running.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -241,6 +241,6 @@ def test_bad_options_are_named(options, message):
 
 def test_without_torch_the_extra_is_named():
     code = "import sys, marmix; sys.modules['torch'] = None; import marmix.torch"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, encoding="utf-8")
     assert run.returncode == 1
     assert "marmix[gpu]" in run.stderr.splitlines()[-1]

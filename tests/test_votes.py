@@ -485,7 +485,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     np.testing.assert_array_equal(written["marmix_label"][settled], classes[counts.argmax(axis=1)][settled])
     probable = np.where(written["marmix_p_ill"] > 0.5, "ill", "well")
     np.testing.assert_array_equal(written["marmix_label"][~settled], probable[~settled])
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["labels"]["votes"] == vars(facts)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["labels"]["votes"] == vars(facts)
     again = report_file(
         tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", tmp_path / "r.html", progress=Progress(quiet=True)
     )
@@ -519,7 +519,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
 )
 def test_options_that_contradict_each_other_are_refused(options, words, tmp_path, capsys):
     path = tmp_path / "rows.csv"
-    path.write_text("a,b,c\nx,y,1\ny,x,2\n")
+    path.write_text("a,b,c\nx,y,1\ny,x,2\n", encoding="utf-8")
     try:
         code = main(["fit", str(path), "--out", str(tmp_path / "out"), *options])
     except SystemExit as exit:

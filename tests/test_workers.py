@@ -176,7 +176,7 @@ def test_inside_a_process_of_joblib_there_is_no_more_than_its_share():
     assert joblib.Parallel(2)(joblib.delayed(available)() for _ in range(2)) == [1, 1]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.posix_only("fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks beside threads
 @pytest.mark.parametrize("where", ["the limit of threads", "a cached property"])
 def test_a_process_forked_in_the_middle_of_the_work_of_another_thread_can_work(where):

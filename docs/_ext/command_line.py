@@ -3,13 +3,13 @@
 import argparse
 import re
 from collections.abc import Iterator
-from textwrap import dedent, indent
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from marmix.cli import parser_of_all
+from marmix.commands.arguments import Parser
 
 
 class CommandLine(SphinxDirective):
@@ -20,7 +20,7 @@ class CommandLine(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(_lines(parser_of_all())), allow_section_headings=True)
 
 
-def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+def commands(parser: argparse.ArgumentParser) -> dict[str, Parser]:
     """The commands of a parser by name."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -28,64 +28,50 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
     return {}
 
 
-def options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """What a user may type after a command: arguments, options it must, options it may; the help apart."""
-    inner = (argparse._SubParsersAction, argparse._HelpAction)
-    own = [a for a in parser._actions if not isinstance(a, inner) and a.help != argparse.SUPPRESS]
-    return sorted(own, key=lambda a: (bool(a.option_strings), not a.required))
-
-
-def _lines(parser: argparse.ArgumentParser) -> Iterator[str]:
+def _lines(parser: Parser) -> Iterator[str]:
     yield from ["", parser.prog, "~" * len(parser.prog), "", f".. program:: {parser.prog}", ""]
-    if parser.description:
-        yield from [_escaped(parser.description), ""]
-    yield from [".. code-block:: none", "", indent(_usage(parser), "   "), ""]
-    for action in options(parser):
-        yield from [f".. option:: {_spelling(action)}", "", f"   {_escaped(_help(parser, action))}", ""]
-    if parser.epilog:
-        yield from _epilog(parser.epilog)
+    yield from [_escaped(parser.description or ""), ""]
+    yield from [".. code-block:: none", "", f"   {(parser.usage or '') % {'prog': parser.prog}}", ""]
+    for group in parser._action_groups:
+        yield from _group(parser, group)
+    yield from [".. rubric:: examples", ""]
+    for words, command in parser.examples:
+        yield from [_escaped(words), "", ".. code-block:: none", "", f"   {command}", ""]
+    yield from [".. rubric:: exit codes", ""]
+    yield from [f"| **{code}** {_escaped(words)}" for code, words in parser.exits.items()]
+    if parser.also:
+        yield from ["", ".. rubric:: see also", "", ", ".join(f"`marmix {name}`_" for name in parser.also), ""]
     for inner in commands(parser).values():
         yield from _lines(inner)
 
 
-def _usage(parser: argparse.ArgumentParser) -> str:
-    """How the command is typed, in short."""
-    names = " ".join(_name(a) if not a.option_strings else f"{a.option_strings[-1]} {_name(a)}"
-                     for a in options(parser) if a.required or not a.option_strings)  # fmt: skip
-    rest = "COMMAND ..." if commands(parser) else "[OPTIONS]"
-    return " ".join(word for word in (parser.prog, names, rest) if word)
+def _group(parser: Parser, group: argparse._ArgumentGroup) -> Iterator[str]:
+    """The arguments of a group, or the commands of a task."""
+    shown = [
+        action
+        for action in group._group_actions
+        if not isinstance(action, argparse._SubParsersAction) and action.help != argparse.SUPPRESS
+    ]
+    if shown or group.description:
+        yield from [f".. rubric:: {group.title}", ""]
+    for line in (group.description or "").splitlines():
+        name, words = line.split(maxsplit=1)
+        yield from [f"`{parser.prog} {name}`_", f"   {_escaped(words)}", ""]
+    for action in shown:
+        yield from [f".. option:: {_spelling(parser, action)}", "", f"   {_escaped(_help(parser, action))}", ""]
 
 
-def _name(action: argparse.Action) -> str:
-    if action.metavar is not None:
-        return str(action.metavar)
-    if action.choices is not None:
-        return "{" + ",".join(map(str, action.choices)) + "}"
-    return action.dest.upper()
+def _spelling(parser: Parser, action: argparse.Action) -> str:
+    return parser._get_formatter()._format_action_invocation(action)
 
 
-def _spelling(action: argparse.Action) -> str:
-    value = "" if action.nargs == 0 else f" {_name(action)}" + (" ..." if action.nargs in ("+", "*") else "")
-    return ", ".join(f"{name}{value}" for name in action.option_strings) or _name(action)
-
-
-def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+def _help(parser: Parser, action: argparse.Action) -> str:
     return parser._get_formatter()._expand_help(action) if action.help else ""
 
 
-def _epilog(text: str) -> Iterator[str]:
-    """Examples as they are typed, and other paragraphs as text."""
-    for paragraph in text.strip().split("\n\n"):
-        heading, _, rest = paragraph.partition("\n")
-        if heading == "examples:":
-            yield from ["Examples:", "", ".. code-block:: none", "", indent(dedent(rest), "   "), ""]
-        else:
-            yield from [_escaped(paragraph), ""]
-
-
 def _escaped(text: str) -> str:
-    """Text without markup: what would be read as such stands as it is."""
-    return re.sub(r"([*`|_\\])", r"\\\1", text)
+    """Text whose punctuation is not markup; options are literals, which keeps their dashes."""
+    return re.sub(r"(?<!\S)(--[a-z-]+)", r"``\1``", re.sub(r"([*`|_\\])", r"\\\1", text))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -64,6 +64,7 @@ class Terminal(SphinxDirective):
             text=True,
             timeout=LONGEST,
             check=False,
+            encoding="utf-8",
         )
         if done.returncode != self.options.get("exit", 0):
             self.state_machine.reporter.warning(

@@ -14,22 +14,11 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any
 
 from marmix import __version__
-from marmix.commands import ALL
-from marmix.commands.arguments import Parser
+from marmix.commands import TASKS
+from marmix.commands.arguments import Parser, add_shared
 from marmix.terminal import VisibleText, loud_interrupts, open_handles, quiet_interrupts
 
 PRINTING = ("evaluate", "sensitivity", "info", "completion")  # commands whose result is what they print
-
-EXAMPLES = """\
-examples:
-  marmix demo                                      a complete example on data that come with marmix
-  marmix fit cells.csv --label type --out results  impute the missing labels of your own file
-  marmix predict results/model.marmix new.csv      labels and probabilities for new rows
-  marmix fit --help                                all options of a command, with examples
-
-exit codes: 0 success; 1 failure (the message says why); 2 wrong arguments, or questions that arguments answer; 3 done, but
-the fit did not converge; 130 interrupted; 143 terminated by a signal
-"""
 
 
 class Terminated(BaseException):
@@ -82,7 +71,7 @@ def _harmless_streams() -> Iterator[None]:
             stream.reconfigure(errors="backslashreplace")
     with ExitStack() as streams:
         # a stream that the caller closed is None
-        errors = streams.enter_context(open(os.devnull, "w")) if sys.stderr is None else sys.stderr
+        errors = streams.enter_context(open(os.devnull, "w", encoding="utf-8")) if sys.stderr is None else sys.stderr
         streams.enter_context(redirect_stderr(VisibleText(errors, lossy=True)))
         if sys.stdout is not None:
             streams.enter_context(redirect_stdout(VisibleText(sys.stdout)))
@@ -105,12 +94,12 @@ def _no_foreign_words(debug: bool) -> Iterator[None]:
 
 @contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exception, so that half-written files are removed."""
+    """Turn SIGTERM, SIGHUP and Ctrl-Break of Windows into an exception, so that half-written files are removed."""
 
     def end(number: int, frame: Any) -> None:
         raise Terminated(number)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
     try:
         # a signal that is ignored, as under nohup, stays ignored
         before = {
@@ -144,16 +133,35 @@ def _failed(options: argparse.Namespace, message: str, error: Exception) -> int:
     return 1
 
 
-def parser_of_all() -> argparse.ArgumentParser:
+def parser_of_all() -> Parser:
     """The parser of the program with all its commands."""
     parser = Parser(
         prog="marmix",
-        description="Classification when labels are missing for a reason.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="COMMAND [options]",
+        description="Classification when labels are missing for a reason.\n\nLabels are often missing where the cases are hard. "
+        "marmix models the classes together with the reason why labels are missing, and learns from the rows without a label "
+        "too. 'marmix COMMAND --help' explains a command and its options.",
+        examples=[
+            ("See it work on data that come with marmix:", "marmix demo"),
+            ("Impute the missing labels of your own file:", "marmix fit cells.csv --label type --out results"),
+            ("Labels and probabilities for new rows:", "marmix predict results/model.marmix new.csv"),
+        ],
+        exits={
+            2: "wrong arguments, or questions about a file that arguments answer",
+            3: "the files were written, but the fit did not converge",
+            130: "interrupted",
+            143: "terminated by a signal",
+        },
     )
-    parser.add_argument("--version", action="version", version=f"marmix {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    for command in ALL:
-        command.add(commands)
+    commands = parser.add_subparsers(prog="marmix", dest="command", metavar="command", required=True)
+    for task, modules in TASKS.items():
+        for command in modules:
+            command.add(commands)
+        listed = commands._choices_actions[-len(modules) :]
+        parser.add_argument_group(task, "\n".join(f"{command.dest:<13}{command.help}" for command in listed))
+    general = parser.add_argument_group("general")
+    general.add_argument(
+        "--version", action="version", version=f"marmix {__version__}", help="show the version of marmix and exit"
+    )
+    add_shared(general, "--help")
     return parser

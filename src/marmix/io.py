@@ -178,7 +178,7 @@ def to_memmap(
         if labels is not None:
             facts["classes"] = _write_labels(labels, numbers_path, output.path(files[1].name), rows)
         text = json.dumps(facts | {"source": table.name}, indent=1)
-        output.path(files[2].name).write_text(text, encoding="utf-8")
+        output.path(files[2].name).write_bytes(text.encode())
     return open_memmap(target)
 
 

@@ -23,6 +23,7 @@ __all__ = ["Output", "locked", "one_file", "write_whole"]
 _ADVICE = "give another --out, or --force to replace {}"
 _HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{32})")
 _PAUSES = (0.01, 0.05, 0.2)  # seconds; another run may hold a lock for a moment, to see whether its owner is alive
+_LONGEST_WAIT = 60.0  # seconds, where the operating system has no locks to wait for
 
 
 class Output:
@@ -108,7 +109,9 @@ class Output:
             part = place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex}"
             self.scratch, self._ready, self._old = (part / name for name in ("scratch", "new", "old"))
             self._part = part
-            part.mkdir(mode=0o700)
+            part.mkdir(
+                mode=0o700 if os.name == "posix" else 0o777
+            )  # files that are moved on Windows keep its permissions
             for folder in (self.scratch, self._ready, self._old):
                 folder.mkdir()
         except BaseException as error:
@@ -357,7 +360,8 @@ class _Locks:
         """Lock names in a folder; OSError if another run has one of them, unless it may be waited for."""
         for path in [_lock_of(place, name) for name in names]:
             handle = _locked(path, wait)
-            for pause in _PAUSES:
+            waits = () if fcntl or not wait else [_PAUSES[-1]] * int(_LONGEST_WAIT / _PAUSES[-1])
+            for pause in (*_PAUSES, *waits):
                 if handle is None:
                     time.sleep(pause)
                     handle = _locked(path, wait)

@@ -75,6 +75,7 @@ def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int
             array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
             fill(array)
             array.flush()
+            del array  # Windows moves no file that is mapped
         return np.load(path, mmap_mode="r")
     if out is None:
         out = np.empty(shape, dtype=dtype)

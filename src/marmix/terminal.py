@@ -1,12 +1,14 @@
 """What the program prints, and how it begins: no control characters in a terminal, closed streams, Ctrl-C during imports."""
 
 import codecs
+import errno
 import io
 import os
 import re
+import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +25,18 @@ _HARMFUL = re.compile(
 def visible(text: str) -> str:
     r"""The text with harmful characters written as JSON writes them, such as ``\u001b`` for ESC; JSON stays JSON."""
     return _HARMFUL.sub(_escaped, text)
+
+
+def command_line(words: Sequence[str], windows: bool = os.name == "nt") -> str:
+    """The words as a line to paste: quoted for a POSIX shell, or on Windows for cmd and PowerShell alike."""
+    return " ".join(map(_quoted, words)) if windows else shlex.join(words)
+
+
+def _quoted(word: str) -> str:
+    r"""The word in double quotes if needed; backslashes before a quote are doubled, as programs on Windows read them."""
+    if re.fullmatch(r"[\w.:/+=-]+", word):
+        return word
+    return '"' + re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + match[2].replace('"', r"\""), word) + '"'
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -56,8 +70,8 @@ class VisibleText:
         try:
             yield
         except OSError as error:
-            if not self._lossy and isinstance(error, BrokenPipeError):
-                raise
+            if not self._lossy and _broken_pipe(error):
+                raise BrokenPipeError from None
             if not self._lossy:
                 raise OSError(f"standard output cannot be written ({error.strerror}): send it elsewhere.") from None
 
@@ -80,6 +94,11 @@ class TerminalBytes:
     def flush(self) -> None:
         """Write what is in the buffer."""
         self.stream.flush()
+
+
+def _broken_pipe(error: OSError, windows: bool = os.name == "nt") -> bool:
+    """Whether the reader of a pipe is gone; Windows calls it an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (windows and error.errno == errno.EINVAL)
 
 
 def raw(stream: Any) -> Any:

@@ -74,7 +74,7 @@ def attempt(sound, rng, folder):
     """Run a random command line."""
     model, parsers = sound
     rows = "\n".join(",".join(row) for row in ROWS) + "\n"
-    (folder / "rows.csv").write_text(rows)
+    (folder / "rows.csv").write_text(rows, encoding="utf-8")
     (folder / "model.marmix").write_bytes(model)
     command = rng.choice(list(parsers)) if rng.random() < 0.8 else "predict"
     if command == "fit" and rng.random() < 0.5:  # takes the longest
@@ -82,7 +82,7 @@ def attempt(sound, rng, folder):
     words = words_of(command, parsers[command], rng)
     code = run(words).code
     if command != "simulate":  # which reads neither, and may replace them with --force
-        assert (folder / "rows.csv").read_text() == rows, f"{words} changed its input"
+        assert (folder / "rows.csv").read_text(encoding="utf-8") == rows, f"{words} changed its input"
         assert (folder / "model.marmix").read_bytes() == model, f"{words} changed the model"
     if code in (1, 2):
         left = {path.name for path in folder.rglob("*")} - {"rows.csv", "model.marmix"}

@@ -115,7 +115,7 @@ def fitted_by_program():
     options = ["--label", "label", "--id", "id", "--model", "logistic", "--folds", "2", "--quiet"]
     with TemporaryDirectory() as folder:
         data, out = Path(folder, "rows.csv"), Path(folder, "out")
-        data.write_text("\n".join(",".join(row) for row in ROWS) + "\n")
+        data.write_text("\n".join(",".join(row) for row in ROWS) + "\n", encoding="utf-8")
         assert run(["fit", str(data), *options, "--out", str(out)]).code in (0, 3)
         return (out / "model.marmix").read_bytes()
 
@@ -368,7 +368,7 @@ def attempt(sounds, rng, folder):
         tracemalloc.stop()
     if program:
         rows, out = folder / "rows.csv", folder / "new"
-        rows.write_text("\n".join(",".join(row) for row in ROWS) + "\n")
+        rows.write_text("\n".join(",".join(row) for row in ROWS) + "\n", encoding="utf-8")
         out.mkdir()
         label = ["--label", "label"]
         commands = [

@@ -2,4 +2,10 @@
 
 from marmix.commands import completion, demo, evaluate, fit, info, predict, report, sensitivity, simulate, study
 
-ALL = (demo, fit, predict, evaluate, sensitivity, report, info, simulate, study, completion)
+TASKS = {
+    "start here": (demo, fit),
+    "use a model": (predict, info),
+    "look closer": (evaluate, sensitivity, report),
+    "research": (simulate, study),
+    "your shell": (completion,),
+}

@@ -2,15 +2,76 @@
 
 import argparse
 import math
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import Any, NoReturn
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
+EXITS = {0: "success", 1: "error; the message says what is wrong and what to do", 2: "wrong arguments"}
+
+
+class Help(argparse.HelpFormatter):
+    """A help page as wide as the terminal, at most 100 columns: what an option does stands beneath it."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=6, width=min(shutil.get_terminal_size().columns, 100) - 2)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Show an argument; the commands are listed by task instead."""
+        if not isinstance(action, argparse._SubParsersAction):
+            super().add_argument(action)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(self._wrapped(indent + line, width) for line in text.splitlines())
+
+    def _wrapped(self, line: str, width: int) -> str:
+        """A line of a paragraph, of a list (after two blanks; a term may come first), or of code (four), which is not wrapped."""
+        if line.startswith("    "):
+            return line
+        hang = re.match(r" *(?:(?<= )\S+ {2,})?", line)
+        return fill(line, width, subsequent_indent=" " * (hang.end() if hang else 0))
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        text = super()._format_args(action, default_metavar)
+        return f"{text.split()[0]} ..." if action.nargs == argparse.ONE_OR_MORE else text
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with error messages of two lines: what is wrong, and where to find help."""
+    """A parser whose help ends with examples, exit codes and related commands, and whose errors take two lines.
+
+    Parameters
+    ----------
+    usage : str
+        What is typed after the name of the program or command.
+    examples : sequence of pairs
+        What a command line does, and the command line.
+    exits : mapping
+        Exit codes and what they mean, where it is not as in `EXITS`.
+    also : sequence of str
+        Related commands.
+    """
+
+    def __init__(
+        self,
+        *,
+        usage: str,
+        examples: Sequence[tuple[str, str]],
+        exits: Mapping[int, str],
+        also: Sequence[str] = (),
+        **kwargs: Any,
+    ):
+        super().__init__(usage=f"%(prog)s {usage}", formatter_class=Help, add_help=False, **kwargs)
+        self.color = False  # what the program prints has no control characters
+        self.examples, self.exits, self.also = tuple(examples), EXITS | dict(exits), tuple(also)
+        self.epilog = "\n\n".join(self._sections())
+
+    def _sections(self) -> Iterator[str]:
+        yield "examples:\n" + "\n".join(f"  {words}\n    {command}" for words, command in self.examples)
+        yield "exit codes:\n" + "\n".join(f"  {code:<5}{words}" for code, words in self.exits.items())
+        if self.also:
+            yield "see also:\n  " + ", ".join(f"marmix {name}" for name in self.also)
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
@@ -18,17 +79,20 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], *, about: str, description: str, examples: str
-) -> argparse.ArgumentParser:
-    """Add a command with its help, its examples and --debug."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=about,
-        description=fill(description, 96),
-        epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    commands: Any,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    about: str,
+    description: str,
+    exits: Mapping[int, str] | None = None,
+    **page: Any,
+) -> Parser:
+    """Add a command; its help begins with `about`, and `page` has further arguments of `Parser`."""
+    summary = f"{about[0].upper()}{about[1:]}."
+    parser: Parser = commands.add_parser(
+        name, help=about, description=f"{summary}\n\n{description}", exits=exits or {}, **page
     )
-    parser.add_argument("--debug", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)
     return parser
 
@@ -97,30 +161,37 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "treat this value of the label column as a missing label too; may be repeated. Empty, NA, NaN, null, None, ? and "
         "-1 count as missing unless they are classes; the output says which texts counted",
     },
-    "--prefix": {"type": text, "default": "marmix_", "help": "prefix of the added columns (default marmix_)"},
+    "--force": {"action": "store_true", "help": "replace existing files"},
+    "--prefix": {"type": text, "default": "marmix_", "help": "prefix of the added columns (default: %(default)s)"},
     "--escape-formulas": {
         "action": "store_true",
-        "help": "put an apostrophe before cells that a spreadsheet would run as a formula (=, +, - or @ comes first, also after "
-        "blanks or in full width); by default such cells are copied unchanged",
+        "help": "put an apostrophe before cells that a spreadsheet would run as a formula: =, +, - or @ comes first, also after "
+        "blanks or in full width (default: copy such cells unchanged)",
     },
-    "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "help": "seed of the random numbers (default 0)"},
-    "--force": {"action": "store_true", "help": "overwrite existing files"},
+    "--seed": {
+        "type": at_least(0, LARGEST_SEED),
+        "default": 0,
+        "metavar": "N",
+        "help": "seed of the random numbers (default: %(default)s)",
+    },
     "--json": {"action": "store_true", "help": "print the result as JSON, for use by other programs"},
-    "--quiet": {"action": "store_true", "help": "no progress bars, and as little text as possible"},
+    "--quiet": {"action": "store_true", "help": "print no progress, and as little text as possible"},
+    "--debug": {"action": "store_true", "help": "show the Python traceback of an error"},
+    "--help": {"action": "help", "help": "show this page and exit"},
 }
 
 
-def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add arguments that several commands have."""
+def add_shared(group: Any, *names: str) -> None:
+    """Add arguments that several commands have to a group."""
     for name in names:
-        parser.add_argument(name, **SHARED[name])
+        group.add_argument(*(("-h", name) if name == "--help" else (name,)), **SHARED[name])
 
 
-def add_labels(parser: argparse.ArgumentParser, words: str, required: bool = True) -> None:
+def add_labels(group: Any, words: str, required: bool = True) -> None:
     """Add the options that name the columns of the labels, of which one may be given."""
-    group = parser.add_mutually_exclusive_group(required=required)
-    group.add_argument("--label", metavar="COLUMN", help=words)
-    group.add_argument(
+    one_of = group.add_mutually_exclusive_group(required=required)
+    one_of.add_argument("--label", metavar="COLUMN", help=words)
+    one_of.add_argument(
         "--votes",
         nargs="+",
         default=[],
@@ -128,7 +199,7 @@ def add_labels(parser: argparse.ArgumentParser, words: str, required: bool = Tru
         help="in place of --label: a label column for each annotator. A row counts once, with the shares of its votes; it has no "
         "label if nobody voted",
     )
-    group.add_argument(
+    one_of.add_argument(
         "--shares",
         nargs="+",
         default=[],
@@ -141,8 +212,14 @@ def add_labels(parser: argparse.ArgumentParser, words: str, required: bool = Tru
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options for reading a data file."""
     group = parser.add_argument_group("reading the file")
-    group.add_argument("--encoding", help="encoding of a text file (default: UTF-8 or UTF-16, otherwise cp1252)")
-    group.add_argument("--delimiter", help="delimiter of a text file, such as ';' or tab (default: found in the file)")
+    group.add_argument(
+        "--encoding", metavar="NAME", help="encoding of a text file (default: UTF-8 or UTF-16, otherwise cp1252)"
+    )
+    group.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="delimiter of a text file, such as ';' or tab (default: found in the file)",
+    )
     group.add_argument(
         "--decimal", choices=(".", ","), help="decimal mark of numbers in text (default: found in the file)"
     )

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from marmix.commands.arguments import add_command
+from marmix.commands.arguments import add_command, add_shared
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -15,11 +15,15 @@ def add(commands: Any) -> None:
         "completion",
         completion,
         about="print a script for shell completion",
-        description="Print a script that lets your shell complete the commands and options of marmix with the tab key.",
-        examples='  eval "$(marmix completion bash)"        for this session; add it to ~/.bashrc to keep it\n'
-        '  marmix completion zsh > "${fpath[1]}/_marmix"\n',
+        usage="SHELL",
+        description="The script lets your shell complete the commands and options of marmix with the tab key. In bash, "
+        'add the line eval "$(marmix completion bash)" to ~/.bashrc; in zsh, write it to a file _marmix in a '
+        "folder of $fpath. This needs the package shtab: pip install 'marmix[cli]'.",
+        examples=[("Print the script for bash:", "marmix completion bash")],
     )
-    parser.add_argument("shell", choices=SHELLS, help="your shell")
+    input = parser.add_argument_group("input")
+    input.add_argument("shell", choices=SHELLS, metavar="SHELL", help="your shell: bash, zsh or tcsh")
+    add_shared(parser.add_argument_group("general"), "--debug", "--help")
 
 
 def completion(options: argparse.Namespace) -> int:

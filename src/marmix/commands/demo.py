@@ -11,6 +11,7 @@ from marmix.demo.comparison import boards, report
 from marmix.demo.walk import DATA, fresh_folder, walk
 from marmix.journey import Progress
 from marmix.pages.summary import summary_lines
+from marmix.terminal import command_line
 
 SPLITS, MANY = 3, 10
 
@@ -21,24 +22,36 @@ def add(commands: Any) -> None:
         commands,
         "demo",
         demo,
-        about="a complete example on real data, from missing labels to a report",
+        about="try marmix on real data, from missing labels to a report",
+        usage="[options]",
         description="Write scikit-learn's breast-cancer data to a CSV file with about 70 % of the labels hidden, mostly those of "
-        "hard cases; run 'marmix fit' on it; and count how many imputed labels are right. Then hide labels of two real data sets "
-        "several times, one where marmix helps and one where it does not, and print a scoreboard with usual classifiers. "
-        "It needs no files and no network, and takes about a minute on two cores. --compare prints the scoreboard alone.",
-        examples="  marmix demo\n  marmix demo --out my-demo --splits 0\n  marmix demo --compare --splits 50\n",
+        "hard cases; run 'marmix fit' on it; and count how many imputed labels are right.\n\nThen hide labels of two real data "
+        "sets several times, one where marmix helps and one where it does not, and print a scoreboard with usual classifiers. "
+        "The demo needs no files and no network, and takes about a minute on two cores.",
+        examples=[
+            ("The whole demo:", "marmix demo"),
+            ("The fit and its report alone:", "marmix demo --out my-demo --splits 0"),
+            ("The scoreboard alone, with smaller standard errors:", "marmix demo --compare --splits 50"),
+        ],
+        exits={3: "the files were written, but the fit did not converge"},
+        also=("fit",),
     )
-    parser.add_argument(
-        "--out", type=place, metavar="DIR", help="folder to write to (default: marmix-demo, or marmix-demo-2, ...)"
-    )
-    parser.add_argument("--compare", action="store_true", help="only the scoreboard; writes no files")
-    parser.add_argument(
+    board = parser.add_argument_group("the scoreboard")
+    board.add_argument("--compare", action="store_true", help="print only the scoreboard, and write no files")
+    board.add_argument(
         "--splits",
         type=at_least(0),
-        help=f"how many times labels are hidden for the scoreboard, with seeds from --seed on (default {SPLITS}, with --compare "
-        f"{MANY}); 0 for no scoreboard",
+        metavar="N",
+        help=f"how many times labels are hidden, with seeds from --seed on; 0 for no scoreboard (default: {SPLITS}, with "
+        f"--compare {MANY})",
     )
-    add_shared(parser, "--force", "--seed", "--json", "--quiet")
+    add_shared(board, "--seed")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out", type=place, metavar="DIR", help="folder to write to (default: marmix-demo, or marmix-demo-2, ...)"
+    )
+    add_shared(output, "--force", "--json")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -58,10 +71,8 @@ def demo(options: argparse.Namespace) -> int:
         done = walk(folder, options.seed, progress, options.force)
         code, values = 0 if done.findings.model.converged else 3, done.findings.as_dict() | {"right": done.right}
         imputed = done.findings.labels.imputed
-        ending = (
-            f"To run the fit yourself: marmix fit {folder / DATA} --label diagnosis --id patient --out results\n"
-            f"Report: {folder / 'report.html'}"
-        )
+        again = ["marmix", "fit", str(folder / DATA), "--label", "diagnosis", "--id", "patient", "--out", "results"]
+        ending = f"To run the fit yourself: {command_line(again)}\nReport: {folder / 'report.html'}"
         if show:
             print("Breast-cancer data of scikit-learn, about 70 % of the labels hidden, mostly those of hard cases.\n")
             print("\n".join(summary_lines(done.findings)))

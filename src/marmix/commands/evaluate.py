@@ -16,16 +16,26 @@ def add(commands: Any) -> None:
         "evaluate",
         evaluate,
         about="score a saved model on the labelled rows of a file",
-        description="Compare the predictions of a saved model with the labels of a file. If some labels are missing, the scores "
-        "are also corrected for that: labelled rows stand for similar rows without a label.",
-        examples="  marmix evaluate results/model.marmix test.csv --label type\n"
-        "  marmix evaluate results/model.marmix test.csv --label type --json\n",
+        usage="MODEL DATA [--label COLUMN] [options]",
+        description="Compare the predictions of a saved model with the labels of a file, and print a table of scores with 95 % "
+        "intervals and the confusion matrix.\n\nIf some labels are missing, the scores are also corrected for that: labelled "
+        "rows stand for similar rows without a label. Scores on the file of the fit are too good, and the output says so.",
+        examples=[
+            (
+                "Score a model on rows that it has not seen:",
+                "marmix evaluate results/model.marmix test.csv --label type",
+            ),
+            ("The same for other programs:", "marmix evaluate results/model.marmix test.csv --label type --json"),
+        ],
+        also=("sensitivity", "report"),
     )
-    add_shared(parser, "model", "data")
-    add_labels(parser, "label column; some labels may be missing (default: as in the fit)", required=False)
-    add_shared(parser, "--missing")
+    input = parser.add_argument_group("the model, the file and its columns")
+    add_shared(input, "model", "data")
+    add_labels(input, "label column; some labels may be missing (default: as in the fit)", required=False)
+    add_shared(parser.add_argument_group("what counts as missing"), "--missing")
+    add_shared(parser.add_argument_group("output"), "--json")
     add_reading(parser)
-    add_shared(parser, "--json", "--quiet")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def evaluate(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from marmix.commands.arguments import (
     share,
     text,
 )
-from marmix.commands.words import command_line, print_findings
+from marmix.commands.words import print_findings
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
 from marmix.mechanism.links import LINKS
 from marmix.tables.cells import shown
@@ -51,73 +51,61 @@ def add(commands: Any) -> None:
         commands,
         "fit",
         fit,
-        about="impute the missing labels of a file; write a model and a report",
-        description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label, and average models that "
-        "take into account why labels are missing and models that ignore it, weighted by cross-validation. The report compares "
-        "them with usual classifiers of the labelled rows. Four files are written to the folder DIR: imputed.csv (the rows with "
-        "a label, class probabilities and uncertainty), model.marmix, report.html and summary.json. If columns, labels or rows "
-        "look doubtful, all doubts are listed before the work, with a command line that settles them. Exit code 2: there are "
-        "such questions, and nothing was written. Exit code 3: the files were written, but models with most of the weight did "
-        "not converge.",
-        examples="  marmix fit cells.csv --label type --out results\n"
-        "  marmix fit cells.csv --label type --id cell --features area perimeter texture --out results\n"
-        "  marmix fit survey.parquet --label class --missing unknown --model logistic --out results --json\n"
-        "  marmix fit claims.csv --label fraud --prevalence yes=0.03 --out results\n"
-        "  marmix fit scans.csv --votes reader1 reader2 reader3 --out results\n",
+        about="impute missing labels of a file; write a model and a report",
+        usage="DATA --label COLUMN --out DIR [options]",
+        description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into "
+        "account why labels are missing and models that ignore it are averaged, weighted by cross-validation. Four files are "
+        "written to DIR: imputed.csv (the rows with a label, class probabilities and uncertainty), model.marmix, report.html and "
+        "summary.json. The report also compares with usual classifiers of the labelled rows.\n\nIf columns, labels or rows look "
+        "doubtful, the doubts are listed before the fit starts, with a command line that settles them. A terminal asks whether "
+        "to go on; elsewhere nothing is written unless --yes is given.",
+        examples=[
+            (
+                "Impute the labels that are missing in the column 'type':",
+                "marmix fit cells.csv --label type --out results",
+            ),
+            (
+                "Choose the features, and name the column that identifies a row:",
+                "marmix fit patients.csv --label state --id name --features age bmi --out few",
+            ),
+            (
+                "Count 'unknown' as a missing label, and print the findings as JSON:",
+                "marmix fit survey.parquet --label class --missing unknown --out poll --json",
+            ),
+            (
+                "Say that 10 % of all claims are fraudulent, whatever the labels suggest:",
+                "marmix fit claims.csv --label fraud --prevalence yes=0.1 --out claims",
+            ),
+            (
+                "Learn from the votes of three annotators:",
+                "marmix fit scans.csv --votes reader1 reader2 reader3 --out scans",
+            ),
+        ],
+        exits={
+            2: "wrong arguments, or questions about the file; nothing was written",
+            3: "the files were written, but models with most of the weight did not converge",
+        },
+        also=("predict", "evaluate", "sensitivity", "report", "demo"),
     )
-    parser.add_argument("data", type=place, metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
-    add_labels(parser, "label column; some labels are missing")
-    parser.add_argument("--out", type=place, required=True, metavar="DIR", help="folder to write to")
-    parser.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
-    parser.add_argument(
+    columns = parser.add_argument_group("the file and its columns")
+    columns.add_argument("data", type=place, metavar="DATA", help="data file: .csv, .tsv, .parquet, .feather or .xlsx")
+    add_labels(columns, "label column; some labels are missing")
+    columns.add_argument("--id", metavar="COLUMN", help="column that identifies the rows; not used as a feature")
+    columns.add_argument("--features", nargs="+", metavar="COLUMN", help="feature columns (default: all others)")
+    columns.add_argument(
         "--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="columns to leave out"
     )
-    parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows; not used as a feature")
-    parser.add_argument("--model", choices=MODELS, default="auto", help="kind of model (default auto: all kinds)")
-    parser.add_argument(
-        "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default logit)"
-    )
-    add_shared(parser, "--missing")
-    parser.add_argument(
+    columns.add_argument(
         "--classes",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="all classes, in the order of their columns (default: all labels, sorted); other labels are an error. Needed if a "
-        "class has a name that usually means a missing label, such as None or -1",
+        help="all classes, in the order of their columns; other labels are an error. Needed if a class has a name that usually "
+        "means a missing label, such as None or -1 (default: all labels, sorted)",
     )
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="ask nothing about this column, or this value of the label column; may be repeated",
-    )
-    parser.add_argument(
-        "--yes",
-        action="store_true",
-        help="if the file raises questions, such as a column of identifiers or a label 'unknown', make the proposed changes and "
-        "say which; a text that may be a class or mean a missing label still needs --classes or --missing. "
-        "Without it a terminal asks; elsewhere the program ends with exit code 2, the questions, and a command line that answers "
-        "them",
-    )
-    parser.add_argument(
-        "--prevalence",
-        type=class_share,
-        action="append",
-        default=[],
-        metavar="CLASS=SHARE",
-        help="the known share of a class among all rows, such as yes=0.03, where the labels given are not a fair sample of the "
-        "classes; may be repeated. Probabilities are shifted to agree with it",
-    )
-    parser.add_argument(
-        "--impute-features",
-        choices=("median", "drop"),
-        default="median",
-        help="rows with a missing feature: fill in the median (or most frequent category), or drop such rows from the fit and "
-        "impute no label (default median)",
-    )
-    parser.add_argument(
+    missing = parser.add_argument_group("what counts as missing")
+    add_shared(missing, "--missing")
+    missing.add_argument(
         "--missing-cells",
         nargs="+",
         action="extend",
@@ -127,30 +115,73 @@ def add(commands: Any) -> None:
         help="treat feature cells with this text or number, such as '<5' or 999, as empty, here and in 'marmix predict'. Empty, "
         "NA, NaN, null, None and ? always count as missing",
     )
-    parser.add_argument(
+    missing.add_argument(
+        "--impute-features",
+        choices=("median", "drop"),
+        default="median",
+        help="rows with a missing feature: fill in the median (or most frequent category), or drop such rows from the fit and "
+        "impute no label (default: %(default)s)",
+    )
+    questions = parser.add_argument_group("questions about the file")
+    questions.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="ask nothing about this column, or this value of the label column; may be repeated",
+    )
+    questions.add_argument(
+        "--yes",
+        action="store_true",
+        help="if the file raises questions, such as a column of identifiers or a label 'unknown', make the proposed changes and "
+        "say which; a text that may be a class or mean a missing label still needs --classes or --missing",
+    )
+    model = parser.add_argument_group("the model")
+    model.add_argument(
+        "--model", choices=MODELS, default="auto", help="kind of model; auto tries all kinds (default: %(default)s)"
+    )
+    model.add_argument(
+        "--link", choices=tuple(LINKS), default="logit", help="link of the missingness model (default: %(default)s)"
+    )
+    model.add_argument(
+        "--folds", type=at_least(2), default=5, metavar="N", help="folds of the cross-validation (default: %(default)s)"
+    )
+    add_shared(model, "--seed")
+    model.add_argument(
+        "--thorough",
+        action="store_true",
+        help="take several times as long: all candidates, however many parameters they have, simulated instead of asymptotic "
+        "p-values where the model is fitted by likelihood, more draws behind intervals",
+    )
+    model.add_argument(
+        "--time-limit",
+        type=seconds,
+        metavar="TIME",
+        help="time for comparing models, in seconds, or with a unit as in 10m or 2h; models that are not fitted by then are left "
+        "out, and the output names them. Reading and writing take extra time (default: no limit)",
+    )
+    answer = parser.add_argument_group("the answer")
+    answer.add_argument(
+        "--prevalence",
+        type=class_share,
+        action="append",
+        default=[],
+        metavar="CLASS=SHARE",
+        help="the known share of a class among all rows, such as yes=0.03, where the labels given are not a fair sample of the "
+        "classes; may be repeated. Probabilities are shifted to agree with it",
+    )
+    answer.add_argument(
         "--sets",
         type=share,
         metavar="SHARE",
         help="add a column with a set of classes for each row without a label, such that this share of the sets, for instance "
         "0.9, holds the true class",
     )
-    parser.add_argument(
-        "--thorough",
-        action="store_true",
-        help="take several times as long: all candidates, however many parameters they have, simulated instead of asymptotic "
-        "p-values where the model is fitted by likelihood, more draws behind intervals",
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=seconds,
-        metavar="TIME",
-        help="time for comparing models, in seconds, or with a unit as in 10m or 2h; models that are not fitted by then are left "
-        "out, and the output names them. Reading and writing take their own time (default: no limit)",
-    )
-    parser.add_argument("--folds", type=at_least(2), default=5, help="folds of the cross-validation (default 5)")
-    add_shared(parser, "--seed", "--force", "--prefix", "--escape-formulas")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=place, required=True, metavar="DIR", help="folder to write to")
+    add_shared(output, "--force", "--prefix", "--escape-formulas", "--json")
     add_reading(parser)
-    add_shared(parser, "--json", "--quiet")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def _shares(pairs: list[tuple[str, float]]) -> dict[str, float]:
@@ -190,7 +221,7 @@ def fit_options(options: argparse.Namespace) -> FitOptions:
         prefix=options.prefix,
         escape_formulas=options.escape_formulas,
         reading=reading_options(options),
-        command=command_line(options),
+        command=["marmix", *options.arguments],
     )
 
 

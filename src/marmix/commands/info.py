@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from marmix import container
-from marmix.commands.arguments import add_command, place
+from marmix.commands.arguments import add_command, add_shared
 from marmix.commands.words import print_json
 
 
@@ -20,11 +20,18 @@ def add(commands: Any) -> None:
         "info",
         info,
         about="describe a saved model: classes, features, settings, versions",
-        description="Read and check a model.marmix file, and describe the model.",
-        examples="  marmix info results/model.marmix\n  marmix info results/model.marmix --json\n",
+        usage="MODEL [options]",
+        description="Read a model file, check its sizes, checksums and types, and describe the model.",
+        examples=[
+            ("Describe a model:", "marmix info results/model.marmix"),
+            ("Print the header of the file as JSON:", "marmix info results/model.marmix --json"),
+        ],
+        also=("predict",),
     )
-    parser.add_argument("model", type=place, metavar="MODEL", help="a model.marmix file")
-    parser.add_argument("--json", action="store_true", help="print the header as JSON, for use by other programs")
+    add_shared(parser.add_argument_group("input"), "model")
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the header as JSON, for use by other programs")
+    add_shared(parser.add_argument_group("general"), "--debug", "--help")
 
 
 def info(options: argparse.Namespace) -> int:

@@ -17,17 +17,22 @@ def add(commands: Any) -> None:
         "predict",
         predict,
         about="predict labels and probabilities for the rows of a file",
+        usage="MODEL DATA [--out FILE] [options]",
         description="Apply a saved model to a file, and write its columns unchanged plus the predicted label, the probability of "
-        "each class, the uncertainty and the probability of a missing label. Rows that cannot be predicted because a feature is "
-        "missing get empty cells.",
-        examples="  marmix predict results/model.marmix new.csv --out predicted.csv\n"
-        "  marmix predict results/model.marmix new.csv | head\n",
+        "each class, the uncertainty and the probability of a missing label.\n\nRows that cannot be predicted because a feature "
+        "is missing get empty cells. Without --out, the rows go to standard output and messages to standard error.",
+        examples=[
+            ("Predict the rows of new.csv:", "marmix predict results/model.marmix new.csv --out predicted.csv"),
+            ("Print the rows, for a pipe or to look at:", "marmix predict results/model.marmix new.csv"),
+        ],
+        also=("fit", "evaluate"),
     )
-    add_shared(parser, "model", "data")
-    parser.add_argument("--out", type=place, metavar="FILE", help="CSV file to write (default: standard output)")
-    add_shared(parser, "--force", "--prefix", "--escape-formulas")
+    add_shared(parser.add_argument_group("the model and the file"), "model", "data")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=place, metavar="FILE", help="CSV file to write (default: standard output)")
+    add_shared(output, "--force", "--prefix", "--escape-formulas", "--json")
     add_reading(parser)
-    add_shared(parser, "--json", "--quiet")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def predict(options: argparse.Namespace) -> int:

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from marmix.commands.arguments import add_command, add_labels, add_reading, add_shared, place, reading_options
-from marmix.commands.words import command_line, print_findings
+from marmix.commands.words import print_findings
 from marmix.journey import Progress, report_file
+from marmix.terminal import command_line
 
 
 def add(commands: Any) -> None:
@@ -16,18 +17,28 @@ def add(commands: Any) -> None:
         "report",
         report,
         about="write a report of a saved model on the rows of a file",
+        usage="MODEL DATA --out FILE [options]",
         description="Write the HTML report of a saved model, on the file of the fit or on another file with the same columns. "
         "The model is not fitted again; on the file of the fit, the cross-validation is repeated.",
-        examples="  marmix report results/model.marmix cells.csv --out report.html\n"
-        "  marmix report results/model.marmix other.csv --label type --out other.html --force\n",
+        examples=[
+            ("Write the report of a fit again:", "marmix report results/model.marmix cells.csv --out report.html"),
+            (
+                "Report on another file with labels:",
+                "marmix report results/model.marmix test.csv --label type --out test.html",
+            ),
+        ],
+        also=("fit", "evaluate"),
     )
-    add_shared(parser, "model", "data")
-    parser.add_argument("--out", type=place, required=True, metavar="FILE", help="HTML file to write")
-    add_labels(parser, "label column (default: labels as in the fit)", required=False)
-    parser.add_argument("--id", metavar="COLUMN", help="column that identifies the rows (default: as in the fit)")
-    add_shared(parser, "--missing", "--seed", "--force")
+    columns = parser.add_argument_group("the model, the file and its columns")
+    add_shared(columns, "model", "data")
+    add_labels(columns, "label column (default: labels as in the fit)", required=False)
+    columns.add_argument("--id", metavar="COLUMN", help="column that identifies the rows (default: as in the fit)")
+    add_shared(parser.add_argument_group("what counts as missing"), "--missing")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=place, required=True, metavar="FILE", help="HTML file to write")
+    add_shared(output, "--force", "--json")
     add_reading(parser)
-    add_shared(parser, "--json", "--quiet")
+    add_shared(parser.add_argument_group("general"), "--seed", "--quiet", "--debug", "--help")
 
 
 def report(options: argparse.Namespace) -> int:
@@ -45,7 +56,7 @@ def report(options: argparse.Namespace) -> int:
         seed=options.seed,
         force=options.force,
         reading=reading_options(options),
-        command=command_line(options),
+        command=command_line(["marmix", *options.arguments]),
     )
     print_findings(options, findings, f"Written: {options.out}")
     return 0

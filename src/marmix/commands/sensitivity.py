@@ -39,18 +39,29 @@ def add(commands: Any) -> None:
         commands,
         "sensitivity",
         sensitivity,
-        about="what if labels are missing because of the label?",
+        about="show what follows if labels are missing because of the label",
+        usage="MODEL DATA [--class NAME] [options]",
         description="No data can show by themselves whether, among rows that look alike, those of one class lose their labels "
         "more often. This command shows what would follow: the share of the class, the imputed labels that would be wrong or "
-        "change, each with its 95 % interval, and where conclusions change. Pass the file of the fit; on other files the "
+        "change, each with its 95 % interval, and where conclusions change.\n\nPass the file of the fit; on other files the "
         "intervals do not include the uncertainty of the model.",
-        examples="  marmix sensitivity results/model.marmix cells.csv --label type\n"
-        "  marmix sensitivity results/model.marmix cells.csv --class malignant --odds 1/2 1 2 3 --plot what-if.png\n",
+        examples=[
+            ("Vary the rarest class:", "marmix sensitivity results/model.marmix cells.csv"),
+            (
+                "Say that tumours lose their labels twice as often:",
+                "marmix sensitivity results/model.marmix cells.csv --class tumour --odds 2",
+            ),
+            ("Draw it too:", "marmix sensitivity results/model.marmix cells.csv --plot what-if.png"),
+        ],
+        also=("fit", "evaluate"),
     )
-    add_shared(parser, "model", "data")
-    add_labels(parser, "label column (default: as in the fit)", required=False)
-    parser.add_argument("--class", dest="varied", metavar="NAME", help="class to vary (default: the rarest)")
-    sweep = parser.add_mutually_exclusive_group()
+    columns = parser.add_argument_group("the model, the file and its columns")
+    add_shared(columns, "model", "data")
+    add_labels(columns, "label column (default: as in the fit)", required=False)
+    add_shared(parser.add_argument_group("what counts as missing"), "--missing")
+    question = parser.add_argument_group("the question")
+    question.add_argument("--class", dest="varied", metavar="NAME", help="class to vary (default: the rarest)")
+    sweep = question.add_mutually_exclusive_group()
     sweep.add_argument(
         "--odds",
         nargs="+",
@@ -59,15 +70,25 @@ def add(commands: Any) -> None:
         help="odds ratios: how many times as likely rows of the class are to lose their label as others that look alike "
         "(default: nine from 1/4 to 4)",
     )
-    sweep.add_argument("--delta", nargs="+", type=finite, metavar="NUMBER", help="the same as logarithms")
-    parser.add_argument(
+    sweep.add_argument(
+        "--delta",
+        nargs="+",
+        type=finite,
+        metavar="NUMBER",
+        help="in place of --odds: the logarithms of the odds ratios",
+    )
+    question.add_argument(
         "--threshold", type=share, metavar="SHARE", help="also say where the share of the class crosses this one"
     )
-    parser.add_argument("--draws", type=at_least(1), default=200, help="draws behind the intervals (default 200)")
-    parser.add_argument("--plot", type=place, metavar="FILE", help="write a figure: .png, .svg or .pdf")
-    add_shared(parser, "--missing", "--seed", "--force")
+    question.add_argument(
+        "--draws", type=at_least(1), default=200, metavar="N", help="draws behind the intervals (default: %(default)s)"
+    )
+    add_shared(question, "--seed")
+    output = parser.add_argument_group("output")
+    output.add_argument("--plot", type=place, metavar="FILE", help="write a figure: .png, .svg or .pdf")
+    add_shared(output, "--force", "--json")
     add_reading(parser)
-    add_shared(parser, "--json", "--quiet")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def sensitivity(options: argparse.Namespace) -> int:

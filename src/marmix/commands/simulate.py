@@ -21,20 +21,33 @@ def add(commands: Any) -> None:
         "simulate",
         simulate,
         about="write a CSV file of simulated rows with missing labels",
+        usage="--out FILE [options]",
         description="Simulate rows of several classes, and remove labels: the less certain the class, the more often. For trying "
         "things out, and for teaching.",
-        examples="  marmix simulate --out rows.csv\n"
-        "  marmix simulate --rows 100000 --features 10 --classes 3 --rate 0.8 --truth --out rows.csv\n",
+        examples=[
+            ("A thousand rows of two classes:", "marmix simulate --out rows.csv"),
+            (
+                "Larger, with the true labels in a column of their own:",
+                "marmix simulate --rows 5000 --features 10 --classes 3 --truth --out more.csv",
+            ),
+        ],
+        also=("fit", "study"),
     )
-    parser.add_argument("--out", type=place, required=True, metavar="FILE", help="CSV file to write")
-    parser.add_argument("--rows", type=at_least(2), default=1000, help="number of rows (default 1000)")
-    parser.add_argument("--features", type=at_least(1), default=2, help="number of features (default 2)")
-    parser.add_argument("--classes", type=at_least(2), default=2, help="number of classes (default 2)")
-    families = "distribution of the features in a class (default gaussian)"
-    parser.add_argument("--distribution", choices=sorted(FAMILIES), default="gaussian", help=families)
-    parser.add_argument("--rate", type=share, default=0.7, help="share of missing labels (default 0.7)")
-    parser.add_argument("--truth", action="store_true", help="add a column 'truth' with the true labels")
-    add_shared(parser, "--seed", "--force", "--json", "--quiet")
+    rows = parser.add_argument_group("the rows")
+    number = "number of {} (default: %(default)s)"
+    rows.add_argument("--rows", type=at_least(2), default=1000, metavar="N", help=number.format("rows"))
+    rows.add_argument("--features", type=at_least(1), default=2, metavar="N", help=number.format("features"))
+    rows.add_argument("--classes", type=at_least(2), default=2, metavar="N", help=number.format("classes"))
+    families = "distribution of the features in a class (default: %(default)s)"
+    rows.add_argument("--distribution", choices=sorted(FAMILIES), default="gaussian", help=families)
+    rate = "share of missing labels (default: %(default)s)"
+    rows.add_argument("--rate", type=share, default=0.7, metavar="SHARE", help=rate)
+    rows.add_argument("--truth", action="store_true", help="add a column 'truth' with the true labels")
+    add_shared(rows, "--seed")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=place, required=True, metavar="FILE", help="CSV file to write")
+    add_shared(output, "--force", "--json")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def simulate(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from joblib import cpu_count
 
-from marmix.commands.arguments import SHARED, add_command, at_least, place
+from marmix.commands.arguments import SHARED, add_command, add_shared, at_least, place
 from marmix.study import ITEMS, SIZES, run
 
 
@@ -18,23 +18,47 @@ def add(commands: Any) -> None:
         "study",
         study,
         about="compute the tables and figures of the paper",
+        usage="[NAME ...] [options]",
         description="Compute tables and figures of the paper (as published, corrected, and on fresh rows with intervals), and "
-        "further studies. Finished parts are kept in the folder, so that an interrupted run continues where it stopped. Apart "
-        "from timings, the results do not depend on --jobs. Exit code 1: some items were left out because their data were not "
-        "available.",
-        examples="  marmix study list\n"
-        "  marmix study table-1 fig-roc --out results\n"
-        "  marmix study all --size full --out results --jobs 8\n",
+        "further studies.\n\nFinished parts are kept in the folder, so that an interrupted run continues where it stopped. Apart "
+        "from timings, the results do not depend on --jobs.",
+        examples=[
+            ("List what can be computed:", "marmix study list"),
+            ("Compute a table and a figure:", "marmix study table-1 fig-roc --out paper"),
+            ("Compute everything, with all replicates:", "marmix study all --size full --out paper --jobs 8"),
+        ],
+        exits={1: "error, or items were left out because their data were not available; the message says why"},
+        also=("simulate",),
     )
-    parser.add_argument(
-        "names", nargs="*", default=["list"], metavar="NAME", help="items to compute, or 'all'; 'list' lists them"
+    items = parser.add_argument_group("what to compute")
+    items.add_argument(
+        "names",
+        nargs="*",
+        default=["list"],
+        metavar="NAME",
+        help="items to compute, or 'all'; 'list' lists them (default: list)",
     )
-    sizes = "a few replicates (minutes), or all of them (default small)"
-    parser.add_argument("--size", choices=SIZES, default="small", help=sizes)
-    parser.add_argument("--out", type=place, default="marmix-study", help="folder to write to (default marmix-study)")
-    parser.add_argument("--seed", **SHARED["--seed"] | {"type": at_least(0)})
-    parser.add_argument("--jobs", type=at_least(1), default=cpu_count(), help="processes (default: one per core)")
-    parser.add_argument("--quiet", action="store_true", help="print only the path of the page")
+    items.add_argument(
+        "--size",
+        choices=SIZES,
+        default="small",
+        help="a few replicates (minutes), or all of them (default: %(default)s)",
+    )
+    items.add_argument("--seed", **SHARED["--seed"] | {"type": at_least(0)})
+    items.add_argument(
+        "--jobs", type=at_least(1), default=cpu_count(), metavar="N", help="processes (default: one per core)"
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out",
+        type=place,
+        default="marmix-study",
+        metavar="DIR",
+        help="folder to write to (default: %(default)s)",
+    )
+    general = parser.add_argument_group("general")
+    general.add_argument("--quiet", action="store_true", help="print only the path of the page")
+    add_shared(general, "--debug", "--help")
 
 
 def study(options: argparse.Namespace) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import shlex
 import sys
 from typing import Any
 
@@ -14,11 +13,6 @@ def print_json(values: Any) -> None:
     """Print plain values as JSON, in ASCII unless standard output is Unicode."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     print(json.dumps(values, ensure_ascii=not unicode, allow_nan=False, indent=2))
-
-
-def command_line(options: argparse.Namespace) -> str:
-    """The command that was typed."""
-    return "marmix " + shlex.join(options.arguments)
 
 
 def print_findings(options: argparse.Namespace, findings: Findings, ending: str) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +35,7 @@ def walk(folder: Path, seed: int, progress: Progress, force: bool = False) -> Wa
             id=ID,
             out=output.scratch / "fit",
             seed=seed,
-            command=f"marmix {shlex.join(command)}",
+            command=["marmix", *command],
         )
         findings = fit_file(options, progress)
         for name in FILES:

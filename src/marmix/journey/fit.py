@@ -25,6 +25,7 @@ from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
 from marmix.tables.writing import RowWriter, check_added
+from marmix.terminal import command_line
 
 MODELS = KINDS
 SIMULATING = "samples simulated for a p-value"
@@ -52,7 +53,7 @@ class FitOptions:
     prefix: str = "marmix_"
     escape_formulas: bool = False
     reading: Mapping[str, Any] = field(default_factory=dict)
-    command: str = "marmix fit"
+    command: Sequence[str] = ("marmix", "fit")
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
@@ -120,28 +121,33 @@ def fit_file(
             answer = not surveyed.questions or (not surveyed.fatal and agree(surveyed))
         if not answer or surveyed.open:
             raise Doubtful(surveyed)
-        options = surveyed.remedied()
-        analysis = _analysis(options, source, surveyed, output.scratch, progress)
-        with progress.phase("writing the rows") as step:
-            cautions = _write_rows(output, source, analysis, options, step)
-        with progress.phase("writing the report") as step:
-            step(0.0, "sensitivity analysis")
-            sweep = analysis.sweep()
-            step(0.3, "tests and intervals")
-            tests = part(step, 0.3, 0.6)
-            cautions += surveyed.cautions()
-            findings = analysis.findings(
-                cautions, options.command, options.seed, sweep, lambda share: tests(share, SIMULATING)
-            )
-            step(0.6, "drawing the figures")
-            contents = analysis.contents(findings, sweep)
-            step(0.9, "writing the page and the model")
-            output.path("report.html").write_text(report_html(contents), encoding="utf-8")
-            summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
-            # bytes of file names that are not UTF-8 become escapes
-            output.path("summary.json").write_text(f"{summary}\n", encoding="utf-8", errors="backslashreplace")
-            pipeline = Pipeline([("preparation", analysis.preparation), ("classifier", analysis.model.named())])
-            container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
+        return _write_files(output, source, surveyed, progress)
+
+
+def _write_files(output: Output, source: DataFile, surveyed: Survey, progress: Progress) -> Findings:
+    """Fit and write; when this returns no file in the scratch folder is mapped, as Windows could not remove it."""
+    options = surveyed.remedied()
+    analysis = _analysis(options, source, surveyed, output.scratch, progress)
+    with progress.phase("writing the rows") as step:
+        cautions = _write_rows(output, source, analysis, options, step)
+    with progress.phase("writing the report") as step:
+        step(0.0, "sensitivity analysis")
+        sweep = analysis.sweep()
+        step(0.3, "tests and intervals")
+        tests = part(step, 0.3, 0.6)
+        cautions += surveyed.cautions()
+        findings = analysis.findings(
+            cautions, command_line(options.command), options.seed, sweep, lambda share: tests(share, SIMULATING)
+        )
+        step(0.6, "drawing the figures")
+        contents = analysis.contents(findings, sweep)
+        step(0.9, "writing the page and the model")
+        output.path("report.html").write_bytes(report_html(contents).encode())
+        summary = json.dumps(findings.as_dict(), ensure_ascii=False, indent=2)
+        # bytes of file names that are not UTF-8 become escapes
+        output.path("summary.json").write_bytes(f"{summary}\n".encode(errors="backslashreplace"))
+        pipeline = Pipeline([("preparation", analysis.preparation), ("classifier", analysis.model.named())])
+        container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
     return findings
 
 

@@ -33,7 +33,7 @@ from marmix.pages.contents import Findings
 from marmix.pages.summary import summary_lines
 from marmix.prior import prior_of
 from marmix.pseudo_labels import UncertainPosterior
-from marmix.tables.labels import label_columns
+from marmix.tables.labels import LabelColumn, label_columns
 from marmix.tables.preparation import table_batches
 from marmix.tables.reading import DataFile, check_columns, open_table
 
@@ -67,17 +67,32 @@ def report_file(
         check_label(name, saved.preparation)
     check_columns([*labels.columns, *([id] if id else [])], source.names, str(data))
     with Output(out.parent, (out.name,), force=force, sources=[model, data]) as output:
-        with progress.phase("reading the rows") as step:
-            for batch in source.batches(labels.columns):
-                labels.add_batch(batch)
-            rows = read_rows(source, saved.preparation, labels, output.scratch, step)
-        fitted = _model(saved, rows, output.scratch)
-        analysis = _analysis(saved, fitted, source, rows, labels.name, id, seed, progress)
-        with progress.phase("writing the report") as step:
-            sweep = analysis.sweep()
-            findings = analysis.findings([], command, seed, sweep)
-            output.path(out.name).write_text(report_html(analysis.contents(findings, sweep)), encoding="utf-8")
+        page, findings = _page(saved, source, labels, id, seed, command, output.scratch, progress)
+        output.path(out.name).write_bytes(page.encode())
     return findings
+
+
+def _page(
+    saved: Saved,
+    source: DataFile,
+    labels: LabelColumn,
+    id: str | None,
+    seed: int,
+    command: str,
+    scratch: Path,
+    progress: Progress,
+) -> tuple[str, Findings]:
+    """The page and what it says; when this returns no file in the scratch folder is mapped, as Windows could not remove it."""
+    with progress.phase("reading the rows") as step:
+        for batch in source.batches(labels.columns):
+            labels.add_batch(batch)
+        rows = read_rows(source, saved.preparation, labels, scratch, step)
+    fitted = _model(saved, rows, scratch)
+    analysis = _analysis(saved, fitted, source, rows, labels.name, id, seed, progress)
+    with progress.phase("writing the report"):
+        sweep = analysis.sweep()
+        findings = analysis.findings([], command, seed, sweep)
+        return report_html(analysis.contents(findings, sweep)), findings
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +113,7 @@ class Report:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file."""
         with one_file(path, force=True) as part:
-            part.write_text(self.html, encoding="utf-8")
+            part.write_bytes(self.html.encode())
 
     def _repr_html_(self) -> str:
         """A frame, so that the styles of the page and of the notebook do not mix."""

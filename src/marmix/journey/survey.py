@@ -4,7 +4,6 @@ It takes the first reading of the file, which also finds the kinds of the column
 """
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from marmix.tables.cells import Numbers, arrow, can_be_typed, counted, listed, s
 from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns, named_classes
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
 from marmix.tables.reading import DataFile
+from marmix.terminal import command_line
 
 if TYPE_CHECKING:
     from marmix.journey.fit import FitOptions
@@ -128,17 +128,17 @@ class Survey:
         values = [doubt.remedy[1] for doubt in doubts if doubt.remedy and doubt.remedy[0] == option]
         return sorted(values, key=lambda value: not value.startswith("-"))
 
-    def _command(self, options: Sequence[str]) -> str:
-        """The command line with further options."""
-        words = shlex.split(self._options.command)
+    def _command(self, options: Sequence[str]) -> list[str]:
+        """The words of the command line with further options."""
+        words = list(self._options.command)
         end = words.index("--") if "--" in words else len(words)
         first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
-        return shlex.join([*first, *options, *words[end:]])
+        return [*first, *options, *words[end:]]
 
     @property
     def command(self) -> str:
         """The command line with the options that settle the doubts, without the open questions."""
-        return self._command(self._remedies())
+        return command_line(self._command(self._remedies()))
 
     def _remedies(self) -> list[str]:
         first: list[str] = []
@@ -160,7 +160,7 @@ class Survey:
             missing=[*options.missing, *self._values("--missing")],
             keep=[*options.keep, *self._values("--keep")],
             id=ids[0] if ids else options.id,
-            command=self.command if self.questions else options.command,
+            command=self._command(self._remedies()) if self.questions else options.command,
         )
 
     def prepared(self, batches: Callable[[Sequence[str]], Iterable[Any]]) -> tuple[Preparation, LabelColumn]:
@@ -191,10 +191,10 @@ class Survey:
             lines.append(_wrapped(f"{i:>2}. ", _sentence(doubt.text)))
             if doubt.classes:
                 lines.append(f"      {_option(doubt)}   if these labels are missing")
-                lines.append(f"      {shlex.join(['--classes', *doubt.classes])}   if it is a class")
+                lines.append(f"      {command_line(['--classes', *doubt.classes])}   if it is a class")
             elif doubt.remedy:
                 meant = "class" if doubt.remedy[0] == "--missing" else "feature"
-                keep = f"   (or {_words('--keep', doubt.keep)} if it is a {meant})" if doubt.keep else ""
+                keep = f"   (or {command_line(_words('--keep', doubt.keep))} if it is a {meant})" if doubt.keep else ""
                 keep = "   if they are different classes" if doubt.what == "similar labels" else keep
                 lines.append(f"      {_option(doubt)}{keep}")
         lines += [_wrapped("  - ", _sentence(doubt.text)) for doubt in asides]
@@ -203,15 +203,13 @@ class Survey:
             end = "Correct the file where no option is named; nothing was written."
             end += " This command makes the other changes:" if self._remedies() else ""
         elif self.open:
-            missing = [_words(*doubt.remedy) for doubt in self.open if doubt.remedy]
+            missing = [word for doubt in self.open if doubt.remedy for word in _words(*doubt.remedy)]
             lines += [
                 "Only you can say which it is, and --yes does not. If these labels are missing:",
-                f"  {self._command(shlex.split(' '.join([*missing, shlex.join(self._remedies())])))}",
+                f"  {command_line(self._command([*missing, *self._remedies()]))}",
             ]
-            end = "If they are a class:"
-            return "\n".join(
-                [*lines, end, f"  {self._command(['--classes', *self.open[0].classes, *self._remedies()])}"]
-            )
+            named = ["--classes", *self.open[0].classes, *self._remedies()]
+            return "\n".join([*lines, "If they are a class:", f"  {command_line(self._command(named))}"])
         lines += [end, *([f"  {self.command}"] if end.endswith(":") else [])]
         return "\n".join(lines)
 
@@ -224,12 +222,12 @@ def _wrapped(head: str, text: str) -> str:
     return fill(text, 110, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
-def _words(option: str, value: str) -> str:
-    return shlex.join([f"{option}={value}"] if value.startswith("-") else [option, value])
+def _words(option: str, value: str) -> list[str]:
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
 def _option(doubt: Doubt) -> str:
-    return "" if doubt.remedy is None else _words(*doubt.remedy)
+    return "" if doubt.remedy is None else command_line(_words(*doubt.remedy))
 
 
 def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
@@ -514,7 +512,7 @@ def _second_header(reading: Reading) -> tuple[int, str] | None:
         return None
     texts = [cell for cell, at in cells if at == row]
     names = ", ".join(map(shown, texts))
-    option = shlex.join(["--missing-cells", *dict.fromkeys(texts)])
+    option = command_line(["--missing-cells", *dict.fromkeys(texts)])
     units = f"delete it, or give {option} if these are units" if all(map(can_be_typed, texts)) else "or delete it"
     return row, (f"data row {row} holds text in {count} columns of numbers ({names}): correct the row, {units}")
 

@@ -205,7 +205,7 @@ def index_html(pages: Sequence[Page], left_out: dict[str, str], command: str, fa
     links = "".join(f'<li><a href="#{page.name}">{escape(page.title)}</a></li>' for page in pages)
     missing = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in _left_out_lines(left_out))
     body = "".join(_page_html(page) for page in pages)
-    css = files("marmix.study").joinpath("page.css").read_text()
+    css = files("marmix.study").joinpath("page.css").read_text(encoding="utf-8")
     claims = [claim for page in pages for claim in page.claims]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

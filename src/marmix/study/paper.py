@@ -44,7 +44,7 @@ TABLE_2 = {
 
 def table_1_data() -> Bunch:
     """The 200 rows behind Table I: data, target (-1 where hidden), target_true; class 0 is the paper's class 1."""
-    with files("marmix.study").joinpath("table_1.csv").open() as file:
+    with files("marmix.study").joinpath("table_1.csv").open(encoding="utf-8") as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     target = [int(row["label"]) - 1 if row["label"] else -1 for row in rows]
     return Bunch(

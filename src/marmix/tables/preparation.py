@@ -1,7 +1,6 @@
 """`Preparation`: the columns of a table as numeric features."""
 
 import math
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from marmix.tables.cells import (
 )
 from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import check_columns, naming, record_batches
+from marmix.terminal import command_line
 
 _KINDS = ("number", "boolean", "category")
 _MOSTLY = 0.8  # share of numbers from which other cells are mistakes rather than categories
@@ -748,7 +748,7 @@ class ColumnSurvey:
             cells += f", and numbers in {self._numbers:,} of {self.filled:,} cells"
             what = "the cell, or leave it" if count == 1 else "the cells, or leave them"
             first = self.odd[0][0]
-            option = shlex.join([f"--missing-cells={first}"] if first.startswith("-") else ["--missing-cells", first])
+            option = command_line([f"--missing-cells={first}"] if first.startswith("-") else ["--missing-cells", first])
             way = f" ({option} counts such cells as empty)" if can_be_typed(first) else ""
             advice = f"correct {what} empty if the number is missing{way}, or {_LEAVE_OUT}"
             return Problem("odd", f"column {name} holds {cells}", advice)
