@@ -74,6 +74,7 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = f"marmix {version}"
 html_static_path = ["_static"]
+html_extra_path = ["sample_report.html"]
 html_css_files = ["marmix.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
