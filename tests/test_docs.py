@@ -13,7 +13,6 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -50,27 +49,6 @@ def test_the_example_of_inference_prints_what_its_page_shows(tmp_path):
     assert script.with_suffix(".png").stat().st_size > 10_000
 
 
-def test_the_examples_of_the_readme_run(capsys, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    label = rng.integers(2, size=500)
-    rows = pd.DataFrame(rng.normal(size=(500, 2)) + 2.0 * label[:, None], columns=["height", "width"])
-    rows.assign(**{"class": np.where(rng.uniform(size=500) < 0.5, None, label.astype(str))}).to_parquet(
-        tmp_path / "survey.parquet"
-    )
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
-    names = {}
-    for block in blocks:
-        exec(block, names)
-    printed = capsys.readouterr().out
-    assert len(blocks) == 3
-    assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10
-    assert (np.load("labels.npy") >= 0).all()
-    assert np.load("probabilities.npy").shape == (500, 2)
-    assert names["result"].test_informative().p_value < 0.001
-    assert "Parameters of the fit" in printed
-
-
 SOURCES = [path for path in (ROOT / "src").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
 WITH_EXAMPLES = sorted(".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES)
 OPTIONAL = {"marmix.objectives": "lightgbm", "marmix.torch": "torch"}  # packages that examples of a module need
@@ -89,8 +67,8 @@ def test_examples_in_docstrings_print_what_they_show(name):
     assert set(plt.get_fignums()) <= figures  # examples close their own
 
 
-def test_the_readme_quotes_the_study_as_its_page_has_it():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
+def test_the_evidence_quotes_the_study_as_its_page_has_it():
+    section = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
     quoted = re.findall(r"^\| (.+?) \| \*\*(.+?)\*\* \|$", section, re.M)
     page = (ROOT / "docs" / "study" / "index.md").read_text(encoding="utf-8")
     assert len(quoted) == 6
