@@ -207,7 +207,16 @@ class PartialLabelKFold:
 class StratifiedPartialLabelKFold(PartialLabelKFold):
     """`PartialLabelKFold` that preserves the class proportions of the labelled rows in every fold.
 
-    Parameters and methods are those of `PartialLabelKFold`.
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    shuffle : bool, default=False
+        Whether to shuffle the rows of each class before they are split.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+    classes : array-like or None, default=None
+        All classes, as in `PartialLabelKFold`.
 
     See Also
     --------
@@ -692,6 +701,22 @@ class MissingnessCheck(NamedTuple):
         Their difference in standard errors.
     p_value : float
         P-value of the hypothesis that there is no difference.
+
+    See Also
+    --------
+    missingness_check : Compute it.
+
+    Examples
+    --------
+    A mechanism that is the same for all rows misses that the rows with a large value lose their labels:
+
+    >>> from marmix.evaluation import missingness_check
+    >>> y, by = ["a"] * 40 + [None] * 40, range(80)
+    >>> print(missingness_check(y, [0.5] * 80, by, n_bins=2))
+          by     n  observed  fitted      z
+      19.500    40     0.000   0.500   -6.3
+      59.500    40     1.000   0.500   +6.3
+    p-value of no difference: 4.2e-18
     """
 
     by: Array  # mean of the sorting variable in each bin

@@ -41,6 +41,10 @@ class Flexible(NamedTuple):
         The classes of the columns of `posterior`.
     forest : RandomForestClassifier
         The forest of the missing indicator, for other rows: ``forest.predict_proba(X_new)[:, 1]``.
+
+    See Also
+    --------
+    flexible : Compute them.
     """
 
     missing_proba: Array  # (n,)

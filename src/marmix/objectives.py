@@ -54,7 +54,7 @@ class Losses(NamedTuple):
 
     See Also
     --------
-    MissingnessObjective.losses : Returns them.
+    MissingnessObjective.losses : Returns them, with an example.
     """
 
     labels: float
