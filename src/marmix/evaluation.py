@@ -328,8 +328,16 @@ def log_loss(
 ) -> Score:
     r"""Estimate the log-loss on the whole population from partially labelled rows.
 
-    The loss of a row of class k is :math:`-\log p_k`. The estimate is weighted, doubly robust or imputed, depending on
-    `posterior`; the introduction of `marmix.evaluation` has the formulas.
+    The loss of a row of class k is :math:`-\log p_k`. With :math:`w_j = 1 / (1 - q_j)`, and m_j = 1 where the label is
+    missing, the estimate is a weighted mean over the labelled rows or, if `posterior` gives tau, doubly robust:
+
+    .. math::
+
+        \frac{\sum_j (1 - m_j)\, w_j\, l(y_j, p_j)}{\sum_j (1 - m_j)\, w_j} \quad \text{or} \quad
+        \frac{1}{n} \sum_j \left[ l^{\tau}_j + (1 - m_j)\, w_j\, (l(y_j, p_j) - l^{\tau}_j) \right],
+
+    where :math:`l^{\tau}_j = \sum_k \tau_{jk}\, l(k, p_j)`. The page of `marmix.evaluation` says when each is
+    consistent.
 
     Parameters
     ----------
