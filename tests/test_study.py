@@ -33,6 +33,7 @@ from marmix.study.pages import (
     as_markdown,
     claims_table,
     index_html,
+    verdict_counts,
 )
 from marmix.study.pieces import Piece, Store
 from marmix.study.summaries import FAILS, HOLDS, MIXED, MOSTLY_NOT, PARTLY, UNDECIDED
@@ -524,6 +525,14 @@ def test_every_word_of_a_verdict_has_a_colour_and_is_told_in_how_to_read_it():
         assert {"holds": "differences holds where", "in part": "holds in part where"}.get(word, word) in READING
     css = files("marmix.study").joinpath("page.css").read_text(encoding="utf-8")
     assert all(f".{name}" in css for name in VERDICT_CLASSES.values())
+
+
+def test_every_claim_is_counted_once_in_the_summary_of_verdicts():
+    claims = [Claim("s", verdict, "e") for verdict in (*VERDICT_CLASSES, HOLDS, "entropy", "see right")]
+    counts = verdict_counts(claims)
+    assert counts.startswith(f"{len(claims)} claims: holds (2), in part (1)")
+    assert counts.endswith("questions answered (2).")
+    assert sum(map(int, re.findall(r"\((\d+)\)", counts))) == len(claims)
 
 
 def test_text_is_escaped_wherever_it_stands():

@@ -192,7 +192,7 @@ def test_the_honest_table_shows_the_planted_means_and_paired_differences(on_the_
         assert ours["n"] == 8
         assert records[LOGISTIC, metric]["difference_mean"] == 0.0
     notes = " ".join(sheet(page, "table-1-honest-truncated").table.notes)
-    assert f"really use: {ECM_AO}." in notes
+    assert f"in practice: {ECM_AO}." in notes
     assert f"{MAR_LOGISTIC} did not converge in 4 of 8 fits." in notes
 
 
@@ -352,7 +352,7 @@ def test_labels_that_are_left_are_biased_where_large_samples_say_so(bias, word):
     claim = claim_on(page, "selection bias")
     assert claim.verdict == word
     assert bias == 0.0 or f", {bias:+.3f} ± {half(20):.3f}, " in claim.evidence
-    assert ("not bias." in claim.details) == (word == FAILS)
+    assert ("no bias." in claim.details) == (word == FAILS)
     records = {(r["labels"], r["coefficient"]): r for r in sheet(page, f"{PROPORTION}-large").records}
     slope = records["labels left", "slope of the first feature"]
     assert (slope["true"], slope["mean"], slope["n"]) == (2.0, pytest.approx(2.0 + bias), 20)

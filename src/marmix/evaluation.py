@@ -207,7 +207,16 @@ class PartialLabelKFold:
 class StratifiedPartialLabelKFold(PartialLabelKFold):
     """`PartialLabelKFold` that preserves the class proportions of the labelled rows in every fold.
 
-    Parameters and methods are those of `PartialLabelKFold`.
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    shuffle : bool, default=False
+        Whether to shuffle the rows of each class before they are split.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+    classes : array-like or None, default=None
+        All classes, as in `PartialLabelKFold`.
 
     See Also
     --------
@@ -319,8 +328,16 @@ def log_loss(
 ) -> Score:
     r"""Estimate the log-loss on the whole population from partially labelled rows.
 
-    The loss of a row of class k is :math:`-\log p_k`. The estimate is weighted, doubly robust or imputed, depending on
-    `posterior`; the introduction of `marmix.evaluation` has the formulas.
+    The loss of a row of class k is :math:`-\log p_k`. With :math:`w_j = 1 / (1 - q_j)`, and m_j = 1 where the label is
+    missing, the estimate is a weighted mean over the labelled rows or, if `posterior` gives tau, doubly robust:
+
+    .. math::
+
+        \frac{\sum_j (1 - m_j)\, w_j\, l(y_j, p_j)}{\sum_j (1 - m_j)\, w_j} \quad \text{or} \quad
+        \frac{1}{n} \sum_j \left[ l^{\tau}_j + (1 - m_j)\, w_j\, (l(y_j, p_j) - l^{\tau}_j) \right],
+
+    where :math:`l^{\tau}_j = \sum_k \tau_{jk}\, l(k, p_j)`. The page of `marmix.evaluation` says when each is
+    consistent.
 
     Parameters
     ----------
@@ -692,6 +709,22 @@ class MissingnessCheck(NamedTuple):
         Their difference in standard errors.
     p_value : float
         P-value of the hypothesis that there is no difference.
+
+    See Also
+    --------
+    missingness_check : Compute it.
+
+    Examples
+    --------
+    A mechanism that is the same for all rows misses that the rows with a large value lose their labels:
+
+    >>> from marmix.evaluation import missingness_check
+    >>> y, by = ["a"] * 40 + [None] * 40, range(80)
+    >>> print(missingness_check(y, [0.5] * 80, by, n_bins=2))
+          by     n  observed  fitted      z
+      19.500    40     0.000   0.500   -6.3
+      59.500    40     1.000   0.500   +6.3
+    p-value of no difference: 4.2e-18
     """
 
     by: Array  # mean of the sorting variable in each bin

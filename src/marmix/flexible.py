@@ -41,6 +41,24 @@ class Flexible(NamedTuple):
         The classes of the columns of `posterior`.
     forest : RandomForestClassifier
         The forest of the missing indicator, for other rows: ``forest.predict_proba(X_new)[:, 1]``.
+
+    See Also
+    --------
+    flexible : Compute them.
+
+    Examples
+    --------
+    The forest gives the probability of a missing label for new rows:
+
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.flexible import flexible
+    >>> rows = make_mar_mixture(200, random_state=0)
+    >>> judge = flexible(rows.data, rows.target)
+    >>> judge.posterior.shape, judge.classes
+    ((200, 2), array([0, 1]))
+    >>> boundary, far = judge.forest.predict_proba([[0.0, 0.0], [3.0, 0.0]])[:, 1]
+    >>> bool(boundary > far)
+    True
     """
 
     missing_proba: Array  # (n,)

@@ -43,6 +43,16 @@ class Converted(NamedTuple):
     --------
     to_memmap : Convert a table.
     open_memmap : Open a table that was converted before.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from marmix.io import to_memmap
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = to_memmap(np.array([[0.5, 1.0], [0.7, -1.0]]), f"{folder}/rows.npy", label="x1", progress=False)
+    ...     print(table.X.shape, table.y, table.classes, table.dropped)
+    ...     del table
+    (2, 1) [ 0 -1] [1] 0
     """
 
     X: NDArray[np.floating]

@@ -55,6 +55,13 @@ class Losses(NamedTuple):
     See Also
     --------
     MissingnessObjective.losses : Returns them.
+
+    Examples
+    --------
+    >>> from marmix.objectives import MissingnessObjective
+    >>> labels, missing = MissingnessObjective(["a", "b", None, "b"]).losses([-1.0, 2.0, 0.1, 3.0])
+    >>> print(f"labels {labels:.3f}, missing indicators {missing:.3f}")
+    labels 0.489, missing indicators 2.249
     """
 
     labels: float
@@ -62,10 +69,16 @@ class Losses(NamedTuple):
 
 
 class MissingnessObjective:
-    """Loss of labels and missing indicators, with the gradient and curvature that boosting libraries ask for.
+    r"""Loss of labels and missing indicators, with the gradient and curvature that boosting libraries ask for.
 
-    The formula is in the introduction of `marmix.objectives`. Use one object for one training run: it counts the rounds
-    and re-estimates the mechanism as the scores change.
+    With class scores s_j, posteriors :math:`\tau_j = \mathrm{softmax}(s_j)` and the probability q_j that the label is
+    missing (:math:`m_j = 1`), the loss is
+
+    .. math::
+
+        - \sum_{j\ \text{labelled}} \log \tau_{j y_j} - w \sum_j \left[ m_j \log q_j + (1 - m_j) \log (1 - q_j) \right].
+
+    Use one object for one training run: it counts the rounds and re-estimates the mechanism as the scores change.
 
     Parameters
     ----------

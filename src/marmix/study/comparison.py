@@ -126,7 +126,7 @@ def solvers_compared(plan: Plan, values: Values, distributions: Sequence[str]) -
     rise = np.array([fit["ecm"]["loglik"] - fit["lbfgs"]["loglik"] for fit in fits])
     loss = mean_of([fit["ecm"]["log_loss"] - fit["lbfgs"]["log_loss"] for fit in fits])
     return (
-        "Samples of ours are fitted by L-BFGS from the k-means start. Both it and ECM were run on "
+        "Our samples are fitted by L-BFGS from the k-means start. Both it and ECM were run on "
         f"{len(fits)} of them: ECM ended at a log-likelihood higher by more than {APART} in "
         f"{np.sum(rise > APART)}, lower in {np.sum(rise < -APART)}, and changed the LogLoss on fresh rows by "
         f"{loss.sentence()} on average."
@@ -170,7 +170,7 @@ class ComparisonRuns:
 
 
 def honest_sheet(setting: ComparisonRuns, stem: str) -> Sheet:
-    """Scores of every method on fresh rows, with paired differences to cross-validated logistic regression."""
+    """Scores of every method on fresh rows, with paired differences from cross-validated logistic regression."""
     rows, records = [], []
     for method in setting.methods:
         means = {metric: setting.mean(method, metric) for metric in METRICS}
@@ -191,7 +191,7 @@ def honest_sheet(setting: ComparisonRuns, stem: str) -> Sheet:
         notes=[
             f"Means over {len(setting.values)} samples ± half the 95 % interval; differences are paired. "
             f"Probabilities count as at least {SMALLEST:g} in the LogLoss.",
-            f"Smallest mean LogLoss of the methods that one could really use: {setting.best()}. '{BAYES}' and "
+            f"Smallest mean LogLoss of the methods that can be used in practice: {setting.best()}. '{BAYES}' and "
             f"'{EVERY_LABEL}' know what was hidden.",
             *setting.troubles(),
         ],
@@ -295,7 +295,7 @@ def difference_figure(settings: list[ComparisonRuns], stem: str) -> Picture:
     figure.supxlabel(f"LogLoss minus that of '{LOGISTIC_CV}'\n(left is better)", fontsize=7.5)
     figure.legend(loc="outside upper center", ncols=1 if len(settings) > 2 else 2, columnspacing=1.0)
     caption = (
-        f"LogLoss on fresh rows, paired difference to '{LOGISTIC_CV}' with 95 % intervals over "
+        f"LogLoss on fresh rows, paired difference from '{LOGISTIC_CV}' with 95 % intervals over "
         f"{len(settings[0].values)} samples. "
         + "; ".join(f"{s.name}: {s.best()} has the smallest" for s in settings)
         + f". '{EVERY_LABEL}' knows what was hidden."

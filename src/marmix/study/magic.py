@@ -58,7 +58,7 @@ HELD_OUT = (SCRIPT, DEFINED, *BASELINES, *OURS)
 WHERE = {"published": "as published: fitted to all rows, scored on them", "held-out": "honest: rows held out"}
 NOT_REPRODUCED = "not reproduced"  # "does not hold", where the paper's own data cannot be had
 CAVEAT = (
-    "How the paper hid labels is not published; ours are hidden by two classifiers of our choice, with alpha_1 = "
+    "How the paper hid labels is not published; here they are hidden by two classifiers of our choice, with alpha_1 = "
     "-6, and gamma is taken as the positive class."
 )
 STYLES = LINES | {DEFINED: LINES[methods.ECM_AO], SCRIPT: LINES[methods.IGNORED] | {"linestyle": (0, (1, 3))}}
@@ -322,7 +322,7 @@ def thresholds_page(plan: Plan, values: Values) -> Page:
     blocks: list[Block] = [
         Paragraph(
             "An event counts as gamma where its probability is at least the threshold. The paper's script replaces "
-            "the first step of its algorithm by the closed-form one with the margins frozen: the classes are then "
+            "the first step of its algorithm by a closed form in which the margins are held fixed: the classes are then "
             "those of the ignorable likelihood. Both that and the algorithm as the paper defines it are shown "
             f"(lambda = 0.7, k-means start). {CAVEAT}"
         )
@@ -358,7 +358,7 @@ def _thresholds_claims(runs: MagicRuns) -> list[Claim]:
         Claim(
             "On MAGIC ECM-AO has a higher accuracy than logistic regression at thresholds .30 to .70 (threshold figure).",
             reproduced(verdict(held, 1)),
-            f"On held-out rows it is {spread(held)} from that of logistic regression; {tally(held, 1)} comparisons (nine "
+            f"On held-out rows, minus that of logistic regression: {spread(held)}; {tally(held, 1)} comparisons (nine "
             "thresholds, two ways of hiding).",
             f"As published, on the rows of the fit: {tally(published, 1)}; computed as the script does: "
             f"{tally(ahead(SCRIPT, 'published'), 1)}. With its classes swapped, as in the paper's tables, logistic "
@@ -520,7 +520,7 @@ def _proportion_claims(runs: MagicRuns) -> list[Claim]:
         Claim(
             "On MAGIC ECM-AO beats logistic regression at 50 to 70 % missing (missing-proportion figure).",
             reproduced(verdict(held, 1)),
-            f"AUC on held-out rows is {spread(held)} from that of logistic regression; {tally(held, 1)} comparisons (three "
+            f"AUC on held-out rows minus that of logistic regression: {spread(held)}; {tally(held, 1)} comparisons (three "
             "rates, two ways of hiding).",
             f"As published, on the rows of the fit: {tally(family(DEFINED, 'published'), 1)}; computed as the "
             f"script does: {tally(family(SCRIPT, 'published'), 1)}. {CAVEAT}",

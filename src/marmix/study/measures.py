@@ -253,7 +253,7 @@ def _cheaper(seconds: Seconds) -> Claim:
         + ", the measure and its gradient alone "
         + " and ".join(d.text(2) for d in measure.values())
         + f". 'Significant' is taken as below {WORTH} for the fit.",
-        f"Means of {ROUNDS} ratios, interleaved, {TIMED_ROWS:,} rows, nothing else running in the study. Timings "
+        f"Means of {ROUNDS} ratios of interleaved runs on {TIMED_ROWS:,} rows, with no other piece of the study running. Timings "
         "vary from run to run.",
     )
 

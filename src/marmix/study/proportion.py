@@ -109,7 +109,7 @@ def page(plan: Plan, values: Values) -> Page:
         Heading("As published"),
         Paragraph(
             f"Gaussian classes, {ROWS} rows of margin at most 0.6, labels hidden with lambda = {SHAPE}, AUC on the "
-            "training rows in whichever direction is above one half: turned at 95 % missing in "
+            "training rows in whichever direction is above one half: it was turned at 95 % missing in "
             f"{percent(runs.turned(ECM_AO))} of samples for ECM-AO and in {percent(runs.turned(LOGISTIC))} for "
             "logistic regression. The paper prints the figure without numbers."
         ),
@@ -158,8 +158,8 @@ def _claims(runs: ProportionRuns) -> list[Claim]:
             f"Logistic regression on {LARGE:,} rows, {percent(RATE)} of the labels missing by the mechanism: "
             f"intercept and slopes minus the true ones (0, 2, 0) are {', '.join(d.sentence() for d in bias)}. No "
             f"bias is taken as less than {SLIGHT}.",
-            "The mechanism depends on the features alone, which leaves the class given the features as it is: "
-            "there is less precision, not bias."
+            "The mechanism depends on the features alone, so the distribution of the class given the features "
+            "stays the same: precision is lost, but there is no bias."
             if unbiased
             else "",
         ),

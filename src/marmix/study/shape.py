@@ -138,7 +138,7 @@ def _claims(runs: ShapeRuns) -> list[Claim]:
                 f"{percent(cut.mean)} (truncated) and {percent(uncut.mean)} (not) of samples of {rows:,} rows"
                 for rows, (cut, uncut) in shares.items()
             )
-            + ". Half of the samples are asked for.",
+            + ". The claim is taken to need half of the samples.",
             f"At {SIZES[0]} rows the estimate runs to a limit in {percent(at_limit)} of all samples.",
         ),
         Claim(

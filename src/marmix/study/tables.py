@@ -171,8 +171,8 @@ def table_1_claims(exact: dict[str, dict[str, float]], settings: list[Comparison
         Claim(
             "ECM has a substantially lower LogLoss and Brier score than logistic regression (Table I).",
             verdict(plain, -1),
-            f"On the paper's rows ECM-AO's LogLoss is {gap[SWAPPED]:+.3f} from that of logistic regression with its "
-            f"classes swapped, {gap[LOGISTIC]:+.3f} the right way round. On fresh rows: "
+            f"On the paper's rows ECM-AO's LogLoss minus that of logistic regression is {gap[SWAPPED]:+.3f} with the "
+            f"classes of the latter swapped, {gap[LOGISTIC]:+.3f} the right way round. On fresh rows: "
             f"{cuts(ECM_AO, LOGISTIC, 'log_loss')}.",
             f"LogLoss and Brier score, both variants, truncated and not: {tally(plain, -1)} comparisons.",
         ),
@@ -289,7 +289,7 @@ def _roc_picture(
     caption = (
         "Above: the curves of the paper's figure, on its own rows; the ROC routine chooses its direction, so "
         f"swapped classes do not show. Below: mean curves on fresh rows over {len(setting.values)} samples, as "
-        "differences to the Bayes rule."
+        "differences from the Bayes rule."
     )
     return Picture("fig-roc", caption, figure), records
 

@@ -141,7 +141,7 @@ class Source:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A table in a file, which can be read repeatedly; returned by `open_table`.
+    r"""A table in a file, which can be read repeatedly; returned by `open_table`.
 
     Attributes
     ----------
@@ -167,6 +167,21 @@ class DataFile:
     open_table : Open a file.
     Preparation : Turn its columns into features.
     LabelColumn : Encode its label column.
+
+    Examples
+    --------
+    Features and labels of a file, read once and in batches:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from marmix.tables import LabelColumn, Preparation, open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_text("age,group,class\n41,a,x\n35,b,\n28,a,y\n", encoding="utf-8")
+    ...     table, labels = open_table(path), LabelColumn("class")
+    ...     preparation = Preparation().fit_batches(table.batches, labels)
+    >>> print(table.kind, table.names, labels.codes, preparation.get_feature_names_out())
+    csv ['age', 'group', 'class'] [ 0 -1  1] ['age' 'group=b']
     """
 
     path: Path

@@ -278,6 +278,23 @@ class Efficiencies:
     See Also
     --------
     relative_efficiency : Compute it.
+
+    Examples
+    --------
+    >>> from marmix.theory import GaussianClasses, relative_efficiency
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> print(relative_efficiency(classes, rate=0.5))
+    Excess risk of the plug-in rule from n rows, 2 n (E R - R*)
+    --------------------------------------------------------------------------
+    missing labels  50.00 %
+    --------------------------------------------------------------------------
+                                                       coefficient  efficiency
+    complete: every label known                             0.4839       1.000
+    mcar: as many labels missing completely at random       0.8793      0.5504
+    unlabelled: no label at all                              4.801      0.1008
+    --------------------------------------------------------------------------
+    - efficiency: completely labelled rows that a row is worth
+    - numerical error of these numbers: at most 1e-10, relative
     """
 
     rate: Computed
@@ -443,6 +460,15 @@ class LabelBudget:
     See Also
     --------
     label_budget : Compute it.
+
+    Examples
+    --------
+    >>> from marmix import Mechanism
+    >>> from marmix.theory import GaussianClasses, label_budget
+    >>> classes = GaussianClasses([0.5, 0.5], [[-1.0], [1.0]], [[1.0]], covariance_type="tied")
+    >>> budget = label_budget(classes, Mechanism("entropy", (-2.0, 3.0)), n=1000)
+    >>> print(f"excess risk {budget.modelled.value:.3f} if modelled, {budget.ignored.value:.3f} if ignored")
+    excess risk 0.487 if modelled, 0.759 if ignored
     """
 
     n: int
