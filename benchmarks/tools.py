@@ -644,7 +644,7 @@ def markdown_table(head, lines):
     return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)] + [""]
 
 
-def matrix(results, measure, form, scale=1.0, best=min):
+def matrix(results, measure, form, scale=1.0, best=min, times=False):
     """A line for each tool, a column for each setting: marmix's mean, and the differences of the others to it."""
     settings = [s for s in results.settings if s != "positives" and np.isfinite(results.mean(s, OURS, measure)[0])]
     tools = [t for t in results.tools if any(np.isfinite(results.mean(s, t, measure)[0]) for s in settings)]
@@ -662,23 +662,26 @@ def matrix(results, measure, form, scale=1.0, best=min):
             mean, error = results.mean(setting, tool, measure, None if tool == OURS else OURS)
             text = cell(scale * mean, scale * error, form if tool == OURS else f"+{form}")
             cells.append(f"**{text}**" if winners[setting] == tool else text)
-        lines.append([tool, *cells])
-    return markdown_table(["", *settings], lines)
+        lines.append([tool, *cells, *[f"{results.ratio(tool):.2g}"] * times])
+    return markdown_table(["", *settings, *["seconds"] * times], lines)
 
 
 def report(results, left_out):
     """The lines of the tables."""
-    seeds = {s: results.seeds(s) for s in results.settings}
-    numbers = sorted(set(seeds.values()))
-    counts = f"{numbers[0]} seeds" if len(numbers) == 1 else ", ".join(f"{s} {n} seeds" for s, n in seeds.items())
-    lines = [f"Seeds: {counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
+    numbers = {}
+    for setting in results.settings:
+        numbers.setdefault(results.seeds(setting), []).append(setting)
+    counts = "; ".join(
+        f"{n} seed{'s' * (n > 1)} of {', '.join(settings)}" for n, settings in sorted(numbers.items(), reverse=True)
+    )
+    lines = [f"{counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
     lines += ["### Log-loss on the hidden labels", ""]
     lines += [
         "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better than "
-        "marmix. The lowest mean of a column is bold.",
+        "marmix. The lowest mean of a column is bold. Seconds are a multiple of marmix's.",
         "",
     ]
-    lines += matrix(results, "log_loss", ".3f")
+    lines += matrix(results, "log_loss", ".3f", times=True)
     lines += ["### Hidden labels that are right, in percentage points", ""]
     lines += ["A plus sign is better than marmix; the highest mean of a column is bold.", ""]
     lines += matrix(results, "accuracy", ".1f", 100.0, max)
@@ -696,24 +699,16 @@ def report(results, left_out):
                 if results.values("positives", t, "log_loss")
             ],
         )
-    lines += ["### Beyond two standard errors", ""]
-    for setting in results.settings:
-        if setting == "positives":
-            continue
-        sides = {"better": [], "worse": []}
-        for tool in results.tools:
-            mean, error = results.mean(setting, tool, "log_loss", OURS)
-            if tool != OURS and abs(mean) > 2.0 * error:
-                sides["better" if mean < 0.0 else "worse"].append(tool)
-        words = [
-            f"{'; '.join(tools) if side == 'better' else len(tools)} {side}" for side, tools in sides.items() if tools
-        ]
-        lines.append(f"- {setting}: {', '.join(words) or 'no tool differs'} in log-loss on the hidden labels.")
-    lines += ["", "### Seconds, as a multiple of marmix's", ""]
-    lines += [
-        ", ".join(f"{t} {results.ratio(t):.2g}" for t in results.tools if np.isfinite(results.ratio(t))) + ".",
-        "",
-    ]
+    lines += ["### Who is clearly better or worse", ""]
+    lines += ["Log-loss on the hidden labels; the difference to marmix is more than two standard errors from zero.", ""]
+    verdicts = []
+    for setting in [s for s in results.settings if s != "positives"]:
+        others = [t for t in results.tools if t != OURS and results.values(setting, t, "log_loss")]
+        means, errors = np.array([results.mean(setting, t, "log_loss", OURS) for t in others]).T
+        better = [t for t, mean, error in zip(others, means, errors, strict=True) if mean < -2.0 * error]
+        worse = int(np.sum(means > 2.0 * errors))
+        verdicts.append([setting, "; ".join(better) or "none", f"{worse} of {len(others)}"])
+    lines += markdown_table(["", "better than marmix", "worse than marmix"], verdicts)
     lines += ["### The score of any classifier", ""]
     lines += markdown_table(
         ["", "classifier", "log-loss, labelled rows", "estimated by marmix.evaluation", "true, all rows"],
@@ -734,9 +729,9 @@ def report(results, left_out):
 
 ROWS_OF_FIGURE = {
     "labelled rows only": ("labelled rows only, logistic", "labelled rows only, boosting"),
+    "kernel SVM, labelled rows only": ("labelled rows only, kernel SVM",),
     "self-training": ("self-training, logistic", "self-training, boosting"),
     "inverse-probability weighting": ("weighting, logistic", "weighting, boosting"),
-    "kernel SVM, labelled rows": ("labelled rows only, kernel SVM",),
     "cleanlab": ("cleanlab, logistic", "cleanlab, boosting"),
     "PU learning": ("PU learning, logistic", "PU learning, boosting"),
     "label propagation": ("label propagation",),
@@ -763,7 +758,7 @@ def figure(path, results):
     from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
 
     settings = [s for s in results.settings if s in TITLES]
-    low, high, columns = -0.12, 0.42, min(3, len(settings))
+    low, high, columns = -0.28, 0.52, min(3, len(settings))
     with styled():
         down = -(-len(settings) // columns)
         fig, axes = canvas(9.0, 2.6 * down + 0.5, down, columns, sharex=True, sharey=True, squeeze=False)
@@ -775,14 +770,15 @@ def figure(path, results):
                         continue
                     colour = colour if len(tools) > 1 else ink()
                     height = at + (shift if len(tools) > 1 else 0.0)
-                    if mean > high:
-                        ax.plot(high, height, ">", color=colour, ms=4)
+                    if not low < mean < high:
+                        ax.plot(np.clip(mean, low, high), height, ">" if mean > high else "<", color=colour, ms=4)
                         continue
                     ends = np.clip([mean - 2.0 * error, mean + 2.0 * error], low, high)
                     ax.plot(ends, [height] * 2, "-", color=colour, lw=1.2)
-                    ax.plot(np.clip(mean, low, high), height, mark if len(tools) > 1 else "D", color=colour, ms=4)
+                    ax.plot(mean, height, mark if len(tools) > 1 else "D", color=colour, ms=4)
             ax.axvline(0.0, color=GREY, lw=1.0, zorder=0)
-            ax.set_title(TITLES[setting], fontsize=8, loc="left")
+            ax.set_title(TITLES[setting], loc="left")
+            ax.grid(axis="y", lw=0.3)
         axes[0, 0].set(
             yticks=range(len(ROWS_OF_FIGURE)),
             yticklabels=list(ROWS_OF_FIGURE),
@@ -801,7 +797,9 @@ def figure(path, results):
             )
         ]
         fig.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-        fig.supxlabel("log-loss on hidden labels, less marmix's: left of the line is better than marmix", fontsize=9)
+        axes[-1, columns // 2].set_xlabel(
+            "log-loss on the hidden labels, less marmix's\n(left of the line: better than marmix)"
+        )
         fig.savefig(path)
 
 
