@@ -65,6 +65,7 @@ import subprocess
 import tempfile
 import time
 import warnings
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -232,12 +233,9 @@ def with_label_term(rows, shared):
     return lambda X: clf.model_.unlabelled_posterior(X).tau.T, clf.predict_proba
 
 
-def labelled_only(kind):
-    def fit(rows, shared):
-        labelled = rows.y >= 0
-        return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
-
-    return fit
+def labelled_only(kind, rows, shared):
+    labelled = rows.y >= 0
+    return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
 
 
 def kernel_machine(rows, shared):
@@ -249,49 +247,36 @@ def kernel_machine(rows, shared):
     return CalibratedClassifierCV(SVC(**search.best_params_), cv=folds, ensemble=False).fit(X, y).predict_proba
 
 
-def self_training(kind):
-    def fit(rows, shared):
-        return SelfTrainingClassifier(shared.base(kind)).fit(rows.X, rows.y).predict_proba
-
-    return fit
+def self_training(kind, rows, shared):
+    return SelfTrainingClassifier(shared.base(kind)).fit(rows.X, rows.y).predict_proba
 
 
-def graph(family):
+def graph(family, rows, shared):
     """Label propagation or spreading, its kernel chosen by held-out labels."""
-
-    def fit(rows, shared):
-        d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
-        kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
-        kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
-        folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
-        losses = []
-        for kernel in kernels:
-            held_out = np.empty((len(labelled), 2))
-            for _, test in folds.split(labelled, rows.y[labelled]):
-                y = rows.y.copy()
-                y[labelled[test]] = -1
-                held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
-            losses.append(log_losses(rows.y[labelled], held_out).mean())
-        return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
-
-    return fit
+    d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
+    kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
+    kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
+    folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
+    losses = []
+    for kernel in kernels:
+        held_out = np.empty((len(labelled), 2))
+        for _, test in folds.split(labelled, rows.y[labelled]):
+            y = rows.y.copy()
+            y[labelled[test]] = -1
+            held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
+        losses.append(log_losses(rows.y[labelled], held_out).mean())
+    return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
 
 
-def weighting(kind):
-    def fit(rows, shared):
-        missing = rows.y < 0
-        model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
-        q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
-        return weighted_fit(rows, shared.base(kind), q)
-
-    return fit
+def weighting(kind, rows, shared):
+    missing = rows.y < 0
+    model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
+    q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
+    return weighted_fit(rows, shared.base(kind), q)
 
 
-def weighting_by_marmix(kind):
-    def fit(rows, shared):
-        return weighted_fit(rows, shared.base(kind), shared.ours().missing_proba_)
-
-    return fit
+def weighting_by_marmix(kind, rows, shared):
+    return weighted_fit(rows, shared.base(kind), shared.ours().missing_proba_)
 
 
 def weighted_fit(rows, model, q):
@@ -301,15 +286,12 @@ def weighted_fit(rows, model, q):
     return fit_weighted(model, rows.X[labelled], rows.y[labelled], weight / weight.mean()).predict_proba
 
 
-def cleanlab_of(kind):
-    def fit(rows, shared):
-        from cleanlab.classification import CleanLearning
+def cleanlab_of(kind, rows, shared):
+    from cleanlab.classification import CleanLearning
 
-        labelled = rows.y >= 0
-        learner = CleanLearning(shared.base(kind), seed=0, find_label_issues_kwargs={"n_jobs": 1})
-        return learner.fit(rows.X[labelled], rows.y[labelled]).predict_proba
-
-    return fit
+    labelled = rows.y >= 0
+    learner = CleanLearning(shared.base(kind), seed=0, find_label_issues_kwargs={"n_jobs": 1})
+    return learner.fit(rows.X[labelled], rows.y[labelled]).predict_proba
 
 
 def marmix_then_cleanlab(rows, shared):
@@ -329,41 +311,32 @@ def tuned_on_positives(kind, rows, shared):
     return real.build(BASES[kind], settings), y
 
 
-def positive_unlabelled(kind):
-    def fit(rows, shared):
-        from pulearn import ElkanotoPuClassifier
+def positive_unlabelled(kind, rows, shared):
+    from pulearn import ElkanotoPuClassifier
 
-        base, y = tuned_on_positives(kind, rows, shared)
-        model = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=0).fit(rows.X, y)
+    base, y = tuned_on_positives(kind, rows, shared)
+    model = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=0).fit(rows.X, y)
 
-        def of_unlabelled(X):
-            g = np.minimum(model.estimator.predict_proba(X)[:, 1], 1.0 - 1e-9)
-            one = np.clip((1.0 - model.c) / model.c * g / (1.0 - g), 0.0, 1.0)
-            return np.column_stack([1.0 - one, one])
+    def of_unlabelled(X):
+        g = np.minimum(model.estimator.predict_proba(X)[:, 1], 1.0 - 1e-9)
+        one = np.clip((1.0 - model.c) / model.c * g / (1.0 - g), 0.0, 1.0)
+        return np.column_stack([1.0 - one, one])
 
-        def of_any(X):
-            one = np.clip(model.estimator.predict_proba(X)[:, 1] / model.c, 0.0, 1.0)
-            return np.column_stack([1.0 - one, one])
+    def of_any(X):
+        one = np.clip(model.estimator.predict_proba(X)[:, 1] / model.c, 0.0, 1.0)
+        return np.column_stack([1.0 - one, one])
 
-        return of_unlabelled, of_any
-
-    return fit
+    return of_unlabelled, of_any
 
 
-def unlabelled_as_negative(kind):
-    def fit(rows, shared):
-        base, y = tuned_on_positives(kind, rows, shared)
-        return base.fit(rows.X, y).predict_proba
-
-    return fit
+def unlabelled_as_negative(kind, rows, shared):
+    base, y = tuned_on_positives(kind, rows, shared)
+    return base.fit(rows.X, y).predict_proba
 
 
-def all_labels(kind):
-    def fit(rows, shared):
-        settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
-        return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
-
-    return fit
+def all_labels(kind, rows, shared):
+    settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
+    return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
 
 
 def reduced(rows):
@@ -450,7 +423,7 @@ class Tool(NamedTuple):
 
 def wrapping(name, tool, **kwargs):
     """The lines of a tool that wraps a classifier."""
-    return {f"{name}, {kind}": Tool(tool(kind), (kind,), **kwargs) for kind in BASES}
+    return {f"{name}, {kind}": Tool(partial(tool, kind), (kind,), **kwargs) for kind in BASES}
 
 
 POSITIVE = ("by class", "positives")
@@ -460,22 +433,24 @@ TOOLS = {
     **wrapping("labelled rows only", labelled_only),
     "labelled rows only, kernel SVM": Tool(kernel_machine),
     **wrapping("self-training", self_training),
-    "label propagation": Tool(graph(LabelPropagation)),
-    "label spreading": Tool(graph(LabelSpreading)),
+    "label propagation": Tool(partial(graph, LabelPropagation)),
+    "label spreading": Tool(partial(graph, LabelSpreading)),
     **wrapping("weighting", weighting),
-    "weighting, marmix's q, logistic": Tool(weighting_by_marmix("logistic"), ("logistic", OURS)),
-    "weighting, marmix's q, boosting": Tool(weighting_by_marmix("boosting"), ("boosting", OURS)),
+    "weighting, marmix's q, logistic": Tool(partial(weighting_by_marmix, "logistic"), ("logistic", OURS)),
+    "weighting, marmix's q, boosting": Tool(partial(weighting_by_marmix, "boosting"), ("boosting", OURS)),
     **wrapping("cleanlab", cleanlab_of, package="cleanlab"),
     "marmix, then cleanlab": Tool(marmix_then_cleanlab, (OURS,), ("noise",), "cleanlab"),
     **{
-        f"PU learning, {kind}": Tool(positive_unlabelled(kind), (f"{kind}, positives",), POSITIVE, "pulearn")
+        f"PU learning, {kind}": Tool(partial(positive_unlabelled, kind), (f"{kind}, positives",), POSITIVE, "pulearn")
         for kind in BASES
     },
     **{
-        f"unlabelled as negative, {kind}": Tool(unlabelled_as_negative(kind), (f"{kind}, positives",), ("positives",))
+        f"unlabelled as negative, {kind}": Tool(
+            partial(unlabelled_as_negative, kind), (f"{kind}, positives",), ("positives",)
+        )
         for kind in BASES
     },
-    "all labels, logistic": Tool(all_labels("logistic"), settings=("positives",)),
+    "all labels, logistic": Tool(partial(all_labels, "logistic"), settings=("positives",)),
     "StepMix": Tool(stepmix, package="stepmix"),
     "mclust": Tool(mclust, package="mclust"),
     "gmmsslm's model": Tool(gmmsslm_model),
@@ -528,28 +503,24 @@ def measured(tool, rows, shared):
     return record
 
 
-def score_of(kind):
+def score_of(kind, rows, shared):
     """The log-loss of a classifier on all rows: as the labelled rows show it, as marmix estimates it, as it is."""
-
-    def scores(rows, shared):
-        labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
-        folds = StratifiedKFold(5, shuffle=True, random_state=1)
-        proba = np.empty((len(rows.y), 2))
-        X, y = rows.X[labelled], rows.y[labelled]
-        proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
-        proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
-        proba = proper(proba)
-        estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
-        return {
-            "labelled": float(log_losses(y, proba[labelled]).mean()),
-            "estimated": float(estimate.value),
-            "true": float(log_losses(rows.truth, proba).mean()),
-        }
-
-    return scores
+    labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
+    folds = StratifiedKFold(5, shuffle=True, random_state=1)
+    proba = np.empty((len(rows.y), 2))
+    X, y = rows.X[labelled], rows.y[labelled]
+    proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+    proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
+    proba = proper(proba)
+    estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
+    return {
+        "labelled": float(log_losses(y, proba[labelled]).mean()),
+        "estimated": float(estimate.value),
+        "true": float(log_losses(rows.truth, proba).mean()),
+    }
 
 
-SCORES = {f"score of {kind}": score_of(kind) for kind in BASES}
+SCORES = {f"score of {kind}": partial(score_of, kind) for kind in BASES}
 
 
 def runs_in(tool, setting):
