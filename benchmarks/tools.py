@@ -65,6 +65,7 @@ import subprocess
 import tempfile
 import time
 import warnings
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -232,12 +233,9 @@ def with_label_term(rows, shared):
     return lambda X: clf.model_.unlabelled_posterior(X).tau.T, clf.predict_proba
 
 
-def labelled_only(kind):
-    def fit(rows, shared):
-        labelled = rows.y >= 0
-        return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
-
-    return fit
+def labelled_only(kind, rows, shared):
+    labelled = rows.y >= 0
+    return shared.base(kind).fit(rows.X[labelled], rows.y[labelled]).predict_proba
 
 
 def kernel_machine(rows, shared):
@@ -249,49 +247,36 @@ def kernel_machine(rows, shared):
     return CalibratedClassifierCV(SVC(**search.best_params_), cv=folds, ensemble=False).fit(X, y).predict_proba
 
 
-def self_training(kind):
-    def fit(rows, shared):
-        return SelfTrainingClassifier(shared.base(kind)).fit(rows.X, rows.y).predict_proba
-
-    return fit
+def self_training(kind, rows, shared):
+    return SelfTrainingClassifier(shared.base(kind)).fit(rows.X, rows.y).predict_proba
 
 
-def graph(family):
+def graph(family, rows, shared):
     """Label propagation or spreading, its kernel chosen by held-out labels."""
-
-    def fit(rows, shared):
-        d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
-        kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
-        kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
-        folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
-        losses = []
-        for kernel in kernels:
-            held_out = np.empty((len(labelled), 2))
-            for _, test in folds.split(labelled, rows.y[labelled]):
-                y = rows.y.copy()
-                y[labelled[test]] = -1
-                held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
-            losses.append(log_losses(rows.y[labelled], held_out).mean())
-        return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
-
-    return fit
+    d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
+    kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
+    kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
+    folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
+    losses = []
+    for kernel in kernels:
+        held_out = np.empty((len(labelled), 2))
+        for _, test in folds.split(labelled, rows.y[labelled]):
+            y = rows.y.copy()
+            y[labelled[test]] = -1
+            held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
+        losses.append(log_losses(rows.y[labelled], held_out).mean())
+    return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
 
 
-def weighting(kind):
-    def fit(rows, shared):
-        missing = rows.y < 0
-        model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
-        q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
-        return weighted_fit(rows, shared.base(kind), q)
-
-    return fit
+def weighting(kind, rows, shared):
+    missing = rows.y < 0
+    model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
+    q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
+    return weighted_fit(rows, shared.base(kind), q)
 
 
-def weighting_by_marmix(kind):
-    def fit(rows, shared):
-        return weighted_fit(rows, shared.base(kind), shared.ours().missing_proba_)
-
-    return fit
+def weighting_by_marmix(kind, rows, shared):
+    return weighted_fit(rows, shared.base(kind), shared.ours().missing_proba_)
 
 
 def weighted_fit(rows, model, q):
@@ -301,15 +286,12 @@ def weighted_fit(rows, model, q):
     return fit_weighted(model, rows.X[labelled], rows.y[labelled], weight / weight.mean()).predict_proba
 
 
-def cleanlab_of(kind):
-    def fit(rows, shared):
-        from cleanlab.classification import CleanLearning
+def cleanlab_of(kind, rows, shared):
+    from cleanlab.classification import CleanLearning
 
-        labelled = rows.y >= 0
-        learner = CleanLearning(shared.base(kind), seed=0, find_label_issues_kwargs={"n_jobs": 1})
-        return learner.fit(rows.X[labelled], rows.y[labelled]).predict_proba
-
-    return fit
+    labelled = rows.y >= 0
+    learner = CleanLearning(shared.base(kind), seed=0, find_label_issues_kwargs={"n_jobs": 1})
+    return learner.fit(rows.X[labelled], rows.y[labelled]).predict_proba
 
 
 def marmix_then_cleanlab(rows, shared):
@@ -329,41 +311,32 @@ def tuned_on_positives(kind, rows, shared):
     return real.build(BASES[kind], settings), y
 
 
-def positive_unlabelled(kind):
-    def fit(rows, shared):
-        from pulearn import ElkanotoPuClassifier
+def positive_unlabelled(kind, rows, shared):
+    from pulearn import ElkanotoPuClassifier
 
-        base, y = tuned_on_positives(kind, rows, shared)
-        model = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=0).fit(rows.X, y)
+    base, y = tuned_on_positives(kind, rows, shared)
+    model = ElkanotoPuClassifier(base, hold_out_ratio=0.2, random_state=0).fit(rows.X, y)
 
-        def of_unlabelled(X):
-            g = np.minimum(model.estimator.predict_proba(X)[:, 1], 1.0 - 1e-9)
-            one = np.clip((1.0 - model.c) / model.c * g / (1.0 - g), 0.0, 1.0)
-            return np.column_stack([1.0 - one, one])
+    def of_unlabelled(X):
+        g = np.minimum(model.estimator.predict_proba(X)[:, 1], 1.0 - 1e-9)
+        one = np.clip((1.0 - model.c) / model.c * g / (1.0 - g), 0.0, 1.0)
+        return np.column_stack([1.0 - one, one])
 
-        def of_any(X):
-            one = np.clip(model.estimator.predict_proba(X)[:, 1] / model.c, 0.0, 1.0)
-            return np.column_stack([1.0 - one, one])
+    def of_any(X):
+        one = np.clip(model.estimator.predict_proba(X)[:, 1] / model.c, 0.0, 1.0)
+        return np.column_stack([1.0 - one, one])
 
-        return of_unlabelled, of_any
-
-    return fit
+    return of_unlabelled, of_any
 
 
-def unlabelled_as_negative(kind):
-    def fit(rows, shared):
-        base, y = tuned_on_positives(kind, rows, shared)
-        return base.fit(rows.X, y).predict_proba
-
-    return fit
+def unlabelled_as_negative(kind, rows, shared):
+    base, y = tuned_on_positives(kind, rows, shared)
+    return base.fit(rows.X, y).predict_proba
 
 
-def all_labels(kind):
-    def fit(rows, shared):
-        settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
-        return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
-
-    return fit
+def all_labels(kind, rows, shared):
+    settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
+    return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
 
 
 def reduced(rows):
@@ -450,7 +423,7 @@ class Tool(NamedTuple):
 
 def wrapping(name, tool, **kwargs):
     """The lines of a tool that wraps a classifier."""
-    return {f"{name}, {kind}": Tool(tool(kind), (kind,), **kwargs) for kind in BASES}
+    return {f"{name}, {kind}": Tool(partial(tool, kind), (kind,), **kwargs) for kind in BASES}
 
 
 POSITIVE = ("by class", "positives")
@@ -460,22 +433,24 @@ TOOLS = {
     **wrapping("labelled rows only", labelled_only),
     "labelled rows only, kernel SVM": Tool(kernel_machine),
     **wrapping("self-training", self_training),
-    "label propagation": Tool(graph(LabelPropagation)),
-    "label spreading": Tool(graph(LabelSpreading)),
+    "label propagation": Tool(partial(graph, LabelPropagation)),
+    "label spreading": Tool(partial(graph, LabelSpreading)),
     **wrapping("weighting", weighting),
-    "weighting, marmix's q, logistic": Tool(weighting_by_marmix("logistic"), ("logistic", OURS)),
-    "weighting, marmix's q, boosting": Tool(weighting_by_marmix("boosting"), ("boosting", OURS)),
+    "weighting, marmix's q, logistic": Tool(partial(weighting_by_marmix, "logistic"), ("logistic", OURS)),
+    "weighting, marmix's q, boosting": Tool(partial(weighting_by_marmix, "boosting"), ("boosting", OURS)),
     **wrapping("cleanlab", cleanlab_of, package="cleanlab"),
     "marmix, then cleanlab": Tool(marmix_then_cleanlab, (OURS,), ("noise",), "cleanlab"),
     **{
-        f"PU learning, {kind}": Tool(positive_unlabelled(kind), (f"{kind}, positives",), POSITIVE, "pulearn")
+        f"PU learning, {kind}": Tool(partial(positive_unlabelled, kind), (f"{kind}, positives",), POSITIVE, "pulearn")
         for kind in BASES
     },
     **{
-        f"unlabelled as negative, {kind}": Tool(unlabelled_as_negative(kind), (f"{kind}, positives",), ("positives",))
+        f"unlabelled as negative, {kind}": Tool(
+            partial(unlabelled_as_negative, kind), (f"{kind}, positives",), ("positives",)
+        )
         for kind in BASES
     },
-    "all labels, logistic": Tool(all_labels("logistic"), settings=("positives",)),
+    "all labels, logistic": Tool(partial(all_labels, "logistic"), settings=("positives",)),
     "StepMix": Tool(stepmix, package="stepmix"),
     "mclust": Tool(mclust, package="mclust"),
     "gmmsslm's model": Tool(gmmsslm_model),
@@ -528,28 +503,24 @@ def measured(tool, rows, shared):
     return record
 
 
-def score_of(kind):
+def score_of(kind, rows, shared):
     """The log-loss of a classifier on all rows: as the labelled rows show it, as marmix estimates it, as it is."""
-
-    def scores(rows, shared):
-        labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
-        folds = StratifiedKFold(5, shuffle=True, random_state=1)
-        proba = np.empty((len(rows.y), 2))
-        X, y = rows.X[labelled], rows.y[labelled]
-        proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
-        proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
-        proba = proper(proba)
-        estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
-        return {
-            "labelled": float(log_losses(y, proba[labelled]).mean()),
-            "estimated": float(estimate.value),
-            "true": float(log_losses(rows.truth, proba).mean()),
-        }
-
-    return scores
+    labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
+    folds = StratifiedKFold(5, shuffle=True, random_state=1)
+    proba = np.empty((len(rows.y), 2))
+    X, y = rows.X[labelled], rows.y[labelled]
+    proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+    proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
+    proba = proper(proba)
+    estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
+    return {
+        "labelled": float(log_losses(y, proba[labelled]).mean()),
+        "estimated": float(estimate.value),
+        "true": float(log_losses(rows.truth, proba).mean()),
+    }
 
 
-SCORES = {f"score of {kind}": score_of(kind) for kind in BASES}
+SCORES = {f"score of {kind}": partial(score_of, kind) for kind in BASES}
 
 
 def runs_in(tool, setting):
@@ -644,7 +615,7 @@ def markdown_table(head, lines):
     return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)] + [""]
 
 
-def matrix(results, measure, form, scale=1.0, best=min):
+def matrix(results, measure, form, scale=1.0, best=min, times=False):
     """A line for each tool, a column for each setting: marmix's mean, and the differences of the others to it."""
     settings = [s for s in results.settings if s != "positives" and np.isfinite(results.mean(s, OURS, measure)[0])]
     tools = [t for t in results.tools if any(np.isfinite(results.mean(s, t, measure)[0]) for s in settings)]
@@ -662,23 +633,26 @@ def matrix(results, measure, form, scale=1.0, best=min):
             mean, error = results.mean(setting, tool, measure, None if tool == OURS else OURS)
             text = cell(scale * mean, scale * error, form if tool == OURS else f"+{form}")
             cells.append(f"**{text}**" if winners[setting] == tool else text)
-        lines.append([tool, *cells])
-    return markdown_table(["", *settings], lines)
+        lines.append([tool, *cells, *[f"{results.ratio(tool):.2g}"] * times])
+    return markdown_table(["", *settings, *["seconds"] * times], lines)
 
 
 def report(results, left_out):
     """The lines of the tables."""
-    seeds = {s: results.seeds(s) for s in results.settings}
-    numbers = sorted(set(seeds.values()))
-    counts = f"{numbers[0]} seeds" if len(numbers) == 1 else ", ".join(f"{s} {n} seeds" for s, n in seeds.items())
-    lines = [f"Seeds: {counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
+    numbers = {}
+    for setting in results.settings:
+        numbers.setdefault(results.seeds(setting), []).append(setting)
+    counts = "; ".join(
+        f"{n} seed{'s' * (n > 1)} of {', '.join(settings)}" for n, settings in sorted(numbers.items(), reverse=True)
+    )
+    lines = [f"{counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
     lines += ["### Log-loss on the hidden labels", ""]
     lines += [
         "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better than "
-        "marmix. The lowest mean of a column is bold.",
+        "marmix. The lowest mean of a column is bold. Seconds are a multiple of marmix's.",
         "",
     ]
-    lines += matrix(results, "log_loss", ".3f")
+    lines += matrix(results, "log_loss", ".3f", times=True)
     lines += ["### Hidden labels that are right, in percentage points", ""]
     lines += ["A plus sign is better than marmix; the highest mean of a column is bold.", ""]
     lines += matrix(results, "accuracy", ".1f", 100.0, max)
@@ -696,24 +670,16 @@ def report(results, left_out):
                 if results.values("positives", t, "log_loss")
             ],
         )
-    lines += ["### Beyond two standard errors", ""]
-    for setting in results.settings:
-        if setting == "positives":
-            continue
-        sides = {"better": [], "worse": []}
-        for tool in results.tools:
-            mean, error = results.mean(setting, tool, "log_loss", OURS)
-            if tool != OURS and abs(mean) > 2.0 * error:
-                sides["better" if mean < 0.0 else "worse"].append(tool)
-        words = [
-            f"{'; '.join(tools) if side == 'better' else len(tools)} {side}" for side, tools in sides.items() if tools
-        ]
-        lines.append(f"- {setting}: {', '.join(words) or 'no tool differs'} in log-loss on the hidden labels.")
-    lines += ["", "### Seconds, as a multiple of marmix's", ""]
-    lines += [
-        ", ".join(f"{t} {results.ratio(t):.2g}" for t in results.tools if np.isfinite(results.ratio(t))) + ".",
-        "",
-    ]
+    lines += ["### Who is clearly better or worse", ""]
+    lines += ["Log-loss on the hidden labels; the difference to marmix is more than two standard errors from zero.", ""]
+    verdicts = []
+    for setting in [s for s in results.settings if s != "positives"]:
+        others = [t for t in results.tools if t != OURS and results.values(setting, t, "log_loss")]
+        means, errors = np.array([results.mean(setting, t, "log_loss", OURS) for t in others]).T
+        better = [t for t, mean, error in zip(others, means, errors, strict=True) if mean < -2.0 * error]
+        worse = int(np.sum(means > 2.0 * errors))
+        verdicts.append([setting, "; ".join(better) or "none", f"{worse} of {len(others)}"])
+    lines += markdown_table(["", "better than marmix", "worse than marmix"], verdicts)
     lines += ["### The score of any classifier", ""]
     lines += markdown_table(
         ["", "classifier", "log-loss, labelled rows", "estimated by marmix.evaluation", "true, all rows"],
@@ -734,9 +700,9 @@ def report(results, left_out):
 
 ROWS_OF_FIGURE = {
     "labelled rows only": ("labelled rows only, logistic", "labelled rows only, boosting"),
+    "kernel SVM, labelled rows only": ("labelled rows only, kernel SVM",),
     "self-training": ("self-training, logistic", "self-training, boosting"),
     "inverse-probability weighting": ("weighting, logistic", "weighting, boosting"),
-    "kernel SVM, labelled rows": ("labelled rows only, kernel SVM",),
     "cleanlab": ("cleanlab, logistic", "cleanlab, boosting"),
     "PU learning": ("PU learning, logistic", "PU learning, boosting"),
     "label propagation": ("label propagation",),
@@ -763,7 +729,7 @@ def figure(path, results):
     from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
 
     settings = [s for s in results.settings if s in TITLES]
-    low, high, columns = -0.12, 0.42, min(3, len(settings))
+    low, high, columns = -0.28, 0.52, min(3, len(settings))
     with styled():
         down = -(-len(settings) // columns)
         fig, axes = canvas(9.0, 2.6 * down + 0.5, down, columns, sharex=True, sharey=True, squeeze=False)
@@ -775,14 +741,15 @@ def figure(path, results):
                         continue
                     colour = colour if len(tools) > 1 else ink()
                     height = at + (shift if len(tools) > 1 else 0.0)
-                    if mean > high:
-                        ax.plot(high, height, ">", color=colour, ms=4)
+                    if not low < mean < high:
+                        ax.plot(np.clip(mean, low, high), height, ">" if mean > high else "<", color=colour, ms=4)
                         continue
                     ends = np.clip([mean - 2.0 * error, mean + 2.0 * error], low, high)
                     ax.plot(ends, [height] * 2, "-", color=colour, lw=1.2)
-                    ax.plot(np.clip(mean, low, high), height, mark if len(tools) > 1 else "D", color=colour, ms=4)
+                    ax.plot(mean, height, mark if len(tools) > 1 else "D", color=colour, ms=4)
             ax.axvline(0.0, color=GREY, lw=1.0, zorder=0)
-            ax.set_title(TITLES[setting], fontsize=8, loc="left")
+            ax.set_title(TITLES[setting], loc="left")
+            ax.grid(axis="y", lw=0.3)
         axes[0, 0].set(
             yticks=range(len(ROWS_OF_FIGURE)),
             yticklabels=list(ROWS_OF_FIGURE),
@@ -801,7 +768,9 @@ def figure(path, results):
             )
         ]
         fig.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-        fig.supxlabel("log-loss on hidden labels, less marmix's: left of the line is better than marmix", fontsize=9)
+        axes[-1, columns // 2].set_xlabel(
+            "log-loss on the hidden labels, less marmix's\n(left of the line: better than marmix)"
+        )
         fig.savefig(path)
 
 
