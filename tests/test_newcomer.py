@@ -73,7 +73,7 @@ def test_the_blocks_of_a_page_are_told_apart():
 def test_what_is_printed_is_compared_with_what_is_shown(shown, failures):
     page = f"```python\nprint('a word,', 2.0, 'numbers', 3)\n```\n\n```text\n{shown}\n```\n"
     for long, number in enumerate(failures):
-        reader = newcomer.Newcomer(bool(long))
+        reader = newcomer.Newcomer("page", bool(long))
         reader.read(page)
         assert len(reader.failures) == number, reader.failures
 
@@ -82,6 +82,6 @@ def test_what_is_printed_is_compared_with_what_is_shown(shown, failures):
     "line", ["pip install 'marmix[nothing]'", "python benchmarks/nothing.py", "python -m nothing", "marmix nothing"]
 )
 def test_a_command_that_cannot_work_is_a_failure(line, capsys):
-    reader = newcomer.Newcomer(False)
+    reader = newcomer.Newcomer("page", False)
     reader.attempt(line, lambda: reader.command(line))
     assert len(reader.failures) == 1

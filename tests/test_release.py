@@ -1,7 +1,10 @@
 """What is released is whole, small and says the truth: wheel, sdist, metadata, extras, the base install, CI."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 import tarfile
 import tomllib
@@ -224,3 +227,34 @@ def test_ci_runs_the_commands_of_the_readme():
     assert "python -m sphinx -W -b html docs docs/_build/html" in commands
     [release] = [command for command in commands if "--long" in command]
     assert all((ROOT / word).is_file() for word in release.split() if word.startswith("tests/"))
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or not shutil.which("git"), reason="needs git, and a bash that is not that of Windows"
+)
+@pytest.mark.parametrize(
+    ("system", "printed"),
+    [
+        ("linux-gnu", "python3 -m venv .venv && .venv/bin/pytest a"),
+        ("msys", "python -m venv .venv && .venv/Scripts/pytest a"),
+    ],
+)
+def test_ci_run_types_the_command_of_the_readme_in_a_copy(system, printed, tmp_path):
+    repository, programs = tmp_path / "repository", tmp_path / "programs"
+    (repository / ".ci").mkdir(parents=True)
+    programs.mkdir()
+    (programs / "chromium").write_text("#!/bin/sh\n")
+    (programs / "chromium").chmod(0o755)  # there is nothing to install
+    shutil.copy(ROOT / ".ci" / "run", repository / ".ci")
+    command = "echo 'python3 -m venv .venv && .venv/bin/pytest' *.txt"
+    readme = f"<!-- test command -->\r\n```\r\n{command}\r\n```\r\n<!-- end of test command -->\r\n"
+    (repository / "README.md").write_bytes(readme.encode())
+    (repository / "a.txt").touch()
+    (repository / "b.txt").touch()
+    (repository / ".gitignore").write_text("b.txt\n")
+    subprocess.run(["git", "init", "--quiet", repository], check=True)
+    variables = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OSTYPE": system}
+    done = subprocess.run(
+        ["bash", ".ci/run"], cwd=repository, env=variables, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1].replace(".txt", "") == printed  # and what git ignores is not in the copy

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from conftest import _PIXEL
+import pytest
+from quick import undrawn_figures
 
 from marmix.cli import main as marmix
 
@@ -48,16 +49,12 @@ class CaseError(AssertionError):
 @contextmanager
 def quick():
     """Commands whose figures are not drawn, without lines of progress, and models that do not warn."""
-    from matplotlib.figure import Figure
-
-    def savefig(figure, file, *, format, **options):
-        file.write(_PIXEL if format == "png" else b'<svg xmlns="http://www.w3.org/2000/svg"/>')
-
     with (
-        patch.object(Figure, "savefig", savefig),
         patch("marmix.journey.progress._EVERY", 1e6),
+        pytest.MonkeyPatch.context() as figures,
         warnings.catch_warnings(),
     ):
+        undrawn_figures(figures)
         warnings.simplefilter("ignore")
         yield
 
