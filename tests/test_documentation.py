@@ -200,7 +200,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     left_out = shutil.ignore_patterns("_build", "auto_examples", "*.sqlite", "*.svg", "index.html", "__pycache__")
     shutil.copytree(DOCS, folder / "docs", ignore=left_out)
-    for name in ("CHANGELOG.md", "ARCHITECTURE.md"):
+    for name in ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(ROOT / name, folder)
     command = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-D", "plot_gallery=0", "-D", "terminal_run=0")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

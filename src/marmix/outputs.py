@@ -21,7 +21,7 @@ except ImportError:  # not on Windows
 __all__ = ["Output", "locked", "one_file", "write_whole"]
 
 _ADVICE = "give another --out, or --force to replace {}"
-_HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{32})")
+_HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{8,32})")
 _PAUSES = (0.01, 0.05, 0.2)  # seconds; another run may hold a lock for a moment, to see whether its owner is alive
 _LONGEST_WAIT = 60.0  # seconds, where the operating system has no locks to wait for
 
@@ -106,7 +106,9 @@ class Output:
             place = self._lock()
             self._check()
             _remove_dead(place, self._locks.handles)
-            part = place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex}"
+            part = (
+                place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+            )  # short, for Windows
             self.scratch, self._ready, self._old = (part / name for name in ("scratch", "new", "old"))
             self._part = part
             part.mkdir(

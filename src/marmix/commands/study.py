@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
         examples=[
             ("List what can be computed:", "marmix study list"),
             ("Compute a table and a figure:", "marmix study table-1 fig-roc --out paper"),
-            ("Compute everything, with all replicates:", "marmix study all --size full --out paper --jobs 8"),
+            ("Compute another study with two processes:", "marmix study measures --jobs 2 --out paper"),
         ],
         exits={1: "error, or items were left out because their data were not available; the message says why"},
         also=("simulate",),

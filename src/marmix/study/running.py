@@ -10,6 +10,7 @@ from marmix.outputs import locked, write_whole
 from marmix.study import figures, magic, measures, proportion, shape, tables
 from marmix.study.pages import Item, Page, index_html, index_markdown, write_item
 from marmix.study.pieces import Plan, Store, compute
+from marmix.terminal import command_line
 
 ITEMS: dict[str, Item] = {
     item.name: item
@@ -119,8 +120,8 @@ def run(
 
 
 def _command(names: list[str], plan: Plan, out: str | Path) -> str:
-    items = "all" if names == list(ITEMS) else " ".join(names)
-    return f"marmix study {items} --size {plan.size} --seed {plan.seed} --out {out}"
+    items = ["all"] if names == list(ITEMS) else names
+    return command_line(["marmix", "study", *items, *f"--size {plan.size} --seed {plan.seed} --out".split(), str(out)])
 
 
 def _computed(item: Item, plan: Plan, store: Store) -> bool:
