@@ -63,6 +63,7 @@ html_theme = "furo"
 html_title = f"marmix {version}"
 html_static_path = ["_static"]
 html_css_files = ["marmix.css"]
+html_search_scorer = str(Path(__file__).parent / "_ext" / "search.js")
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
