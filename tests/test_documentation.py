@@ -135,7 +135,7 @@ def test_what_the_pages_and_examples_import_from_marmix_is_there():
 
 
 QUICK = ("choice", "features", "imputation", "inference", "mechanism", "next_rows", "saving", "votes")
-SLOW = ("boosting", "estimators", "evaluation", "networks", "pipelines", "report", "sensitivity")
+SLOW = ("boosting", "estimators", "evaluation", "networks", "pipelines", "report", "scale", "sensitivity")
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
