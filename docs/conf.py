@@ -76,6 +76,7 @@ html_title = f"marmix {version}"
 html_static_path = ["_static"]
 html_extra_path = ["sample_report.html"]
 html_css_files = ["marmix.css"]
+html_search_scorer = str(Path(__file__).parent / "_ext" / "search.js")
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False

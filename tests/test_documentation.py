@@ -135,7 +135,7 @@ def test_what_the_pages_and_examples_import_from_marmix_is_there():
 
 
 QUICK = ("choice", "features", "imputation", "inference", "mechanism", "next_rows", "saving", "votes")
-SLOW = ("boosting", "estimators", "evaluation", "networks", "pipelines", "report", "sensitivity")
+SLOW = ("boosting", "estimators", "evaluation", "networks", "pipelines", "report", "scale", "sensitivity")
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
@@ -189,6 +189,37 @@ def test_every_page_is_in_the_table_of_contents_of_its_folder():
         entries = {line.split("<")[-1].rstrip(">") for tree in trees for line in tree.splitlines()}
         pages = {page.stem for end in ("md", "rst") for page in index.parent.glob(f"*.{end}")} - {"index"}
         assert pages <= entries, index
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="commands on pages are run by sh")
+def test_the_code_of_a_page_is_run_in_one_namespace_and_in_the_folder_of_its_commands(tmp_path):
+    pytest.importorskip("myst_parser")
+    (tmp_path / "conf.py").write_text(
+        f'import sys\nsys.path.insert(0, r"{DOCS / "_ext"}")\nextensions = ["myst_parser", "executed"]\n'
+    )
+    blocks = (
+        ("python", 'open("file.txt", "w").write("written")\nx = 6'),
+        ("terminal", "cat file.txt"),
+        ("python", 'print("seen")\n7 * x'),
+        ("python", "1 / 0"),
+    )
+    page = "# Page\n\n" + "\n\n".join(f"```{{{kind}}}\n{code}\n```" for kind, code in blocks)
+    (tmp_path / "index.md").write_text(page)
+
+    def build(*options):
+        command = [sys.executable, "-m", "sphinx", "-q", "-E", "-b", "text", *options, ".", "out"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return (tmp_path / "out" / "index.txt").read_text(), done.stderr
+
+    text, warned = build()
+    assert "$ cat file.txt\n   written" in text
+    assert "seen\n   42" in text
+    assert "index.md:" in warned
+    assert "ZeroDivisionError" in warned
+    text, warned = build("-D", "terminal_run=0")
+    assert "7 * x" in text
+    assert "42" not in text
+    assert not warned
 
 
 @pytest.fixture(scope="module")
