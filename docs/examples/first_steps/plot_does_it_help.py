@@ -69,13 +69,15 @@ CalibrationDisplay.from_predictions(
 # %%
 # More rows, and labels lost at random
 # ------------------------------------
-# With more rows the answer becomes clearer. If the same share of labels is lost by the toss of a coin, there is nothing to gain,
-# and the estimates say so. A positive gain is in favour of modelling the missingness; crosses are the true gains.
+# With more rows the intervals become shorter, and so does the gain: with enough labels there is less left for the missing ones to
+# tell. Crosses are the true gains, positive in favour of modelling the missingness. They are there in all four files whose hard
+# rows lost their labels, yet none of these files proves it. If as many labels are lost by the toss of a coin, there is nothing
+# to gain, and next to nothing to lose.
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.8, 3.8), layout="constrained")
 sizes = [750, 1500, 3000, 6000]
-for i, (name, link) in enumerate({"hard rows first": "logit", "a coin": None}.items()):
+for i, (name, link) in enumerate({"hard rows lose labels first": "logit", "labels lost by a coin": None}.items()):
     for n in sizes:
         data = make_mar_mixture(n, rate=0.8, link=link, random_state=0, **setting)
         fit = MARClassifierCV(estimators=candidates).fit(data.data, data.target)
@@ -83,7 +85,7 @@ for i, (name, link) in enumerate({"hard rows first": "logit", "a coin": None}.it
         without = MARClassifierCV(estimators=ignored).fit(data.data, data.target)
         gain, x = fit.comparison_.gain, n * 1.1 ** (2 * i - 1)
         ends = np.abs(np.array(fit.comparison_.interval) - gain)[:, None]
-        ax.errorbar(x, gain, ends, fmt="os"[i], color=f"C{i}", capsize=3, label=f"labels lost by: {name}")
+        ax.errorbar(x, gain, ends, fmt="os"[i], color=f"C{i}", capsize=3, label=name)
         ax.plot(x, true_loss(without) - true_loss(fit), "kx", label="in truth")
 ax.axhline(0, color="0.5", lw=0.8)
 ax.set(xscale="log", xticks=sizes, xticklabels=sizes, xlabel="rows", ylabel="gain in log-loss")
