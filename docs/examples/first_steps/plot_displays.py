@@ -2,12 +2,12 @@
 Every display
 =============
 
-`marmix.displays` draws fits and predictions in the manner of scikit-learn: ``from_estimator`` computes and
-draws, ``ax_`` and ``figure_`` are matplotlib's.
+`marmix.displays` draws fits and predictions as the displays of scikit-learn do: ``from_estimator`` computes and draws,
+``ax_`` and ``figure_`` are matplotlib's, and the numbers drawn are attributes.
 """
 
 # %%
-# Three classes, two features, 60 % of the labels missing, hard rows first.
+# **Simulated** rows: three classes, two features, 60 % of the labels missing, hard rows first.
 
 import numpy as np
 
@@ -41,26 +41,28 @@ MixtureDisplay.from_estimator(clf, X, y)
 # %%
 # The mechanism
 # -------------
+# The fitted probability of a missing label with its 95 % band, and the observed rates.
 
 MissingnessDisplay.from_estimator(clf, X, y)
 
 # %%
 # Labelled against unlabelled rows
 # --------------------------------
+# If the labelled rows are the clear ones, a score computed on them is too good.
 
 UncertaintyDisplay.from_estimator(clf, X, y)
 
 # %%
 # What a threshold would do
 # -------------------------
-# For one class against the rest, on all rows: those without label count by the model's probabilities, which the labelled
-# rows put right.
+# One class against the rest, on all rows. Unlabelled rows count with the model's probabilities, corrected by the labelled rows.
 
 ThresholdDisplay.from_estimator(clf, X, y, positive="top")
 
 # %%
 # Calibration and ROC
 # -------------------
+# Both are corrected for the rows without a label, too.
 
 CalibrationDisplay.from_estimator(clf, X, y, positive="top")
 
@@ -77,6 +79,7 @@ ProfileDisplay.from_estimator(clf, X, y, name="alpha_1", n_points=11)
 # %%
 # The way to the maximum
 # ----------------------
+# The log-likelihood by iteration of the solver.
 
 TraceDisplay.from_estimator(clf)
 
@@ -87,3 +90,8 @@ TraceDisplay.from_estimator(clf)
 # To the right, rows of the class lose their labels more often than others that look alike.
 
 SensitivityDisplay.from_estimator(clf, X, y, n_draws=100)
+
+# %%
+# See also
+# --------
+# `marmix.displays` for all options, and ``from_predictions`` for probabilities of any classifier.

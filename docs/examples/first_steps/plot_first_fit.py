@@ -5,8 +5,8 @@ A first fit
 From rows with missing labels to predictions, standard errors, and a model in a file.
 
 The rows are scikit-learn's breast-cancer data. We know all their labels, and hide most of them: a random
-forest says how hard a row is, and hard rows lose their labels first. That is how labels go missing where
-people skip what they are unsure of.
+forest says how hard a row is, and hard rows lose their labels first. This is how labels go missing where people skip what they
+are unsure of.
 """
 
 # %%
@@ -86,3 +86,10 @@ path = Path(tempfile.mkdtemp()) / "tumours.marmix"
 save(clf, path)
 again = load(path)
 print(np.array_equal(again.predict_proba(X), clf.predict_proba(X)))
+
+# %%
+# See also
+# --------
+# :doc:`/auto_examples/first_steps/plot_does_it_help` if you do not know which model to take;
+# :doc:`/auto_examples/medicine/plot_tumours` for decisions with such a model;
+# :doc:`/auto_examples/scale/plot_serving` for models in production.

@@ -7,7 +7,7 @@ compare with the truth.
 """
 
 # %%
-# Three ways of losing 60 % of the labels of the iris data: hard rows first, one class's side only, a coin.
+# Three ways of losing labels of the iris data: 60 % with hard rows first, 25 % on virginica's side only, 60 % by a coin.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ ways = {
     "virginica's side": {"uncertainty": "entropy", "side": "virginica", "rate": 0.25},
     "a coin": {"link": None},
 }
-hidden = {
+labelled = {
     name: hide_labels(truth, posterior, at_least=5, random_state=1, **({"rate": 0.6} | way))
     for name, way in ways.items()
 }
@@ -37,7 +37,7 @@ hidden = {
 # The more often a label is lost, the darker the point.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
-for ax, (name, one) in zip(axes, hidden.items(), strict=True):
+for ax, (name, one) in zip(axes, labelled.items(), strict=True):
     points = ax.scatter(*X.T, c=one.missing_proba, s=14, cmap="viridis_r", vmin=0, vmax=1)
     ax.set(title=name, xlabel="petal length")
 axes[0].set_ylabel("petal width")
@@ -46,7 +46,7 @@ figure.colorbar(points, label="P(label missing)")
 # %%
 # What comes back of the lost labels, with the mechanism and without it:
 
-for name, one in hidden.items():
+for name, one in labelled.items():
     lost = np.asarray(one.missing)
     for link in ("logit", None):
         clf = MARGaussianMixture(covariance_type="tied", link=link, uncertainty="entropy")
@@ -55,6 +55,10 @@ for name, one in hidden.items():
         print(f"{name:18} link={link!s:6} {lost.sum():3d} imputed, {right:.1%} of them right")
 
 # %%
-# The classes of the iris data are almost told apart, so there is little to gain. But see the middle rows: a
-# mechanism that loses labels on both sides of a boundary misleads where they are lost on one.
-# :doc:`/one_sided` has more on this, and a check that reveals it.
+# The classes of the iris data are nearly separate, so there is little to gain; with hard rows first the mechanism even costs one
+# label. And see the middle rows: a mechanism for labels lost on both sides of a boundary misleads if they are lost on one side.
+#
+# See also
+# --------
+# :doc:`/auto_examples/reasons/plot_credit` has more on labels lost on one side, and the check that reveals it;
+# `marmix.datasets.make_mar_mixture` simulates rows as well as labels.

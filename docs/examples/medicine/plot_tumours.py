@@ -86,7 +86,8 @@ print(f"and calls {np.mean(risk[~malignant] >= best):.1%} of the benign ones mal
 # %%
 # Whom to test next
 # -----------------
-# The undiagnosed patients whose class is least clear. They are few; the others can wait.
+# The five undiagnosed patients whose class is least clear. :doc:`/auto_examples/annotation/plot_next_labels` shows what such
+# questions are worth.
 
 waiting = np.flatnonzero(~labelled)
 next_patients = waiting[np.argsort(np.abs(risk[waiting] - 0.5))][:5]

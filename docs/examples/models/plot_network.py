@@ -7,10 +7,10 @@ A network on digits with missing labels
 """
 
 # %%
-# Labels hidden by a stranger
-# ---------------------------
-# Half of the images train the network, the others test it. The entropy of a random forest's out-of-fold probabilities
-# says how hard an image is: the labels are hidden by another model than the one that is trained.
+# Labels hidden by another model
+# ------------------------------
+# Half of the images train the network, the others test it. How hard an image is, is the entropy of a random forest's
+# out-of-fold probabilities: labels are not hidden by the model that we train.
 
 import copy
 
@@ -35,6 +35,7 @@ posterior = cross_val_predict(forest, X, truth, cv=5, method="predict_proba")
 hidden = hide_labels(truth, posterior, slope=6 / np.log(2), rate=0.7, uncertainty="entropy", random_state=0)
 y = np.where(hidden.missing, -1, truth)
 
+plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(2, 10, figsize=(8, 1.9), layout="constrained")
 for row, name, order in zip(axes, ("label likely", "label unlikely"), (1, -1), strict=True):
     for ax, i in zip(row, np.argsort(order * np.asarray(hidden.missing_proba))[:10], strict=True):
@@ -46,8 +47,8 @@ for row, name, order in zip(axes, ("label likely", "label unlikely"), (1, -1), s
 # Training
 # --------
 # The loss takes the logits and the targets, -1 where the label is missing. A quarter of the rows is held out, labelled and
-# unlabelled ones, for two purposes: training stops when their loss, label loss plus missingness loss, no longer falls, and the
-# mechanism is estimated from them after each epoch by ``profile``.
+# unlabelled, for two purposes: training stops when their loss, label loss plus missingness loss, no longer falls, and
+# ``profile`` estimates the mechanism from them after each epoch.
 
 
 def train(network, targets, weight):
@@ -104,8 +105,9 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained
 for name, p in proba.items():
     bins = np.array_split(np.argsort(p.max(axis=1)), 6)
     confidence = [p[i].max(axis=1).mean() for i in bins]
-    left.plot(confidence, [np.mean(p[i].argmax(axis=1) == y_test[i]) for i in bins], "o-", label=name)
-left.plot([0.5, 1], [0.5, 1], "k:", lw=1)
+    marker = {"labelled rows only": "s--", "with the mechanism": "o-", "all labels": "^:"}[name]
+    left.plot(confidence, [np.mean(p[i].argmax(axis=1) == y_test[i]) for i in bins], marker, label=name)
+left.plot([0.5, 1], [0.5, 1], color="k", lw=0.6)
 left.set(xlabel="probability of the predicted class", ylabel="share that is right")
 left.legend()
 
@@ -119,7 +121,8 @@ bins = np.array_split(order, 8)
 right.plot([u[i].mean() for i in bins], [np.mean(y[i] < 0) for i in bins], "ko", ms=4, label="observed")
 right.set(xlabel="entropy of the network's probabilities", ylabel="P(label missing)", ylim=(0, 1.03))
 right.legend()
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # One task and one seed prove little. :doc:`/guide/networks` has five seeds of this and six other settings: with two classes
-# the mechanism helps, with four or ten well-separated ones it does not.
+# the mechanism helps, with four or ten well-separated ones it does not; and it has advice on weights and stopping.

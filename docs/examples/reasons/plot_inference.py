@@ -2,11 +2,12 @@
 Intervals, tests and pooled analyses
 ====================================
 
-What a fit knows of its own uncertainty: of parameters, of the label of a row, of the mechanism.
+How sure are we of a parameter, of the label of a row, of the mechanism itself? And how does an analysis of your own take
+imputed labels into account?
 """
 
 # %%
-# One class is rare. 70 % of the labels are missing.
+# **Simulated** rows: one class is rare, and 70 % of the labels are missing.
 
 import numpy as np
 
@@ -68,3 +69,9 @@ print(f"among the labelled rows {np.mean(y[y >= 0] == 1):.3f}")
 low, high = pooled.conf_int()[0]
 print(f"pooled                  {pooled.params[0]:.3f}, 95 % interval {low:.3f} to {high:.3f}")
 print(f"in truth                {np.mean(rows.target_true == 1):.3f}")
+
+# %%
+# See also
+# --------
+# The user guide on inference; `marmix.Inference` has all tests, `marmix.compare` compares fits by AIC and BIC; :doc:`/coverage`
+# on how often the intervals hold.

@@ -2,12 +2,12 @@
 Files larger than memory
 ========================
 
-Convert a table once, fit from the file, and write predictions to files. Memory stays small however many rows
+Convert a table once, fit from the converted file, and write predictions to files. Memory stays small however many rows
 there are.
 """
 
 # %%
-# A Parquet file with labels missing (a small one, so that this page is quick to build).
+# A Parquet file of **simulated** rows with missing labels: a small one, so that this page is quick to build.
 
 import tempfile
 from pathlib import Path
@@ -25,29 +25,34 @@ kind = np.where(rows.missing, None, np.array(["a", "b"])[rows.target_true])
 rows.data.assign(kind=kind).to_parquet(folder / "rows.parquet")
 
 # %%
-# The conversion reads batches; features and labels get files of their own.
+# `marmix.io.to_memmap` reads the table in batches and writes one file of features and one of labels.
 
-found = to_memmap(folder / "rows.parquet", folder / "rows.npy", label="kind", progress=False)
-print(found.X.shape, found.columns, found.classes)
-print(f"{np.mean(found.y == -1):.1%} of the labels missing")
+table = to_memmap(folder / "rows.parquet", folder / "rows.npy", label="kind", progress=False)
+print(table.X.shape, table.columns, table.classes)
+print(f"{np.mean(table.y == -1):.1%} of the labels missing")
 
 # %%
 # The estimators take memory maps, and paths of ``.npy`` files. ``n_passes_`` says how often all rows were
 # read.
 
-clf = MARGaussianMixture(link="logit").fit(found.X, found.y)
+clf = MARGaussianMixture(link="logit").fit(table.X, table.y)
 print(clf.means_.round(2), clf.alpha_.round(2), f"{clf.n_passes_} passes", sep="\n")
 
 # %%
-# Predictions and imputed labels are written as they come.
+# Predictions and imputed labels are written to files, block by block.
 
 clf.predict_proba(folder / "rows.npy", out=folder / "probabilities.npy")
-clf.impute(folder / "rows.npy", found.y, out=folder / "labels.npy")
+clf.impute(folder / "rows.npy", table.y, out=folder / "labels.npy")
 labels = np.load(folder / "labels.npy")
-lost = found.y == -1
+lost = table.y == -1
 print(f"imputed labels that are right: {np.mean(labels[lost] == rows.target_true[lost]):.3f}")
 
 # %%
-# Displays take rows in files too.
+# Displays take rows in files, too.
 
-MissingnessDisplay.from_estimator(clf, found.X, found.y)
+MissingnessDisplay.from_estimator(clf, table.X, table.y)
+
+# %%
+# See also
+# --------
+# The user guide on large files; :doc:`/auto_examples/scale/plot_devices` for graphics cards and clusters; :doc:`/performance`.
