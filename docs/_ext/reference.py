@@ -21,6 +21,8 @@ CLASS = re.compile(
 
 def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out all but methods and properties of marmix: fitted attributes are listed, scikit-learn has its own pages."""
+    if what in ("class", "function", "exception", "data"):  # of a module
+        return None
     code = member.fget if isinstance(member, property) else getattr(member, "func", member)
     code = getattr(code, "__func__", code)
     home, _, _ = getattr(code, "__qualname__", "").rpartition(".")
