@@ -66,13 +66,17 @@ def public_names():
 
 
 def public_methods():
-    """Methods and properties of the estimators and of `Inference` that are marmix's own; not scikit-learn's, nor its requests."""
+    """Methods and properties of the estimators and of `Inference` that are marmix's own; not scikit-learn's, nor its requests.
+
+    The docstring of a class lists its fitted attributes, whose names end in an underscore.
+    """
     for cls in CLASSES:
         for name, member in inspect.getmembers(cls):
             home = next(base for base in cls.__mro__ if name in vars(base))
             if (
                 home.__module__.startswith("marmix")
                 and not name.startswith(("_", "set_"))
+                and not name.endswith("_")
                 and (callable(member) or isinstance(member, property))
             ):
                 yield f"marmix.{cls.__name__}.{name}"
@@ -115,7 +119,8 @@ NO_EXCEPTIONS = [path for path, obj in PAGES.items() if not (inspect.isclass(obj
 @pytest.mark.parametrize("path", NO_EXCEPTIONS)
 def test_every_public_name_documents_its_parameters_and_has_an_example_and_a_see_also(path):
     obj = PAGES[path]
-    listed = section(obj, "Parameters") + section(obj, "Attributes")
+    documented = [cls for cls in getattr(obj, "__mro__", [obj]) if cls.__module__.startswith("marmix")]
+    listed = "".join(section(one, title) for one in documented for title in ("Parameters", "Attributes"))
     entries = [re.split(r" :(?: |$)", line)[0] for line in listed.splitlines() if re.match(r"[\w*]", line)]
     names = {name.strip("* ") for entry in entries for name in entry.split(",")}
     assert {name for name in inspect.signature(obj).parameters if name != "kwargs"} <= names
