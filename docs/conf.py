@@ -41,7 +41,6 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # docstrings name the types
 autosummary_generate = ["api/index.md"]
-autosummary_ignore_module_all = False
 # Flexible and flexible would be one file where case does not matter.
 autosummary_filename_map = {"marmix.flexible.flexible": "marmix.flexible.flexible-function"}
 toc_object_entries_show_parents = "hide"

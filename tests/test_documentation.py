@@ -209,7 +209,7 @@ def test_every_link_leads_to_a_page_or_file():
 
 
 def test_every_page_is_in_the_table_of_contents_of_its_folder():
-    for index in (DOCS / "index.md", DOCS / "howto" / "index.md", DOCS / "maths" / "index.md"):
+    for index in (DOCS / "index.md", *(DOCS / folder / "index.md" for folder in ("howto", "maths", "api"))):
         trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(), re.S | re.M)
         entries = {line.split("<")[-1].rstrip(">") for tree in trees for line in tree.splitlines()}
         pages = {page.stem for end in ("md", "rst") for page in index.parent.glob(f"*.{end}")} - {"index"}

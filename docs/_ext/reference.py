@@ -1,6 +1,7 @@
 """The pages of the reference: which members a class shows, and names of classes as links."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,15 +15,10 @@ SHOWN = {
     "MissingnessLoss": {"forward", "mechanism", "missing_proba", "profile"},
     "MissingnessObjective": {"init_score", "lightgbm", "losses", "profile", "terms", "xgboost"},
 }
-CLASS = re.compile(
-    r"(?<![\w`.])(?!RandomState|DataFrame)(?:MAR\w+|(?:[A-Z][a-z]+){2,}|Inference|Mechanism|Sensitivity|Table|Profile|Bootstrap)(?![\w`.(])"
-)
 
 
 def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Leave out all but methods and properties of marmix: fitted attributes are listed, scikit-learn has its own pages."""
-    if what in ("class", "function", "exception", "data"):  # of a module
-        return None
     code = member.fget if isinstance(member, property) else getattr(member, "func", member)
     code = getattr(code, "__func__", code)
     home, _, _ = getattr(code, "__qualname__", "").rpartition(".")
@@ -32,13 +28,15 @@ def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, option
 
 
 def link_types(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Mark the classes in "name : type", and what is returned, as code, which makes links of them."""
+    """Mark classes of the overview in "name : type", and where returned, as code, which makes links of them."""
+    listed = re.findall(r"^   ~?(?:\w+\.)*([A-Z]\w+)$", Path(app.srcdir, "api", "index.md").read_text(), re.M)
+    classes = re.compile(rf"(?<![\w`.])(?:{'|'.join(listed)})(?![\w`.])")
     for at, line in enumerate(lines):
         name, colon, kind = line.partition(" : ")
         if colon and re.match(r"[\w*]", name):
-            lines[at] = name + colon + CLASS.sub(r"`\g<0>`", kind)
+            lines[at] = name + colon + classes.sub(r"`\g<0>`", kind)
         elif lines[max(at - 2, 0) : at] == ["Returns", "-------"]:
-            lines[at] = CLASS.sub(r"`\g<0>`", line)
+            lines[at] = classes.sub(r"`\g<0>`", line)
 
 
 def find_class(app: Sphinx, env: BuildEnvironment, node: pending_xref, contents: nodes.Node) -> nodes.Element | None:
@@ -47,10 +45,9 @@ def find_class(app: Sphinx, env: BuildEnvironment, node: pending_xref, contents:
     if node.get("refdomain") != "py" or not target[:1].isupper():
         return None
     objects = env.domains.python_domain.objects
-    paths = [path for path, entry in objects.items() if path.endswith(f".{target}") and entry.objtype == "class"]
+    paths = [path for path, entry in objects.items() if path.endswith(f".{target}") and not entry.aliased]
     if len(paths) != 1:
         return None
-    node["reftarget"] = paths[0]
     return env.domains.python_domain.resolve_xref(
         env, node["refdoc"], app.builder, node["reftype"], paths[0], node, contents
     )
