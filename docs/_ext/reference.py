@@ -1,4 +1,4 @@
-"""The pages of the reference: which members a class shows, and names of classes as links."""
+"""The pages of the reference: which members a class shows, and names as links."""
 
 import re
 from pathlib import Path
@@ -39,6 +39,16 @@ def link_types(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines:
             lines[at] = classes.sub(r"`\g<0>`", line)
 
 
+def split_see_also(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Give each of several names before a colon a line, as napoleon reads one name a line."""
+    if "See Also" not in lines:
+        return
+    start = lines.index("See Also") + 2
+    end = next((at for at in range(start, len(lines)) if not lines[at]), len(lines))
+    entries = [line.partition(" : ") for line in lines[start:end]]
+    lines[start:end] = [f"{name}{colon}{text}" for names, colon, text in entries for name in names.split(", ")]
+
+
 def find_class(app: Sphinx, env: BuildEnvironment, node: pending_xref, contents: nodes.Node) -> nodes.Element | None:
     """Link a class that is named without its module."""
     target = node.get("reftarget", "")
@@ -57,5 +67,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the choice of members, and the links before napoleon reads docstrings."""
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", link_types, priority=400)
+    app.connect("autodoc-process-docstring", split_see_also, priority=400)
     app.connect("missing-reference", find_class)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
