@@ -26,9 +26,22 @@ from marmix.tables import Preparation
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-MODULES = ("marmix", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation", "marmix.io",
-           "marmix.objectives", "marmix.study", "marmix.tables", "marmix.theory",
+MODULES = ("marmix", "marmix.conformal", "marmix.container", "marmix.datasets", "marmix.displays", "marmix.evaluation",
+           "marmix.flexible", "marmix.io", "marmix.objectives", "marmix.study", "marmix.tables", "marmix.theory",
            *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
+RESULTS = (  # of methods, functions and fits
+    "evaluation.MissingnessCheck", "inference.bootstrap.Bootstrap", "inference.hypotheses.GoodnessOfFit",
+    "inference.hypotheses.HypothesisTest", "inference.imputation.Imputations", "inference.imputation.Pooled",
+    "inference.intervals.Boundary", "inference.intervals.Curve", "inference.intervals.ImputedLabels",
+    "inference.intervals.Interval", "inference.profile.Profile", "inference.tables.Table",
+)  # fmt: skip
+WITHOUT_PAGE = {  # described in the overview
+    "marmix.__version__",
+    "marmix.container.load",  # marmix.load
+    "marmix.container.save",  # marmix.save
+    "marmix.study.ITEMS",
+    "marmix.study.SIZES",
+}
 CLASSES = (
     marmix.MARGaussianMixture,
     marmix.MARStudentMixture,
@@ -39,7 +52,6 @@ CLASSES = (
     marmix.Inference,
 )
 WRITTEN = [page for page in DOCS.rglob("*.md") if not {"_build", "auto_examples"} & set(page.parts)]
-REFERENCE = {page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst")}
 
 
 def public_names():
@@ -52,13 +64,17 @@ def public_names():
 
 
 def public_methods():
-    """Methods and properties of the estimators and of `Inference` that are marmix's own; not scikit-learn's, nor its requests."""
+    """Methods and properties of the estimators and of `Inference` that are marmix's own; not scikit-learn's, nor its requests.
+
+    The docstring of a class lists its fitted attributes, whose names end in an underscore.
+    """
     for cls in CLASSES:
         for name, member in inspect.getmembers(cls):
             home = next(base for base in cls.__mro__ if name in vars(base))
             if (
                 home.__module__.startswith("marmix")
                 and not name.startswith(("_", "set_"))
+                and not name.endswith("_")
                 and (callable(member) or isinstance(member, property))
             ):
                 yield f"marmix.{cls.__name__}.{name}"
@@ -80,24 +96,42 @@ def blocks(kind):
             yield page.name, text
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_a_page_in_the_reference(module):
-    page = REFERENCE[module.removeprefix("marmix.")]
-    assert re.search(rf"^\.\. (auto)?module:: {module}$", page, re.M)
-    if not re.search(rf"automodule:: {module}\n   :members:", page):
-        names = [name for name in public_names() if name.rpartition(".")[0] == module]
-        listed = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)", "".join(REFERENCE.values()), re.M)
-        assert set(listed) >= {name.rpartition(".")[2] for name in names}
+def pages_of_names():
+    """Every public name that has a page of its own, with what it names."""
+    for path in [*public_names(), *(f"marmix.{name}" for name in RESULTS)]:
+        if path not in WITHOUT_PAGE:
+            module, _, name = path.rpartition(".")
+            yield path, getattr(importlib.import_module(module), name)
 
 
-def test_the_pages_of_estimators_leave_out_no_method_but_those_of_scikit_learn():
-    page = REFERENCE["marmix"] + REFERENCE["inference"]
-    for path in public_methods():
-        _, cls, name = path.split(".")
-        own = re.split(rf"^\.\. autoclass:: {cls}\n", page, flags=re.M)[1].split("\n.. ")[0]
-        left_out = re.search(r":exclude-members: (.*)", own)
-        assert ":members:" in own
-        assert not left_out or name not in left_out[1].split(", ") or name == "get_params" or f"method:: {name}(" in own
+def section(obj, title):
+    """A section of a docstring."""
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=^[A-Z][A-Za-z ]+\n---|\Z)", inspect.getdoc(obj), re.S | re.M)
+    return match[1] if match else ""
+
+
+PAGES = dict(pages_of_names())
+NO_EXCEPTIONS = [path for path, obj in PAGES.items() if not (inspect.isclass(obj) and issubclass(obj, Exception))]
+
+
+@pytest.mark.parametrize("path", NO_EXCEPTIONS)
+def test_every_public_name_documents_its_parameters_and_has_an_example_and_a_see_also(path):
+    obj = PAGES[path]
+    documented = [cls for cls in getattr(obj, "__mro__", [obj]) if cls.__module__.startswith("marmix")]
+    listed = "".join(section(one, title) for one in documented for title in ("Parameters", "Attributes"))
+    entries = [re.split(r" :(?: |$)", line)[0] for line in listed.splitlines() if re.match(r"[\w*]", line)]
+    names = {name.strip("* ") for entry in entries for name in entry.split(",")}
+    assert {name for name in inspect.signature(obj).parameters if name != "kwargs"} <= names
+    assert ">>> " in section(obj, "Examples")
+    assert section(obj, "See Also")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_formulas_and_code_in_docstrings_are_marked(path):
+    lines = inspect.getdoc(PAGES[path]).splitlines()
+    for before, blank, line in zip(lines, lines[1:], lines[2:], strict=False):
+        if not blank and re.match(r"    +\S", line) and not before.startswith(" "):
+            assert re.search(r"^\.\. |::$", before), f"{before!r} is not followed by `.. math::` or `::`"
 
 
 def test_every_command_of_the_program_is_used_on_a_page():
@@ -179,12 +213,7 @@ def test_every_link_leads_to_a_page_or_file():
 
 
 def test_every_page_is_in_the_table_of_contents_of_its_folder():
-    for index in (
-        DOCS / "index.md",
-        DOCS / "guide" / "index.md",
-        DOCS / "maths" / "index.md",
-        DOCS / "api" / "index.md",
-    ):
+    for index in (DOCS / "index.md", *(DOCS / folder / "index.md" for folder in ("guide", "maths", "api"))):
         trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index.read_text(encoding="utf-8"), re.S | re.M)
         entries = {line.split("<")[-1].rstrip(">") for tree in trees for line in tree.splitlines()}
         pages = {page.stem for end in ("md", "rst") for page in index.parent.glob(f"*.{end}")} - {"index"}
@@ -229,7 +258,9 @@ def site(tmp_path_factory):
     if missing:
         pytest.skip(f"needs the extra docs: no {', '.join(missing)}")
     folder = tmp_path_factory.mktemp("site")
-    left_out = shutil.ignore_patterns("_build", "auto_examples", "*.sqlite", "*.svg", "index.html", "__pycache__")
+    left_out = shutil.ignore_patterns(
+        "_build", "auto_examples", "generated", "*.sqlite", "*.svg", "index.html", "__pycache__"
+    )
     shutil.copytree(DOCS, folder / "docs", ignore=left_out)
     for name in ("CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(ROOT / name, folder)
@@ -257,6 +288,19 @@ def test_the_site_is_built_without_warnings_and_has_every_public_name_command_an
     for command, options in commands(parser_of_all()):
         for option in options:
             assert f"{command.replace(' ', '-')}.{option}" in entries
+
+
+def test_every_public_name_has_a_page_of_its_own_whose_see_also_are_links(site):
+    names = {"marmix.flexible.flexible": "marmix.flexible.flexible-function"}
+    for path, obj in PAGES.items():
+        text = (site / "api" / "generated" / f"{names.get(path, path)}.html").read_text(encoding="utf-8")
+        assert f'id="{path}"' in text
+        assert text.count('class="formula"') >= inspect.getdoc(obj).count(".. math::"), path
+        if path in NO_EXCEPTIONS:
+            assert '<p class="rubric">Examples</p>' in text, path
+            terms = re.findall(r"<dt>(.*?)</dt>", text.split('<div class="admonition seealso">')[1].split("</div>")[0])
+            assert terms, path
+            assert not [term for term in terms if "<a " not in term and ">sklearn." not in term], path
 
 
 def test_every_formula_of_the_site_is_drawn(site):

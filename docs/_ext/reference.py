@@ -1,6 +1,7 @@
-"""The pages of the reference: which members a class shows, and names of classes as links."""
+"""The pages of the reference: which members a class shows, and names as links."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,9 +15,6 @@ SHOWN = {
     "MissingnessLoss": {"forward", "mechanism", "missing_proba", "profile"},
     "MissingnessObjective": {"init_score", "lightgbm", "losses", "profile", "terms", "xgboost"},
 }
-CLASS = re.compile(
-    r"(?<![\w`.])(?!RandomState|DataFrame)(?:MAR\w+|(?:[A-Z][a-z]+){2,}|Inference|Mechanism|Sensitivity|Table|Profile|Bootstrap)(?![\w`.(])"
-)
 
 
 def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
@@ -30,13 +28,25 @@ def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, option
 
 
 def link_types(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Mark the classes in "name : type", and what is returned, as code, which makes links of them."""
+    """Mark classes of the overview in "name : type", and where returned, as code, which makes links of them."""
+    listed = re.findall(r"^   ~?(?:\w+\.)*([A-Z]\w+)$", Path(app.srcdir, "api", "index.md").read_text(), re.M)
+    classes = re.compile(rf"(?<![\w`.])(?:{'|'.join(listed)})(?![\w`.])")
     for at, line in enumerate(lines):
         name, colon, kind = line.partition(" : ")
         if colon and re.match(r"[\w*]", name):
-            lines[at] = name + colon + CLASS.sub(r"`\g<0>`", kind)
+            lines[at] = name + colon + classes.sub(r"`\g<0>`", kind)
         elif lines[max(at - 2, 0) : at] == ["Returns", "-------"]:
-            lines[at] = CLASS.sub(r"`\g<0>`", line)
+            lines[at] = classes.sub(r"`\g<0>`", line)
+
+
+def split_see_also(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Give each of several names before a colon a line, as napoleon reads one name a line."""
+    if "See Also" not in lines:
+        return
+    start = lines.index("See Also") + 2
+    end = next((at for at in range(start, len(lines)) if not lines[at]), len(lines))
+    entries = [line.partition(" : ") for line in lines[start:end]]
+    lines[start:end] = [f"{name}{colon}{text}" for names, colon, text in entries for name in names.split(", ")]
 
 
 def find_class(app: Sphinx, env: BuildEnvironment, node: pending_xref, contents: nodes.Node) -> nodes.Element | None:
@@ -45,10 +55,9 @@ def find_class(app: Sphinx, env: BuildEnvironment, node: pending_xref, contents:
     if node.get("refdomain") != "py" or not target[:1].isupper():
         return None
     objects = env.domains.python_domain.objects
-    paths = [path for path, entry in objects.items() if path.endswith(f".{target}") and entry.objtype == "class"]
+    paths = [path for path, entry in objects.items() if path.endswith(f".{target}") and not entry.aliased]
     if len(paths) != 1:
         return None
-    node["reftarget"] = paths[0]
     return env.domains.python_domain.resolve_xref(
         env, node["refdoc"], app.builder, node["reftype"], paths[0], node, contents
     )
@@ -58,5 +67,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the choice of members, and the links before napoleon reads docstrings."""
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", link_types, priority=400)
+    app.connect("autodoc-process-docstring", split_see_also, priority=400)
     app.connect("missing-reference", find_class)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
