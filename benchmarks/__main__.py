@@ -750,8 +750,8 @@ def read(entry, text):
 
 
 def compared(entry, values, records):
-    """Rows (figure, recorded, now, verdict) of a table, and whether something moved or failed."""
-    rows, alarm = [], False
+    """Rows (figure, recorded, now, verdict) of a table."""
+    rows = []
     for figure in entry.figures:
         now = values[figure.name]
         record = records.get(entry.name, {}).get("figures", {}).get(figure.name)
@@ -764,9 +764,8 @@ def compared(entry, values, records):
             verdict = "MOVED"
         else:
             verdict = "same" if now[0] == before[0] else "no, within the bound"
-        alarm |= verdict.startswith(("MOVED", "FAILED"))
         rows.append((figure.name, shown(before), "" if isinstance(now, str) else shown(now), verdict))
-    return rows, alarm
+    return rows
 
 
 def shown(pair):
@@ -908,29 +907,27 @@ def main(argv=None):
         print(f"\nabout {total(entries, records):.0f} minutes on two quiet cores, with what is installed here")
         return 0
     print(f"{len(entries)} entries, about {total(entries, records):.0f} minutes on two quiet cores", file=sys.stderr)
-    rows, results, alarm = [], {}, False
+    rows, results, interrupted = [], {}, False
     try:
         for entry, (text, seconds, trouble) in finished(entries):
             print(f"{entry.name}: {seconds:.0f} s {trouble}", file=sys.stderr, flush=True)
             if trouble:
                 rows.append((entry.name, trouble.splitlines()[0], "", "", "FAILED"))
-                alarm = True
                 continue
             values = read(entry, text)
-            lines, worse = compared(entry, values, {} if args.record else records)
-            rows += [(entry.name, *line) for line in lines]
+            rows += [(entry.name, *line) for line in compared(entry, values, records)]
             results[entry] = values, seconds
-            alarm |= worse
     except KeyboardInterrupt:
         print("Interrupted: not everything is in the table.", file=sys.stderr)
-        alarm = True
+        interrupted = True
     rows.sort(key=lambda row: names.index(row[0]))
     rows += [(name, reason, "", "", "skipped") for name, reason in reasons.items()]
     print_table([("entry", "figure", "recorded", "now", "moved?"), *rows])
     if args.record:
         record(results)
         print(f"\n{len(results)} entries written to {RECORDED}")
-    return int(alarm)
+    alarms = ("FAILED",) if args.record else ("FAILED", "MOVED")
+    return int(interrupted or any(row[-1].startswith(alarms) for row in rows))
 
 
 def print_table(rows):
