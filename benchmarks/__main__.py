@@ -78,7 +78,7 @@ def cell(row, column):
 
 def quotient(above, below):
     """A function that divides the number that one function reads by that of another."""
-    return lambda text: (above(text)[0] / below(text)[0], float("nan"))
+    return lambda text: (round(above(text)[0] / below(text)[0], 2), float("nan"))
 
 
 def match(pattern):
@@ -136,9 +136,10 @@ def file_there(name):
     """A function that tells whether one of the folders in which the benchmarks look has a data file."""
 
     def there():
-        folders = [os.environ.get("MARMIX_DATA"), os.environ.get("MARMIX_SHARED", "/nowhere") + "/data"]
         cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "marmix"
-        return any((Path(folder) / name).is_file() for folder in (*folders, cache) if folder)
+        folders = [Path(os.environ["MARMIX_DATA"]) if "MARMIX_DATA" in os.environ else cache]
+        folders += [Path(os.environ["MARMIX_SHARED"]) / "data"] if "MARMIX_SHARED" in os.environ else []
+        return any((folder / name).is_file() for folder in folders)
 
     return there
 
@@ -783,7 +784,7 @@ def machine():
     """The processor, its cores and the versions that matter, in a sentence."""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, TypeError):
-        name = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+        name = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))[1]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = []
     for package in ("marmix", "numpy", "scipy", "scikit-learn", "lightgbm"):
@@ -822,7 +823,8 @@ def record(results):
             "figures": numbers,
         }
     order = [entry.name for entry in ENTRIES if entry.name in records]
-    RECORDED.write_text(json.dumps({name: records[name] for name in order}, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps({name: records[name] for name in order}, indent=1, ensure_ascii=False)
+    RECORDED.write_text(text + "\n", encoding="utf-8")
 
 
 def recorded():
