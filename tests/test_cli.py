@@ -151,7 +151,9 @@ def test_the_evidence_says_what_the_demo_finds(demonstration, long):
         r"expects (\d+) of (\d+) imputed labels to be wrong, and (\d+) are; it estimates an accuracy of (\S+) \(95 % interval "
         r"(\S+) to (\S+)\) "
     )
-    shown = re.search(sentence + r"for all rows where the labelled rows alone would show (\S+)\.", " ".join(EVIDENCE.split()))
+    shown = re.search(
+        sentence + r"for all rows where the labelled rows alone would show (\S+)\.", " ".join(EVIDENCE.split())
+    )
     expected, imputed, wrong, value, low, high, plain = (float(text) for text in shown.groups())
     labels = summary["labels"]
     # another version of scikit-learn may grow another forest

@@ -68,7 +68,9 @@ def test_examples_in_docstrings_print_what_they_show(name):
 
 
 def test_the_evidence_quotes_the_study_as_its_page_has_it():
-    section = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
+    section = (
+        (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
+    )
     quoted = re.findall(r"^\| (.+?) \| \*\*(.+?)\*\* \|$", section, re.M)
     page = (ROOT / "docs" / "study" / "index.md").read_text(encoding="utf-8")
     assert len(quoted) == 6
