@@ -1,6 +1,6 @@
 """
-Which rows to label next, and what to do with the new labels
-============================================================
+Which rows to label next
+========================
 
 There is money for eighty more labels. Spend it on rows drawn at random, or on those whose class is least clear? And once the
 unclear rows have been labelled on purpose, can the mechanism still be trusted?

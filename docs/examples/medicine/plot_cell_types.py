@@ -1,6 +1,6 @@
 """
-Cell types from markers: a rare type, heavy tails, and sets instead of guesses
-==============================================================================
+Cell types: sets instead of guesses
+===================================
 
 In flow cytometry an expert names the cells that are easy to name, and leaves those between the clouds. Here five types of
 cells are told apart by five markers, with 70 % of the names missing. We impute them with a model that allows for outliers,

@@ -1,6 +1,6 @@
 """
-Tumours without a diagnosis: how good is the classifier, and whom to test next?
-===============================================================================
+Undiagnosed tumours: a threshold that keeps its promise
+=======================================================
 
 A clinic has measurements of 569 tumours and a diagnosis for a third of them. The clear cases were diagnosed first, so the
 labelled rows make every classifier look good. This example shows by how much, picks a threshold that keeps its promise on

@@ -1,6 +1,6 @@
 """
-Boosted trees for tables with empty cells and categories
-========================================================
+Boosted trees for empty cells and categories
+============================================
 
 Real tables have empty cells, columns of text, and effects that turn round from one group to the next.
 `marmix.MARBoostingClassifier` takes such a table as it is, and models the missing *labels* on top.
