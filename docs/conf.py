@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_memory": False,
     "show_signature": False,
+    "remove_config_comments": True,
     "ignore_repr_types": r"marmix\.displays\..*|matplotlib\..*",
     "copyfile_regex": r".*\.rst",
     "image_srcset": ["2x"],

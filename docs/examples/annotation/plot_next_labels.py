@@ -1,6 +1,6 @@
 """
-Which rows to label next, and what to do with the new labels
-============================================================
+Which rows to label next
+========================
 
 There is money for eighty more labels. Spend it on rows drawn at random, or on those whose class is least clear? And once the
 unclear rows have been labelled on purpose, can the mechanism still be trusted?
@@ -47,7 +47,10 @@ plans = {
     "random rows, modelled": ("random", "logit"),
     "random rows, ignored": ("random", None),
 }
-means = {name: np.mean([campaign(seed, *plan) for seed in range(5)], axis=0) for name, plan in plans.items()}
+means = {
+    name: np.mean([campaign(seed, *plan) for seed in range(5)], axis=0)
+    for name, plan in plans.items()
+}
 
 # %%
 # Two answers
@@ -64,16 +67,26 @@ plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
 labels = 10 * np.arange(9)
 for ax, column, scale in zip(axes, (0, 1), (100, 1), strict=True):
-    for (name, days), style in zip(means.items(), ("C0o-", "C0o:", "C1s-", "C1s:"), strict=True):
+    for (name, days), style in zip(
+        means.items(), ("C0o-", "C0o:", "C1s-", "C1s:"), strict=True
+    ):
         ax.plot(labels, scale * days[:, column], style, ms=4, label=name)
 axes[0].set(xlabel="new labels", ylabel="wrong labels in the completed file, %", ylim=(0, None))
 axes[1].set(xlabel="new labels", ylabel="log-loss of the probabilities")
-figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+figure.legend(
+    *ax.get_legend_handles_labels(),
+    loc="outside upper center",
+    ncols=4,
+    frameon=False,
+    fontsize=9,
+)
 
 # %%
 for name, days in means.items():
     (wrong, loss), (wrong_after, loss_after) = days[0], days[-1]
-    print(f"{name:23} wrong {wrong:.1%} -> {wrong_after:.1%}, log-loss {loss:.3f} -> {loss_after:.3f}")
+    print(
+        f"{name:23} wrong {wrong:.1%} -> {wrong_after:.1%}, log-loss {loss:.3f} -> {loss_after:.3f}"
+    )
 
 # %%
 # So: ask about unclear rows, and from then on compare with a fit that ignores the missingness, or let

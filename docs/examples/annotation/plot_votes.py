@@ -52,7 +52,14 @@ plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
 jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(p)) / 7
 ax.plot(p[agreed], (share + jitter)[agreed], "o", ms=4, label="label kept")
-ax.plot(p[~agreed], (share + jitter)[~agreed], "s", ms=4, mfc="none", label="no label: fewer than six agree")
+ax.plot(
+    p[~agreed],
+    (share + jitter)[~agreed],
+    "s",
+    ms=4,
+    mfc="none",
+    label="no label: fewer than six agree",
+)
 ax.set(xlabel="fitted probability of malignant", ylabel="share of votes for malignant")
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
@@ -75,9 +82,13 @@ for seed in range(30):
         "votes": MARGaussianMixture().fit(X, counts),
         "true classes\n(nobody has them)": MARGaussianMixture(link=None).fit(X, truth),
     }
-    losses.append([log_loss(fresh.target_true, fit.predict_proba(fresh.data)) for fit in fits.values()])
+    losses.append(
+        [log_loss(fresh.target_true, fit.predict_proba(fresh.data)) for fit in fits.values()]
+    )
 losses = np.array(losses)
-for name, mean, error in zip(fits, losses.mean(axis=0), losses.std(axis=0) / np.sqrt(30), strict=True):
+for name, mean, error in zip(
+    fits, losses.mean(axis=0), losses.std(axis=0) / np.sqrt(30), strict=True
+):
     print(f"{' '.join(name.split()):35} {mean:.4f} ± {error:.4f}")
 
 # %%

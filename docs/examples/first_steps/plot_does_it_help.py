@@ -49,7 +49,9 @@ def true_loss(model):
     return log_loss(fresh.target, model.predict_proba(fresh.data))
 
 
-table = pd.DataFrame(clf.results_)[["candidate", "mechanism", "weight", "log_loss", "plain_log_loss"]]
+table = pd.DataFrame(clf.results_)[
+    ["candidate", "mechanism", "weight", "log_loss", "plain_log_loss"]
+]
 table["truth"] = [true_loss(clf.estimators_[name]) for name in table.candidate]
 table.sort_values("log_loss").round(3)
 
@@ -63,7 +65,11 @@ UncertaintyDisplay.from_estimator(clf, rows.data, rows.target)
 # rows without a label.
 
 CalibrationDisplay.from_predictions(
-    rows.target, clf.held_out_proba_, clf.missing_proba_, posterior=clf.reference_proba_, n_bins=5
+    rows.target,
+    clf.held_out_proba_,
+    clf.missing_proba_,
+    posterior=clf.reference_proba_,
+    n_bins=5,
 )
 
 # %%
@@ -77,7 +83,9 @@ CalibrationDisplay.from_predictions(
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.8, 3.8), layout="constrained")
 sizes = [750, 1500, 3000, 6000]
-for i, (name, link) in enumerate({"hard rows lose labels first": "logit", "labels lost by a coin": None}.items()):
+for i, (name, link) in enumerate(
+    {"hard rows lose labels first": "logit", "labels lost by a coin": None}.items()
+):
     for n in sizes:
         data = make_mar_mixture(n, rate=0.8, link=link, random_state=0, **setting)
         fit = MARClassifierCV(estimators=candidates).fit(data.data, data.target)

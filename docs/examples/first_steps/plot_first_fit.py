@@ -46,7 +46,9 @@ clf = MARGaussianMixture().fit(X, y)
 
 missing = np.array([label is None for label in y])
 print(f"{missing.sum()} of {len(y)} labels are missing")
-print(f"imputed labels that are right: {np.mean(clf.transduction_[missing] == truth[missing]):.3f}")
+print(
+    f"imputed labels that are right: {np.mean(clf.transduction_[missing] == truth[missing]):.3f}"
+)
 print("probabilities of the classes", clf.classes_)
 print(clf.predict_proba(X[:3]).round(3))
 print("probability that their labels are missing:", clf.missing_proba(X[:3]).round(3))

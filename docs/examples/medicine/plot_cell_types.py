@@ -1,6 +1,6 @@
 """
-Cell types from markers: a rare type, heavy tails, and sets instead of guesses
-==============================================================================
+Cell types: sets instead of guesses
+===================================
 
 In flow cytometry an expert names the cells that are easy to name, and leaves those between the clouds. Here five types of
 cells are told apart by five markers, with 70 % of the names missing. We impute them with a model that allows for outliers,
@@ -27,7 +27,15 @@ from marmix.displays import MixtureDisplay
 
 types = np.array(["B cell", "NK cell", "T helper", "T killer", "dendritic"])
 shares = np.array([0.18, 0.11, 0.42, 0.25, 0.04])
-means = np.array([[1, 1, 1, 4, 1], [1.5, 1, 2, 1, 3.6], [4, 4, 1, 1, 1], [4, 1, 4, 1, 1], [1.4, 2.4, 1, 1.5, 2.4]])
+means = np.array(
+    [
+        [1, 1, 1, 4, 1],
+        [1.5, 1, 2, 1, 3.6],
+        [4, 4, 1, 1, 1],
+        [4, 1, 4, 1, 1],
+        [1.4, 2.4, 1, 1.5, 2.4],
+    ]
+)
 
 rng = np.random.default_rng(1)
 z = rng.choice(5, 2000, p=shares)
@@ -35,7 +43,9 @@ X = means[z] + 0.9 * rng.normal(size=(2000, 5)) * np.sqrt(4 / rng.chisquare(4, (
 distance = ((X[:, None] - means) ** 2).sum(axis=2) / 0.9**2
 posterior = shares * (1 + distance / 4) ** -4.5
 posterior /= posterior.sum(axis=1, keepdims=True)
-hidden = hide_labels(types[z], posterior, uncertainty="entropy", slope=3, rate=0.7, at_least=10, random_state=0)
+hidden = hide_labels(
+    types[z], posterior, uncertainty="entropy", slope=3, rate=0.7, at_least=10, random_state=0
+)
 X = pd.DataFrame(X, columns=["CD3", "CD4", "CD8", "CD19", "CD56"])
 y, lost = np.where(hidden.missing, None, types[z]), np.asarray(hidden.missing)
 for k, name in enumerate(types):
@@ -77,7 +87,9 @@ p, q = clf.held_out_proba_, student.missing_proba(X)
 sets = {
     "single guess": p[lost] == p[lost].max(axis=1, keepdims=True),
     "set, by a forest": clf.imputed_sets(X, y, coverage=0.95)[lost],
-    "set, by the mechanism": conformal_sets(y, p, q, p[lost], q[lost], classes=clf.classes_, coverage=0.95),
+    "set, by the mechanism": conformal_sets(
+        y, p, q, p[lost], q[lost], classes=clf.classes_, coverage=0.95
+    ),
 }
 covered = {name: members[np.arange(len(members)), z[lost]] for name, members in sets.items()}
 for name, members in sets.items():
@@ -97,7 +109,13 @@ for i, (name, hits) in enumerate(covered.items()):
 ax.axhline(0.95, color="k", ls=":", lw=1)
 ax.annotate(" 95 %", (4.6, 0.95), va="center", annotation_clip=False)
 names = [f"{name}\n{np.sum(z[lost] == k)} unnamed" for k, name in enumerate(types)]
-ax.set(xticks=place, xticklabels=names, ylabel="share that holds the truth", xlim=(-0.6, 4.6), ylim=(0, 1))
+ax.set(
+    xticks=place,
+    xticklabels=names,
+    ylabel="share that holds the truth",
+    xlim=(-0.6, 4.6),
+    ylim=(0, 1),
+)
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 
 # %%

@@ -22,7 +22,9 @@ from sklearn.metrics import log_loss
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.datasets import make_mar_mixture
 
-people = make_mar_mixture(3000, n_features=3, separation=2.5, weights=[0.97, 0.03], rate=0, random_state=0)
+people = make_mar_mixture(
+    3000, n_features=3, separation=2.5, weights=[0.97, 0.03], rate=0, random_state=0
+)
 X, sick = people.data, people.target_true == 1
 tested = np.concatenate([np.flatnonzero(sick)[:20], np.flatnonzero(~sick)[:40]])
 y = np.full(3000, None)
@@ -35,7 +37,10 @@ print(f"{np.mean(sick[tested]):.0%} of the tested people are sick, {np.mean(sick
 # `MARClassifierCV` shifts the log-odds of each candidate by a constant until the shares agree. The order of the people hardly
 # changes, but their probabilities do.
 
-candidates = {"mixture": MARGaussianMixture(link=None), "logistic": MARLogisticRegression(link=None)}
+candidates = {
+    "mixture": MARGaussianMixture(link=None),
+    "logistic": MARLogisticRegression(link=None),
+}
 fits = {
     "as labelled": MARClassifierCV(estimators=candidates).fit(X, y),
     "prevalence known": MARClassifierCV(estimators=candidates, prior={"sick": 0.03}).fit(X, y),
@@ -44,8 +49,12 @@ rest = np.setdiff1d(np.arange(3000), tested)
 print(f"in truth           {sick[rest].sum():4d} of the untested are sick")
 for name, clf in fits.items():
     risk = clf.predict_proba(X[rest])[:, 1]
-    print(f"{name:17} {risk.sum():5.0f} expected, {np.sum(risk > 0.5):3d} called sick,", end=" ")
-    print(f"of whom {np.mean(sick[rest][risk > 0.5]):.0%} are; log-loss {log_loss(sick[rest], risk):.3f}")
+    print(
+        f"{name:17} {risk.sum():5.0f} expected, {np.sum(risk > 0.5):3d} called sick,", end=" "
+    )
+    print(
+        f"of whom {np.mean(sick[rest][risk > 0.5]):.0%} are; log-loss {log_loss(sick[rest], risk):.3f}"
+    )
 
 # %%
 # The fit notices that something is odd, although it cannot know what:
@@ -76,7 +85,9 @@ ax.legend(loc="upper left")
 
 for prior in (0.01, 0.02, 0.03, 0.045, 0.06):
     clf = MARClassifierCV(estimators=candidates, prior={"sick": prior}).fit(X, y)
-    print(f"prevalence {prior:5.1%}: log-loss {log_loss(sick[rest], clf.predict_proba(X[rest])[:, 1]):.3f}")
+    print(
+        f"prevalence {prior:5.1%}: log-loss {log_loss(sick[rest], clf.predict_proba(X[rest])[:, 1]):.3f}"
+    )
 
 # %%
 # See also

@@ -1,6 +1,6 @@
 """
-Tumours without a diagnosis: how good is the classifier, and whom to test next?
-===============================================================================
+Undiagnosed tumours: a threshold that keeps its promise
+=======================================================
 
 A clinic has measurements of 569 tumours and a diagnosis for a third of them. The clear cases were diagnosed first, so the
 labelled rows make every classifier look good. This example shows by how much, picks a threshold that keeps its promise on
@@ -15,6 +15,8 @@ most were hidden by `marmix.datasets.load_tumours`, preferably where a random fo
 # ---
 # `MARClassifierCV` cross-validates about twenty-five models, with the missingness modelled and ignored, and averages them.
 # ``held_out_proba_`` are the probabilities of each row from fits that did not see it.
+
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +40,9 @@ print(f"{labelled.sum()} of {len(y)} tumours have a diagnosis")
 # The held-out accuracy of the diagnosed tumours is an honest number, but about the wrong patients. `marmix.evaluation`
 # estimates it for all of them, with an interval that covers what the missing diagnoses might be.
 
-score = accuracy(y, clf.held_out_proba_, clf.missing_proba_, classes=clf.classes_, posterior=clf.posterior_)
+score = accuracy(
+    y, clf.held_out_proba_, clf.missing_proba_, classes=clf.classes_, posterior=clf.posterior_
+)
 truth = np.mean((risk > 0.5) == malignant)
 low, high = score.interval
 print(f"diagnosed tumours   {score.plain:.3f}")
@@ -49,7 +53,7 @@ print(f"all, in truth       {truth:.3f}")
 # Is modelling the missingness what makes the predictions good? Not here: on these rows it makes no clear difference to the
 # probabilities, and the verdict says so. What it does change is what we believe about them.
 
-print(clf.verdict_)
+print(fill(clf.verdict_, 90))
 
 # %%
 # A threshold for a sensitivity target
@@ -58,7 +62,11 @@ print(clf.verdict_)
 # `ThresholdDisplay` counts the others by their corrected probabilities.
 
 display = ThresholdDisplay.from_predictions(
-    y, clf.held_out_proba_, clf.missing_proba_, posterior=clf.reference_proba_, positive="malignant"
+    y,
+    clf.held_out_proba_,
+    clf.missing_proba_,
+    posterior=clf.reference_proba_,
+    positive="malignant",
 )
 
 # %%
@@ -71,7 +79,10 @@ robust = np.array([display.thresholds[display.recall >= target].max() for target
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
-for thresholds, name, marker in ((robust, "all tumours (marmix)", "o"), (naive, "diagnosed tumours only", "s")):
+for thresholds, name, marker in (
+    (robust, "all tumours (marmix)", "o"),
+    (naive, "diagnosed tumours only", "s"),
+):
     delivered = [np.mean(risk[malignant] >= threshold) for threshold in thresholds]
     ax.plot(targets, delivered, marker + "-", ms=4, label=f"threshold from {name}")
 ax.plot(targets, targets, "k:", lw=1, label="as promised")
@@ -80,7 +91,9 @@ ax.legend(loc="lower right")
 
 # sphinx_gallery_thumbnail_number = 2
 best = display.thresholds[display.recall >= 0.9].max()
-print(f"threshold for 90 %: {best:.2f}, finds {np.mean(risk[malignant] >= best):.1%} of the malignant tumours")
+print(
+    f"threshold for 90 %: {best:.2f}, finds {np.mean(risk[malignant] >= best):.1%} of the malignant tumours"
+)
 print(f"and calls {np.mean(risk[~malignant] >= best):.1%} of the benign ones malignant")
 
 # %%

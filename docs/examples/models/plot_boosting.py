@@ -1,6 +1,6 @@
 """
-Boosted trees for tables with empty cells and categories
-========================================================
+Boosted trees for empty cells and categories
+============================================
 
 Real tables have empty cells, columns of text, and effects that turn round from one group to the next.
 `marmix.MARBoostingClassifier` takes such a table as it is, and models the missing *labels* on top.
@@ -37,12 +37,23 @@ def machines(empty, seed=1, n=3000):
     strain, load, age, vibration = rng.normal(size=(4, n)) * [[1.2], [1.0], [1.0], [1.0]]
     p = expit(5 * np.abs(strain) + 3 * load * (age > 0) + age - 6.5)
     fails = (rng.uniform(size=n) < p).astype(int)
-    table = pd.DataFrame(np.column_stack([strain + kind - 1.5, load, age, vibration]), columns=numbers)
+    table = pd.DataFrame(
+        np.column_stack([strain + kind - 1.5, load, age, vibration]), columns=numbers
+    )
     table = table.mask(rng.uniform(size=table.shape) < empty)
     hidden = hide_labels(
-        fails, np.column_stack([1 - p, p]), uncertainty="entropy", slope=4, rate=0.7, random_state=seed
+        fails,
+        np.column_stack([1 - p, p]),
+        uncertainty="entropy",
+        slope=4,
+        rate=0.7,
+        random_state=seed,
     )
-    return table.assign(kind=pd.Categorical(np.array(list("ABCD"))[kind])), np.asarray(hidden.target), fails
+    return (
+        table.assign(kind=pd.Categorical(np.array(list("ABCD"))[kind])),
+        np.asarray(hidden.target),
+        fails,
+    )
 
 
 X, y, fails = machines(0.2)
@@ -86,15 +97,31 @@ for empty in (0.0, 0.2):
             proba = model.fit(X, y).predict_proba(X[y < 0])
             losses[name, empty, link] = log_loss(fails[y < 0], proba)
 
-figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), sharey=True, sharex=True, layout="constrained")
+figure, axes = plt.subplots(
+    1, 2, figsize=(7.4, 3), sharey=True, sharex=True, layout="constrained"
+)
 for ax, empty in zip(axes, (0.0, 0.2), strict=True):
-    for shift, link, name in ((0.2, None, "missingness ignored"), (-0.2, "logit", "missingness modelled")):
-        bars = ax.barh(np.arange(3) + shift, [losses[model, empty, link] for model in models], 0.38, label=name)
+    for shift, link, name in (
+        (0.2, None, "missingness ignored"),
+        (-0.2, "logit", "missingness modelled"),
+    ):
+        bars = ax.barh(
+            np.arange(3) + shift,
+            [losses[model, empty, link] for model in models],
+            0.38,
+            label=name,
+        )
         ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
-    ax.set(title=f"{empty:.0%} of the cells empty", xlabel="log-loss of the missing labels", xlim=(0, 0.8))
+    ax.set(
+        title=f"{empty:.0%} of the cells empty",
+        xlabel="log-loss of the missing labels",
+        xlim=(0, 0.8),
+    )
 axes[0].set_yticks(np.arange(3), list(models))
 axes[0].invert_yaxis()
-figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+figure.legend(
+    *ax.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False
+)
 # sphinx_gallery_thumbnail_number = 2
 
 # %%

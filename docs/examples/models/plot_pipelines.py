@@ -51,7 +51,9 @@ grid = {
 }
 folds = StratifiedPartialLabelKFold(5, shuffle=True, random_state=0)
 scorers = {"all rows (marmix)": "marmix_neg_log_loss", "labelled rows": "neg_log_loss"}
-search = GridSearchCV(model, grid, scoring=scorers, refit="all rows (marmix)", cv=folds).fit(X, y)
+search = GridSearchCV(model, grid, scoring=scorers, refit="all rows (marmix)", cv=folds).fit(
+    X, y
+)
 results = pd.DataFrame(search.cv_results_)
 
 # %%
@@ -73,7 +75,9 @@ for name in scorers:
     best = results[f"mean_test_{name}"].idxmax()
     C, weight = results.params[best].values()
     claim = -results[f"mean_test_{name}"][best]
-    print(f"by {name:18} C = {C:g}, weight {weight:g}: log-loss {claim:.3f}, in truth {results.truth[best]:.3f}")
+    print(
+        f"by {name:18} C = {C:g}, weight {weight:g}: log-loss {claim:.3f}, in truth {results.truth[best]:.3f}"
+    )
 print(f"the best in hindsight: {results.truth.min():.3f}")
 
 # %%
@@ -85,7 +89,12 @@ figure, ax = plt.subplots(figsize=(5.8, 4), layout="constrained")
 one = results[results.param_marlogisticregression__mechanism_weight == 1.0]
 C = one.param_marlogisticregression__C
 ax.plot(C, one.truth, "k^:", label="all rows, in truth")
-ax.plot(C, -one["mean_test_all rows (marmix)"], "C0o-", label="all rows, estimated (marmix_neg_log_loss)")
+ax.plot(
+    C,
+    -one["mean_test_all rows (marmix)"],
+    "C0o-",
+    label="all rows, estimated (marmix_neg_log_loss)",
+)
 ax.plot(C, -one["mean_test_labelled rows"], "C1s--", label="labelled rows (neg_log_loss)")
 ax.set(xscale="log", xlabel="C (inverse penalty)", ylabel="log-loss", ylim=(0, None))
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)

@@ -28,7 +28,10 @@ risk = -0.8 - income + 1.5 * debt  # log-odds of a default
 default = rng.uniform(size=3000) < expit(risk)
 accepted = rng.uniform(size=3000) < expit(0.6 - 1.6 * risk)
 y = np.where(accepted, default, -1)
-print(f"{accepted.mean():.0%} accepted, of whom {default[accepted].mean():.1%} default; of all it would be", end=" ")
+print(
+    f"{accepted.mean():.0%} accepted, of whom {default[accepted].mean():.1%} default; of all it would be",
+    end=" ",
+)
 print(f"{default.mean():.1%}")
 
 # %%
@@ -45,7 +48,9 @@ print(f"{'truth':26} slopes -1.00  1.50, expected defaults {default.mean():.1%}"
 for name, clf in fits.items():
     clf.fit(X, y)
     slopes = " ".join(f"{slope:5.2f}" for slope in clf.coef_[0])
-    print(f"{name:26} slopes {slopes}, expected defaults {clf.predict_proba(X)[:, 1].mean():.1%}")
+    print(
+        f"{name:26} slopes {slopes}, expected defaults {clf.predict_proba(X)[:, 1].mean():.1%}"
+    )
 
 # %%
 # The symmetric mechanism is badly wrong, and far worse than none: it shrinks both slopes so that refused applicants look
@@ -64,7 +69,8 @@ for name, marker in (("symmetric (entropy)", "s--"), ("one-sided (signed-margin)
     check = missingness_check(y, fits[name].missing_proba(X), fits[name].predict_proba(X)[:, 1])
     ax.plot(range(1, 11), check.z, marker, ms=5, label=f"{name}, p-value {check.p_value:.2g}")
 ax.set(
-    xlabel="applicants by probability of default, in tenths", ylabel="refused: observed less fitted\n(standard errors)"
+    xlabel="applicants by probability of default, in tenths",
+    ylabel="refused: observed less fitted\n(standard errors)",
 )
 ax.set_xticks(range(1, 11))
 ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
@@ -83,7 +89,9 @@ print(f"{'truth':26} expected defaults {default.mean():.1%}")
 for name, clf in fits.items():
     print(f"{name:26} expected defaults {clf.fit(X, y).predict_proba(X)[:, 1].mean():.1%}")
 p = clf.predict_proba(X)[:, 1]
-print(f"p-value of the check, one-sided: {missingness_check(y, clf.missing_proba(X), p).p_value:.2g}")
+print(
+    f"p-value of the check, one-sided: {missingness_check(y, clf.missing_proba(X), p).p_value:.2g}"
+)
 
 # %%
 # A sensitivity analysis says what would follow if, among applicants who look alike, those who would default had been refused

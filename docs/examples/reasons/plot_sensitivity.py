@@ -44,13 +44,17 @@ print(f"(These labels were hidden, so we know the share: {tumours.target_true.me
 # --------------------------
 # A **simulated** survey: 30 % of the people have a trait, and those who have it are four times as likely not to answer.
 
-people = make_mar_mixture(1500, n_features=4, separation=2.5, weights=[0.7, 0.3], rate=0, random_state=0)
+people = make_mar_mixture(
+    1500, n_features=4, separation=2.5, weights=[0.7, 0.3], rate=0, random_state=0
+)
 X, trait = people.data, people.target_true
 odds = np.where(trait == 1, 4.0, 1.0)
 silent = np.random.default_rng(1).uniform(size=1500) < odds / (1 + odds)
 y = np.where(silent, -1, trait)
 clf = MARGaussianMixture().fit(X, y)
-print(f"share with the trait: {np.mean(trait[~silent]):.1%} of the answers, {np.mean(trait):.1%} in truth")
+print(
+    f"share with the trait: {np.mean(trait[~silent]):.1%} of the answers, {np.mean(trait):.1%} in truth"
+)
 
 # %%
 # Does anything in the data warn us? Here it does. The test relies on the classes being Gaussian, as it says.
@@ -69,8 +73,12 @@ estimated = MARGaussianMixture(delta="estimate").fit(X, y)
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.8, 3.6), layout="constrained")
 share, interval = sweep.shares[:, 1], sweep.shares_interval[:, 1]
-ax.errorbar(ratios, share, np.abs(interval.T - share), fmt="o", capsize=3, label="assumed odds ratio")
-ax.plot(np.exp(estimated.delta_[1]), estimated.class_prior_[1], "D", label="estimated odds ratio")
+ax.errorbar(
+    ratios, share, np.abs(interval.T - share), fmt="o", capsize=3, label="assumed odds ratio"
+)
+ax.plot(
+    np.exp(estimated.delta_[1]), estimated.class_prior_[1], "D", label="estimated odds ratio"
+)
 ax.axhline(trait.mean(), color="k", ls=":", label="truth")
 ax.axhline(trait[~silent].mean(), color="0.5", ls="--", label="among the answers")
 ax.set(xscale="log", xticks=ratios, xticklabels=[f"{ratio:g}" for ratio in ratios])

@@ -64,13 +64,19 @@ apart = {}
 for name, clf in fits.items():
     apart[name] = np.abs(np.asarray(clf.predict_proba(X)) - reference).max()
     shift = abs(float(clf.alpha_[1]) - float(fits["NumPy"].alpha_[1])) / error_of_slope
-    print(f"{name:14} largest difference {apart[name]:.1e}, slope moved by {shift:.1e} standard errors")
+    print(
+        f"{name:14} largest difference {apart[name]:.1e}, slope moved by {shift:.1e} standard errors"
+    )
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(5.8, 2.6), layout="constrained")
 others = {name: value for name, value in apart.items() if name != "NumPy"}
 ax.barh(list(others), [max(value, 1e-17) for value in others.values()])
-ax.set(xscale="log", xlim=(1e-17, 1), xlabel="largest difference in a probability from the NumPy fit")
+ax.set(
+    xscale="log",
+    xlim=(1e-17, 1),
+    xlabel="largest difference in a probability from the NumPy fit",
+)
 ax.axvline(1e-2, color="k", ls=":", lw=1)
 ax.annotate("1 %", (1.5e-2, 0.5), va="center")
 ax.invert_yaxis()

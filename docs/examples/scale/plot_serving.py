@@ -1,6 +1,6 @@
 """
-Save a model, load it elsewhere, serve it with ONNX
-===================================================
+Save, load and serve with ONNX
+==============================
 
 A fitted model goes into a file without pickles, is loaded on another machine, or leaves Python altogether as ONNX. Each step
 should leave the probabilities alone, so we compare them, and find an export that does not.
