@@ -73,6 +73,7 @@ from typing import NamedTuple
 
 import numpy as np
 import real
+from scipy import stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
 from sklearn.decomposition import PCA
@@ -579,15 +580,19 @@ class Results:
             if s == setting and t == tool and measure in record
         }
 
-    def mean(self, setting, tool, measure, reference=None):
-        """Mean over seeds and its standard error, of the values or of their differences to a reference."""
-        values = self.values(setting, tool, measure)
-        if reference:
-            others = self.values(setting, reference, measure)
-            values = {seed: value - others[seed] for seed, value in values.items() if seed in others}
-        if not values:
+    def differences(self, setting, tool, measure):
+        """Differences to marmix, one for each seed."""
+        ours = self.values(setting, OURS, measure)
+        return np.array([v - ours[seed] for seed, v in self.values(setting, tool, measure).items() if seed in ours])
+
+    def mean(self, setting, tool, measure, paired=False):
+        """Mean over seeds and its standard error, of the values or of their differences to marmix."""
+        if paired:
+            array = self.differences(setting, tool, measure)
+        else:
+            array = np.array(list(self.values(setting, tool, measure).values()))
+        if not len(array):
             return np.nan, np.nan
-        array = np.array(list(values.values()))
         return array.mean(), array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else np.nan
 
     def seeds(self, setting):
@@ -610,6 +615,15 @@ def cell(mean, error, form):
     return f"{mean:{form}}" + (f" ± {error:{form.lstrip('+')}}" if np.isfinite(error) else "")
 
 
+def side(differences):
+    """The sign of the mean of differences, 0 if its 95 % interval contains zero."""
+    n = len(differences)
+    if n < 2:
+        return 0
+    half = stats.t.ppf(0.975, n - 1) * differences.std(ddof=1) / np.sqrt(n)
+    return int(np.sign(differences.mean())) if abs(differences.mean()) > half else 0
+
+
 def markdown_table(head, lines):
     """A table with a line for each list of cells."""
     return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)] + [""]
@@ -630,7 +644,7 @@ def matrix(results, measure, form, scale=1.0, best=min, times=False):
     for tool in tools:
         cells = []
         for setting in settings:
-            mean, error = results.mean(setting, tool, measure, None if tool == OURS else OURS)
+            mean, error = results.mean(setting, tool, measure, paired=tool != OURS)
             text = cell(scale * mean, scale * error, form if tool == OURS else f"+{form}")
             cells.append(f"**{text}**" if winners[setting] == tool else text)
         lines.append([tool, *cells, *[f"{results.ratio(tool):.2g}"] * times])
@@ -671,14 +685,16 @@ def report(results, left_out):
             ],
         )
     lines += ["### Who is clearly better or worse", ""]
-    lines += ["Log-loss on the hidden labels; the difference to marmix is more than two standard errors from zero.", ""]
+    lines += [
+        "Log-loss on the hidden labels; Student's 95 % interval of the difference to marmix does not contain zero.",
+        "",
+    ]
     verdicts = []
     for setting in [s for s in results.settings if s != "positives"]:
         others = [t for t in results.tools if t != OURS and results.values(setting, t, "log_loss")]
-        means, errors = np.array([results.mean(setting, t, "log_loss", OURS) for t in others]).T
-        better = [t for t, mean, error in zip(others, means, errors, strict=True) if mean < -2.0 * error]
-        worse = int(np.sum(means > 2.0 * errors))
-        verdicts.append([setting, "; ".join(better) or "none", f"{worse} of {len(others)}"])
+        sides = {t: side(results.differences(setting, t, "log_loss")) for t in others}
+        better, worse = ([t for t in others if sides[t] == sign] for sign in (-1, 1))
+        verdicts.append([setting, "; ".join(better) or "none", f"{len(worse)} of {len(others)}"])
     lines += markdown_table(["", "better than marmix", "worse than marmix"], verdicts)
     lines += ["### The score of any classifier", ""]
     lines += markdown_table(
@@ -736,17 +752,19 @@ def figure(path, results):
         for ax, setting in zip(axes.flat, settings, strict=False):
             for at, tools in enumerate(ROWS_OF_FIGURE.values()):
                 for tool, shift, colour, mark in zip(tools, (-0.15, 0.15), (BLUE, ORANGE), "os", strict=False):
-                    mean, error = results.mean(setting, tool, "log_loss", OURS)
-                    if not np.isfinite(mean):
+                    differences = results.differences(setting, tool, "log_loss")
+                    if not len(differences):
                         continue
+                    mean = differences.mean()
                     colour = colour if len(tools) > 1 else ink()
                     height = at + (shift if len(tools) > 1 else 0.0)
-                    if not low < mean < high:
-                        ax.plot(np.clip(mean, low, high), height, ">" if mean > high else "<", color=colour, ms=4)
-                        continue
-                    ends = np.clip([mean - 2.0 * error, mean + 2.0 * error], low, high)
+                    ends = np.clip([differences.min(), differences.max()], low, high)
                     ax.plot(ends, [height] * 2, "-", color=colour, lw=1.2)
-                    ax.plot(mean, height, mark if len(tools) > 1 else "D", color=colour, ms=4)
+                    if not low < mean < high:
+                        mark = ">" if mean > high else "<"
+                    elif len(tools) == 1:
+                        mark = "D"
+                    ax.plot(np.clip(mean, low, high), height, mark, color=colour, ms=4)
             ax.axvline(0.0, color=GREY, lw=1.0, zorder=0)
             ax.set_title(TITLES[setting], loc="left")
             ax.grid(axis="y", lw=0.3)
