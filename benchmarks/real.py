@@ -590,17 +590,13 @@ def figure(path, results):
         "forest": "labels hidden where a random forest is unsure",
         "annotators": "labels hidden where annotators disagree",
     }
-    shares = {
-        (s, m): results.share(s, m, "LightGBM")
-        for s in results.settings
-        if s[1] in AIMED and s[2] == AIMED_RATE
-        for m in (OURS, *RIVALS)
-    }
-    settings = [s for s, m in shares if m == OURS and np.isfinite(shares[s, OURS][0])]
-    ahead = {s: shares[s, OURS][0] >= max(shares[s, m][0] for m in RIVALS) for s in settings}
-    mean = {d: np.mean([shares[s, OURS][0] for s in settings if s[0] == d]) for d in {s[0] for s in settings}}
+    aimed = [s for s in results.settings if s[1] in AIMED and s[2] == AIMED_RATE]
+    ahead = {s: results.difference(s, OURS, "rival best on average") < 0 for s in aimed}
+    shares = {(s, m): results.share(s, m, "LightGBM") for s in aimed for m in (OURS, *RIVALS)}
+    settings = [s for s in aimed if np.isfinite(shares[s, OURS][0])]
+    mean = {d: np.mean([shares[s, OURS][0] for s in settings if s[0] == d] or [-np.inf]) for d in {s[0] for s in aimed}}
     data = sorted(mean, key=lambda name: -mean[name])
-    labels = {d: np.mean([results.mean(s, OURS, "labels") for s in settings if s[0] == d]) for d in data}
+    labels = {d: np.mean([results.mean(s, OURS, "labels") for s in aimed if s[0] == d]) for d in data}
     with styled():
         fig, panels = canvas(8.0, 0.3 * len(data) + 1.75, columns=2, sharey=True)
         for axes, hider in zip(panels, AIMED, strict=True):
@@ -608,7 +604,12 @@ def figure(path, results):
             for at, name in enumerate(data):
                 axes.axhline(at, color=GREY, lw=0.4, alpha=0.5, zorder=0)
                 setting = (name, hider, AIMED_RATE)
-                if setting not in ahead:
+                if setting not in settings:
+                    words, colour = ("ahead of all", BLUE) if ahead.get(setting) else ("behind the best", RED)
+                    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+                    axes.text(
+                        0.04, at, f"gap < {SMALLEST_GAP}; {words}", fontsize=7, va="center", color=colour, bbox=box
+                    )
                     continue
                 for rival, mark in marks.items():
                     value = np.clip(shares[setting, rival][0], low, high)
