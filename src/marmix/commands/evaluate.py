@@ -17,9 +17,10 @@ def add(commands: Any) -> None:
         evaluate,
         about="score a saved model on the labelled rows of a file",
         usage="MODEL DATA [--label COLUMN] [options]",
-        description="Compare the predictions of a saved model with the labels of a file, and print a table of scores with 95 % "
-        "intervals and the confusion matrix.\n\nIf some labels are missing, the scores are also corrected for that: labelled "
-        "rows stand for similar rows without a label. Scores on the file of the fit are too good, and the output says so.",
+        description="Compare the predictions of a saved model with the labels of a file, and print the confusion matrix and a "
+        "table of scores with standard errors.\n\nIf some labels are missing, corrected scores come first: in them, rows without "
+        "a label are scored by the model's probabilities, adjusted to the labels of similar rows. Scores on the file of the fit "
+        "are too good, and the output says so.",
         examples=[
             (
                 "Score a model on rows that it has not seen:",
