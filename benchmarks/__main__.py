@@ -466,7 +466,7 @@ ENTRIES = (
         "inference",
         "A fit with standard errors against a fit alone; the test of informative missingness on gastro",
         "python benchmarks/inference.py --repeats 3 --resamples 19 --jobs 1",
-        "inference",
+        "guide/inference",
         0.5,
         (
             timing("mixture, 100,000 x 10, ratio", "mixture, two Gaussians | 100,000 x 10"),

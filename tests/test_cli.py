@@ -152,7 +152,7 @@ def test_the_evidence_says_what_the_demo_finds(demonstration, long):
         r"(\S+) to (\S+)\) "
     )
     shown = re.search(
-        sentence + r"for all rows where the labelled rows alone would show (\S+)\.", " ".join(EVIDENCE.split())
+        sentence + r"for all rows,? where the labelled rows alone would show (\S+)\.", " ".join(EVIDENCE.split())
     )
     expected, imputed, wrong, value, low, high, plain = (float(text) for text in shown.groups())
     labels = summary["labels"]
