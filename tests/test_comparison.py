@@ -29,7 +29,7 @@ def test_the_python_of_the_comparison_runs_and_prints_what_the_page_shows(capsys
     monkeypatch.setattr("marmix.estimators.choice.default_candidates", lambda *size, **options: candidates)
     monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "n_landmarks", 20)
     monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "cv", 2)
-    page = PAGE.read_text()
+    page = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     namespace = {}
     runs = [code for code in blocks if all(find_spec(name) for name in packages(code))]

@@ -225,7 +225,8 @@ def test_every_page_is_in_the_table_of_contents_of_its_folder():
 def test_the_code_of_a_page_is_run_in_one_namespace_and_in_the_folder_of_its_commands(tmp_path):
     pytest.importorskip("myst_parser")
     (tmp_path / "conf.py").write_text(
-        f'import sys\nsys.path.insert(0, r"{DOCS / "_ext"}")\nextensions = ["myst_parser", "executed"]\n'
+        f'import sys\nsys.path.insert(0, r"{DOCS / "_ext"}")\nextensions = ["myst_parser", "executed"]\n',
+        encoding="utf-8",
     )
     blocks = (
         ("python", 'open("file.txt", "w").write("written")\nx = 6'),
@@ -234,12 +235,12 @@ def test_the_code_of_a_page_is_run_in_one_namespace_and_in_the_folder_of_its_com
         ("python", "1 / 0"),
     )
     page = "# Page\n\n" + "\n\n".join(f"```{{{kind}}}\n{code}\n```" for kind, code in blocks)
-    (tmp_path / "index.md").write_text(page)
+    (tmp_path / "index.md").write_text(page, encoding="utf-8")
 
     def build(*options):
         command = [sys.executable, "-m", "sphinx", "-q", "-E", "-b", "text", *options, ".", "out"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-        return (tmp_path / "out" / "index.txt").read_text(), done.stderr
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True)
+        return (tmp_path / "out" / "index.txt").read_text(encoding="utf-8"), done.stderr
 
     text, warned = build()
     assert "$ cat file.txt\n   written" in text

@@ -29,7 +29,9 @@ def leave_out(app: Sphinx, what: str, name: str, member: Any, skip: bool, option
 
 def link_types(app: Sphinx, what: str, path: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Mark classes of the overview in "name : type", and where returned, as code, which makes links of them."""
-    listed = re.findall(r"^   ~?(?:\w+\.)*([A-Z]\w+)$", Path(app.srcdir, "api", "index.md").read_text(), re.M)
+    listed = re.findall(
+        r"^   ~?(?:\w+\.)*([A-Z]\w+)$", Path(app.srcdir, "api", "index.md").read_text(encoding="utf-8"), re.M
+    )
     classes = re.compile(rf"(?<![\w`.])(?:{'|'.join(listed)})(?![\w`.])")
     for at, line in enumerate(lines):
         name, colon, kind = line.partition(" : ")

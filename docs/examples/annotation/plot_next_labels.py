@@ -94,4 +94,4 @@ for name, days in means.items():
 #
 # See also
 # --------
-# The user guide on which rows to label next; :doc:`/auto_examples/medicine/plot_tumours`.
+# :doc:`/guide/next_rows`; :doc:`/auto_examples/medicine/plot_tumours`.

@@ -106,4 +106,4 @@ ax.set_ylabel("log-loss on fresh cases")
 #
 # See also
 # --------
-# The user guide on votes of several annotators, in Python and with ``marmix fit --votes``.
+# :doc:`/guide/votes`, in Python and with ``marmix fit --votes``.

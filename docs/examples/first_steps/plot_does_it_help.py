@@ -108,4 +108,4 @@ ax.legend(handles.values(), handles.keys(), loc="upper right")
 #
 # See also
 # --------
-# The user guide on choosing a model; :doc:`/real` and :doc:`/quality` on when it helps, and when not.
+# :doc:`/guide/choice`; :doc:`/real` and :doc:`/quality` on when it helps, and when not.

@@ -124,4 +124,4 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 #
 # See also
 # --------
-# The user guide on more than two classes and on imputation; :doc:`/honesty` on how often sets hold the truth.
+# :doc:`/guide/estimators`; :doc:`/guide/imputation`; :doc:`/honesty` on how often sets hold the truth.

@@ -92,4 +92,4 @@ for prior in (0.01, 0.02, 0.03, 0.045, 0.06):
 # %%
 # See also
 # --------
-# The user guide on class shares that you know, and ``marmix fit --prevalence``.
+# :doc:`/guide/prevalence`, and ``marmix fit --prevalence``.

@@ -109,5 +109,5 @@ X.iloc[next_patients].assign(risk=risk[next_patients].round(2)).round(2)
 # %%
 # See also
 # --------
-# The user guide on choosing a threshold and on which rows to label next;
+# :doc:`/guide/report`; :doc:`/guide/next_rows`;
 # :doc:`/auto_examples/first_steps/plot_does_it_help`; :doc:`/honesty` on how often such intervals hold.

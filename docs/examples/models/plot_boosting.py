@@ -130,4 +130,4 @@ figure.legend(
 #
 # See also
 # --------
-# The user guide on boosted trees, with `marmix.objectives.MissingnessObjective` for a LightGBM or XGBoost model of your own.
+# :doc:`/guide/boosting`, with `marmix.objectives.MissingnessObjective` for a LightGBM or XGBoost model of your own.

@@ -92,4 +92,4 @@ figure.colorbar(shade, ax=axes, label="probability of malignant", shrink=0.7)
 #
 # See also
 # --------
-# The user guide on choosing a model.
+# :doc:`/guide/choice`; :doc:`/guide/estimators`.

@@ -117,4 +117,4 @@ for name, clf in {"tuned pipeline": search.best_estimator_, "random forest": for
 # %%
 # See also
 # --------
-# The user guide on scikit-learn: calibration, stacking and voting with `marmix.WithUnlabelled`, and what is refused.
+# :doc:`/guide/pipelines`: calibration, stacking and voting with `marmix.WithUnlabelled`, and what is refused.

@@ -84,5 +84,5 @@ ax.invert_yaxis()
 # %%
 # See also
 # --------
-# The user guide on large files, GPUs and clusters; :doc:`/performance` has times and memory, on an H200 among others;
+# :doc:`/guide/scale`; :doc:`/performance` has times and memory, on an H200 among others;
 # :doc:`/auto_examples/scale/plot_large_files` for files on one machine.

@@ -55,4 +55,4 @@ MissingnessDisplay.from_estimator(clf, table.X, table.y)
 # %%
 # See also
 # --------
-# The user guide on large files; :doc:`/auto_examples/scale/plot_devices` for graphics cards and clusters; :doc:`/performance`.
+# :doc:`/guide/scale`; :doc:`/auto_examples/scale/plot_devices` for graphics cards and clusters; :doc:`/performance`.

@@ -110,4 +110,4 @@ for name, predict in ways.items():
 # %%
 # See also
 # --------
-# The user guide on saving, loading and exporting; :doc:`/container` on the format and what a file can and cannot do.
+# :doc:`/guide/saving`; :doc:`/container` on the format and what a file can and cannot do.
