@@ -112,4 +112,4 @@ ax.legend(loc="lower right")
 # %%
 # See also
 # --------
-# :doc:`/one_sided`; :doc:`/auto_examples/reasons/plot_sensitivity`; the user guide on choosing a mechanism.
+# :doc:`/one_sided`; :doc:`/auto_examples/reasons/plot_sensitivity`; :doc:`/guide/mechanism`.

@@ -73,5 +73,5 @@ print(f"in truth                {np.mean(rows.target_true == 1):.3f}")
 # %%
 # See also
 # --------
-# The user guide on inference; `marmix.Inference` has all tests, `marmix.compare` compares fits by AIC and BIC; :doc:`/coverage`
+# :doc:`/guide/inference`; `marmix.Inference` has all tests, `marmix.compare` compares fits by AIC and BIC; :doc:`/coverage`
 # on how often the intervals hold.

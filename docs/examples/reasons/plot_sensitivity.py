@@ -94,4 +94,4 @@ ax.legend(loc="upper left", ncols=2)
 # %%
 # See also
 # --------
-# The user guide on sensitivity analysis; :doc:`/mnar` on how well odds ratios can be estimated, and when not.
+# :doc:`/guide/sensitivity`; :doc:`/mnar` on how well odds ratios can be estimated, and when not.
