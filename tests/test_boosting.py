@@ -615,7 +615,7 @@ def test_trees_that_cannot_be_evaluated_are_refused(name, tabular, tmp_path):
 
 
 def test_a_lightgbm_that_does_not_load_is_no_candidate_and_the_error_says_what_to_install(tmp_path, monkeypatch):
-    (tmp_path / "lightgbm.py").write_text("raise OSError('libomp.dylib not found')")
+    (tmp_path / "lightgbm.py").write_text("raise OSError('libomp.dylib not found')", encoding="utf-8")
     monkeypatch.delitem(sys.modules, "lightgbm", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     assert not boosting_installed()

@@ -243,7 +243,7 @@ def test_ci_run_types_the_command_of_the_readme_in_a_copy(system, printed, tmp_p
     repository, programs = tmp_path / "repository", tmp_path / "programs"
     (repository / ".ci").mkdir(parents=True)
     programs.mkdir()
-    (programs / "chromium").write_text("#!/bin/sh\n")
+    (programs / "chromium").write_text("#!/bin/sh\n", encoding="utf-8")
     (programs / "chromium").chmod(0o755)  # there is nothing to install
     shutil.copy(ROOT / ".ci" / "run", repository / ".ci")
     command = "echo 'python3 -m venv .venv && .venv/bin/pytest' *.txt"
@@ -251,10 +251,9 @@ def test_ci_run_types_the_command_of_the_readme_in_a_copy(system, printed, tmp_p
     (repository / "README.md").write_bytes(readme.encode())
     (repository / "a.txt").touch()
     (repository / "b.txt").touch()
-    (repository / ".gitignore").write_text("b.txt\n")
+    (repository / ".gitignore").write_text("b.txt\n", encoding="utf-8")
     subprocess.run(["git", "init", "--quiet", repository], check=True)
     variables = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "OSTYPE": system}
-    done = subprocess.run(
-        ["bash", ".ci/run"], cwd=repository, env=variables, capture_output=True, text=True, check=True
-    )
+    bash = [shutil.which("bash"), ".ci/run"]
+    done = subprocess.run(bash, cwd=repository, env=variables, capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.splitlines()[-1].replace(".txt", "") == printed  # and what git ignores is not in the copy
