@@ -138,11 +138,10 @@ class MissingnessObjective:
     >>> print(f"{np.mean((log_odds > 0) == rows.target_true):.1f}")
     0.8
 
-    LightGBM trains with a copy of the objective, so estimate the mechanism from the final scores. Its slope is
-    positive: uncertain rows lose their labels.
+    The mechanism was estimated along the way. Its slope is positive: uncertain rows lose their labels.
 
-    >>> objective.profile(log_odds).alpha[1] > 0
-    True
+    >>> print(objective.rounds, objective.mechanism.alpha[1] > 0)
+    40 True
 
     With three or more classes, also pass ``num_class=len(objective.classes)``. The same with XGBoost:
 
