@@ -121,7 +121,7 @@ def write_rows(path, identifier, label):
     table = rows.data.assign(**{label: rows.target.map({0: "no", 1: "yes"})})
     if identifier:
         table.insert(0, identifier, [f"row {i}" for i in table.index])
-    table.to_parquet(path) if path.endswith(".parquet") else table.to_csv(path, index=False)
+    table.to_csv(path, index=False)
 
 
 def compare(printed, shown, *, exact):
@@ -162,8 +162,6 @@ def read(page, *options):
                 newcomer.attempt(line, lambda line=line: newcomer.command(line))
         else:
             text = Path(page).read_text(encoding="utf-8")
-            for path, label in re.findall(r"to_memmap\(\"(.+?)\".*label=\"(.+?)\"", text):
-                write_rows(path, None, label)
             newcomer.read(text)
     print(json.dumps({"marmix": marmix.__file__, "tried": newcomer.tried, "failures": newcomer.failures}))
 
