@@ -15,6 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+import marmix
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -85,3 +87,8 @@ def test_every_link_of_the_study_pages_leads_to_a_file():
     for page in folder.glob("*.md"):
         for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (folder / target).is_file(), f"{page.name}: {target}"
+
+
+def test_the_sample_report_is_of_this_version():
+    page = (ROOT / "docs" / "sample_report.html").read_text(encoding="utf-8")
+    assert f"marmix {marmix.__version__}" in page
