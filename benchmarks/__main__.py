@@ -36,6 +36,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import marmix
+
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"
 MARKS = "<!-- table of python -m benchmarks -->", "<!-- end of the table -->"
@@ -798,8 +800,8 @@ def machine():
     with contextlib.suppress(OSError, TypeError):
         name = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))[1]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions = []
-    for package in ("marmix", "numpy", "scipy", "scikit-learn", "lightgbm"):
+    versions = [f"marmix {marmix.__version__}"]  # an editable install may have metadata of an older version
+    for package in ("numpy", "scipy", "scikit-learn", "lightgbm"):
         try:
             versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
@@ -937,9 +939,12 @@ def main(argv=None):
     rows.sort(key=lambda row: names.index(row[0]))
     rows += [(name, reason, "", "", "skipped") for name, reason in reasons.items()]
     print_table([("entry", "figure", "recorded", "now", "moved?"), *rows])
+    unrecorded = len({row[0] for row in rows if row[-1] == "not recorded"})
     if args.record:
         record(results)
         print(f"\n{len(results)} entries written to {RECORDED}")
+    elif unrecorded:
+        print(f"\nnot recorded: {unrecorded}; run --record")
     alarms = ("FAILED",) if args.record else ("FAILED", "MOVED")
     return int(interrupted or any(row[-1].startswith(alarms) for row in rows))
 

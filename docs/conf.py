@@ -1,4 +1,4 @@
-"""How the site is built: `python -m sphinx -W --keep-going -b html docs docs/_build/html`, without a network."""
+"""How the site is built: `python -m sphinx -W -b html docs docs/_build/html`, without a network."""
 
 import sys
 import warnings

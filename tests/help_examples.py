@@ -1,6 +1,7 @@
 """The examples of every help page, and small files to run them on."""
 
 import argparse
+import re
 import shlex
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def expensive(line):
 
 
 def words(line):
-    """The arguments of a command line, for `marmix.cli.main`."""
-    return shlex.split(line)[1:]
+    """The arguments of the marmix command in a line of a shell, for `marmix.cli.main`."""
+    return shlex.split(re.search(r"marmix [^>)]+", line)[0])[1:]
 
 
 def prepare(folder):

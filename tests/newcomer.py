@@ -4,6 +4,8 @@ PAGE is a Markdown file, or ``help`` for the examples of the help pages. Python 
 after one is what it prints. Prints what was tried and what went wrong, as JSON. Fits are small unless the run is long.
 """
 
+import argparse
+import ast
 import io
 import json
 import math
@@ -15,6 +17,7 @@ import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,19 @@ def blocks(text):
         end = fence.end() if kind == "python" else None
 
 
+def options_of(script):
+    """A parser with the arguments that a script adds to its own, as far as they are literals."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+            words = {k.arg: k.value for k in node.keywords if k.arg in ("action", "nargs", "choices")}
+            literal = {k: v.value for k, v in words.items() if isinstance(v, ast.Constant)}
+            if isinstance(words.get("choices"), ast.List):
+                literal["choices"] = ast.literal_eval(words["choices"])
+            parser.add_argument(*(part.value for part in node.args), **literal)
+    return parser
+
+
 class Newcomer:
     """Runs blocks, and keeps the failures."""
 
@@ -65,6 +81,8 @@ class Newcomer:
                     self.attempt(line, lambda line=line, code=code: self.command(line, code))
             else:
                 self.attempt(content, lambda text=content: compare(self.printed, text, exact=self.long))
+        for line in re.findall(r"(?<!`)`(python\s+(?:-m\s+benchmarks\b|benchmarks/|docs/)[^`]*)`", text):
+            self.attempt(line, lambda line=line: self.command(line))
 
     def attempt(self, what, action):
         self.tried.append(what)
@@ -90,19 +108,19 @@ class Newcomer:
             elif program == "pip":
                 asked = ",".join(extra for word in words for extra in re.findall(r"\[(.*)\]", word))
                 assert set(filter(None, asked.split(","))) <= EXTRAS, f"no such extra: {asked}"
-            elif words[1:2] == ["-m"]:
-                assert find_spec(words[2].partition(".")[0]), f"no module {words[2]}"
+            elif words[1:2] == ["-m"] and find_spec(words[2].partition(".")[0]):
+                pass
             elif program in ("python", "python3"):
-                assert (ROOT / words[1]).is_file(), f"no file {words[1]}"
+                script, words = (f"{words[2]}/__main__.py", words[3:]) if words[1] == "-m" else (words[1], words[2:])
+                assert (ROOT / script).is_file(), f"no file {script}"
+                options_of(ROOT / script).parse_args(words)
             else:
                 assert program in ("cd", "git") or find_spec(program), f"no program {program}"
 
     def marmix(self, words, expected=0):
         options = parser_of_all().parse_args(words)
-        if not self.long and (
-            (words[0] == "study" and "list" not in words) or (words[0] == "demo" and self.page == "help")
-        ):
-            return  # takes minutes, or is tried on another page
+        if not self.long and words[0] == "study" and "list" not in words:
+            return  # takes minutes
         if not self.long and words[0] == "demo":
             words = [*words, "--splits", "0"]  # no scoreboard
         data = getattr(options, "data", None)
@@ -113,6 +131,8 @@ class Newcomer:
             code = main(words)
         printed.seek(0)
         assert code == expected, f"exit code {code}\n{printed.read()}"
+        for option, name in pairwise(words):
+            assert option not in ("--out", "--plot") or code or Path(name).exists(), f"{name} was not written"
 
 
 def write_rows(path, identifier, label):
@@ -151,7 +171,7 @@ def read(page, *options):
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         if not newcomer.long:
-            small_fits(patch)
+            small_fits(patch, tiny=page == "help")
             undrawn_figures(patch)
             patch.setattr("marmix.estimators.choice.default_candidates", few)
         if page == "help":
@@ -159,10 +179,10 @@ def read(page, *options):
 
             help_examples.prepare(Path())
             for line in help_examples.examples():
-                newcomer.attempt(line, lambda line=line: newcomer.command(line))
+                if not help_examples.expensive(line):  # test_help runs those
+                    newcomer.attempt(line, lambda line=line: newcomer.marmix(help_examples.words(line)))
         else:
-            text = Path(page).read_text(encoding="utf-8")
-            newcomer.read(text)
+            newcomer.read(Path(page).read_text(encoding="utf-8"))
     print(json.dumps({"marmix": marmix.__file__, "tried": newcomer.tried, "failures": newcomer.failures}))
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 def built(source, folder):
     """Build the wheel and the sdist of a source tree; return their paths."""
-    _run([sys.executable, "-m", "hatchling", "build", "--directory", folder], source)
+    run([sys.executable, "-m", "hatchling", "build", "--directory", folder], source)
     [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return SimpleNamespace(wheel=wheel, sdist=sdist)
 
@@ -27,30 +27,19 @@ def installed(wheel, folder):
     venv.create(folder, symlinks=os.name != "nt")
     paths = sysconfig.get_paths("venv", {"base": str(folder), "platbase": str(folder)})
     python = Path(paths["scripts"], "python.exe" if os.name == "nt" else "python")
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-        "--no-compile",
-    ]
-    _run([*pip, wheel], folder)
+    pip = [sys.executable, "-m", "pip", "--python", python, "install"]
+    run([*pip, "--quiet", "--no-deps", "--no-index", "--no-compile", wheel], folder)
     others = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     Path(paths["purelib"], "others.pth").write_text("\n".join(others), encoding="utf-8")
 
-    def run(*arguments, cwd):
-        return _run([python, *arguments], cwd)
+    def clean(*arguments, cwd):
+        return run([python, *arguments], cwd)
 
-    run.site, run.scripts = Path(paths["purelib"]), Path(paths["scripts"])
-    return run
+    clean.site, clean.scripts = Path(paths["purelib"]), Path(paths["scripts"])
+    return clean
 
 
-def _run(command, folder):
+def run(command, folder):
     """Run a command without this project's source on its path; return what it prints."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(

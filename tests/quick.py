@@ -6,6 +6,7 @@ import os
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+from marmix import MARLogisticRegression
 from marmix.estimators.candidates import default_candidates
 
 _PIXEL = base64.b64decode(
@@ -26,12 +27,19 @@ def few(*args, kind="auto", **kwargs):
     }
 
 
-def small_fits(patch):
-    """`marmix fit` compares one candidate of each model, with rivals of a few trees and few draws."""
+def two(*args, **kwargs):
+    """Two logistic regressions, in place of `default_candidates`."""
+    return {"ignored": MARLogisticRegression(link=None), "modelled": MARLogisticRegression(n_init=1)}
+
+
+def small_fits(patch, tiny=False):
+    """`marmix fit` compares one candidate of each model, with rivals of a few trees and few draws; if tiny, two and one rival."""
     rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
-    patch.setattr("marmix.journey.fit.default_candidates", few)
+    if tiny:
+        del rivals["random forest"]
+    patch.setattr("marmix.journey.fit.default_candidates", two if tiny else few)
     patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
-    patch.setattr("marmix.flexible._TREES", 30)
+    patch.setattr("marmix.flexible._TREES", 5 if tiny else 30)
     patch.setattr("marmix.journey.findings._DRAWS", 20)
 
 

@@ -1,10 +1,9 @@
 """`python -m benchmarks`: its figures are read, compared and recorded, and its commands exist."""
 
-import argparse
-import ast
 import importlib.util
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -12,7 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from newcomer import options_of
 
+import marmix
 from marmix.cli import parser_of_all
 
 ROOT = Path(__file__).parent.parent
@@ -144,6 +145,8 @@ def scripts(tmp_path, monkeypatch):
 
 
 def test_an_entry_that_fails_does_not_stop_the_rest_and_figures_that_moved_set_the_exit_code(scripts, capsys):
+    assert bench.main(["--only", "good"]) == 0
+    assert "not recorded: 1; run --record" in capsys.readouterr().out
     assert bench.main(["--record"]) == 1  # one failed
     written = json.loads((scripts / "recorded.json").read_text(encoding="utf-8"))
     assert written.keys() == {"good"}
@@ -177,19 +180,6 @@ def test_every_script_is_an_entry_or_excused():
     assert not used & bench.EXCUSED.keys()
 
 
-def options(script):
-    """A parser with the arguments that a script adds to its own, as far as they are literals."""
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
-            words = {k.arg: k.value for k in node.keywords if k.arg in ("action", "nargs", "choices")}
-            literal = {k: v.value for k, v in words.items() if isinstance(v, ast.Constant)}
-            if isinstance(words.get("choices"), ast.List):
-                literal["choices"] = ast.literal_eval(words["choices"])
-            parser.add_argument(*(part.value for part in node.args), **literal)
-    return parser
-
-
 @pytest.mark.parametrize("one", bench.ENTRIES, ids=lambda one: one.name)
 def test_every_command_parses_and_every_entry_has_figures_and_a_page(one):
     program, *words = shlex.split(one.command)
@@ -197,10 +187,17 @@ def test_every_command_parses_and_every_entry_has_figures_and_a_page(one):
         parser_of_all().parse_args(words)
     else:
         assert program == "python"
-        options(ROOT / words[0]).parse_args(words[1:])
+        options_of(ROOT / words[0]).parse_args(words[1:])
     assert len({f.name for f in one.figures}) == len(one.figures) > 0
     assert all(need in bench.NEEDS for need in (*one.needs, *(f.needs for f in one.figures if f.needs)))
     assert (ROOT / "docs" / f"{one.page}.md").is_file()
+
+
+def test_every_entry_that_needs_nothing_is_recorded_with_the_version_of_marmix():
+    records = bench.recorded()
+    assert records.keys() >= {one.name for one in bench.ENTRIES if not one.needs}
+    assert all(re.search(r"\bmarmix \d+\.\d+", record["machine"]) for record in records.values())
+    assert f"marmix {marmix.__version__}," in bench.machine()
 
 
 def test_what_is_recorded_belongs_to_the_entries_and_stands_on_the_page():

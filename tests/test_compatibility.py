@@ -81,6 +81,10 @@ def test_an_old_name_is_the_new_one_and_says_so(before, today):
     with pytest.warns(FutureWarning, match=rf"{re.escape(today)}.* 0\.4") as caught:
         assert named(before) is named(today)
     assert [warning.filename for warning in caught] == [__file__]
+    module, _, name = before.rpartition(".")
+    with pytest.warns(FutureWarning, match=re.escape(today)) as caught:
+        exec(compile(f"from {module} import {name}", "program.py", "exec"))
+    assert "program.py" in [warning.filename for warning in caught]
 
 
 def test_a_name_that_never_was_is_missing_as_usual():

@@ -5,9 +5,7 @@ import re
 
 import help_examples
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from marmix import MARLogisticRegression
 from marmix.cli import main, parser_of_all
 
 PARSERS = {parser.prog: parser for parser in help_examples.parsers()}
@@ -42,7 +40,8 @@ def test_a_page_has_a_short_usage_a_summary_named_groups_examples_and_exit_codes
     assert not re.search("^(positional arguments|options):", text, re.M)
     headings = re.findall(r"^(\S.*):$", text, re.M)
     assert headings[headings.index("general") :][:3] == ["general", "examples", "exit codes"]
-    assert all(command.startswith(parser.prog) for _, command in parser.examples)
+    for _, command in parser.examples:
+        assert " ".join(["marmix", *help_examples.words(command)]).startswith(parser.prog)
     assert {0, 1, 2} <= set(parser.exits)
 
 
@@ -81,20 +80,9 @@ def test_an_example_is_a_command_that_the_program_takes(line):
     assert parser_of_all().parse_args(help_examples.words(line)).run
 
 
-def test_the_examples_run_as_they_stand(tmp_path, monkeypatch, capsys, long, quick_figures):
-    """With two candidates; those that take minutes (`demo`, `study`) only with ``--long``, and then as users run them."""
-    if not long:
-        two = {"ignored": MARLogisticRegression(link=None), "modelled": MARLogisticRegression(n_init=1)}
-        monkeypatch.setattr("marmix.journey.fit.default_candidates", lambda *args, **kwargs: two)
-        rivals = {"logistic regression": LogisticRegression()}
-        monkeypatch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
-        monkeypatch.setattr("marmix.flexible._TREES", 5)
-    help_examples.prepare(tmp_path)
+@pytest.mark.long
+@pytest.mark.parametrize("line", list(filter(help_examples.expensive, help_examples.examples())))
+def test_an_example_that_takes_minutes_runs_as_it_stands(line, tmp_path, monkeypatch, capsys):
+    """The others run from the wheel, in test_newcomer."""
     monkeypatch.chdir(tmp_path)
-    for line in help_examples.examples():
-        if long or not help_examples.expensive(line):
-            code = main(help_examples.words(line))
-            printed = capsys.readouterr()
-            assert code == 0, f"{line}\n{printed.err}"
-            for name in re.findall(r"--(?:out|plot) (\S+)", line):
-                assert (tmp_path / name).exists(), line
+    assert main(help_examples.words(line)) == 0, capsys.readouterr().err

@@ -78,9 +78,23 @@ def test_what_is_printed_is_compared_with_what_is_shown(shown, failures):
 
 
 @pytest.mark.parametrize(
-    "line", ["pip install 'marmix[nothing]'", "python benchmarks/nothing.py", "python -m nothing", "marmix nothing"]
+    "line",
+    [
+        "pip install 'marmix[nothing]'",
+        "python benchmarks/nothing.py",
+        "python benchmarks/fit.py --nothing",
+        "python -m nothing",
+        "python -m benchmarks --nothing",
+        "marmix nothing",
+    ],
 )
 def test_a_command_that_cannot_work_is_a_failure(line, capsys):
     reader = newcomer.Newcomer("page", False)
     reader.attempt(line, lambda: reader.command(line))
     assert len(reader.failures) == 1
+
+
+def test_commands_within_a_sentence_are_tried():
+    reader = newcomer.Newcomer("page", False)
+    reader.read("Run `python benchmarks/fit.py --nothing`, `python -m\nbenchmarks --list` or `python -m benchmarks`.")
+    assert (len(reader.tried), len(reader.failures)) == (3, 1)

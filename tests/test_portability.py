@@ -23,7 +23,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from quick import small_fits
 
 import marmix
 from marmix import MARLogisticRegression, outputs, terminal
@@ -461,10 +461,7 @@ def test_results_in_a_file_are_not_mapped_when_it_is_moved(rows, tmp_path, mappe
 
 
 def test_rows_in_the_scratch_folder_are_not_mapped_when_it_is_removed(tmp_path, mapped, monkeypatch, quick_figures):
-    two = {"ignored": MARLogisticRegression(link=None), "modelled": MARLogisticRegression(n_init=1)}
-    monkeypatch.setattr("marmix.journey.fit.default_candidates", lambda *args, **kwargs: two)
-    monkeypatch.setattr("marmix.estimators.choice.default_rivals", lambda *args: {"plain": LogisticRegression()})
-    monkeypatch.setattr("marmix.flexible._TREES", 5)
+    small_fits(monkeypatch, tiny=True)
     monkeypatch.setattr("marmix.journey.rows.IN_MEMORY", 0)
     clear, states = Output._clear, {}
 

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 import pathspec
 import pytest
 import yaml
-from packaged import ROOT, built
+from packaged import ROOT, built, run
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -65,7 +65,7 @@ def test_the_wheel_has_the_package_its_licence_and_nothing_else(in_wheel):
 
 def test_the_sdist_has_all_that_the_tests_and_the_site_need_and_nothing_built(in_sdist):
     here = files_of_the_repository("src", "tests", "benchmarks", "docs", ".ci", ".github")
-    assert in_sdist == here | {"LICENSE", "CITATION.cff", "pyproject.toml", ".gitignore", "PKG-INFO"}
+    assert in_sdist == here | {"LICENSE", "CITATION.cff", "pyproject.toml", ".gitignore", ".gitattributes", "PKG-INFO"}
     built_things = re.compile(r"(^|/)(_build|auto_examples|__pycache__|dist|marmix-demo.*)/|\.(pyc|sqlite|whl|gz|so)$")
     assert [name for name in in_sdist if built_things.search(name)] == []
 
@@ -112,7 +112,8 @@ def test_the_version_is_the_same_everywhere(packages):
 
 
 def test_the_program_is_installed(clean_python):
-    assert [path.stem for path in clean_python.scripts.glob("marmix*")] == ["marmix"]
+    [program] = clean_python.scripts.glob("marmix*")
+    assert run([program, "--version"], clean_python.scripts).strip() == f"marmix {marmix.__version__}"
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -130,11 +131,10 @@ def test_every_requirement_of_an_extra_is_met_here_if_it_is_installed(extra):
 
 @pytest.mark.long
 @pytest.mark.parametrize("extra", ["", "all", "docs", "test"])
-def test_an_extra_can_be_installed_from_the_package_index(extra, packages, clean_python, tmp_path):
+def test_an_extra_can_be_installed_from_the_package_index(extra, packages, tmp_path):
     report = tmp_path / "report.json"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--only-binary=:all:"]
-    clean_python("-c", "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)", *pip, "--report", report,
-                 f"{packages.wheel}[{extra}]" if extra else packages.wheel, cwd=tmp_path)  # fmt: skip
+    run([*pip, "--report", report, f"{packages.wheel}[{extra}]" if extra else packages.wheel], tmp_path)
     names = {item["metadata"]["name"].lower() for item in json.loads(report.read_text(encoding="utf-8"))["install"]}
     assert {"marmix", "numpy", "scipy", "scikit-learn"} <= names
 

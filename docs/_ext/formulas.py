@@ -25,9 +25,8 @@ def block(writer: Any, node: nodes.math_block) -> None:
 
 
 def _drawn(node: nodes.Element, as_block: bool = False) -> str:
-    spaced = re.sub(
-        r"\\(log|max) (?=[\w\\])", r"\\\1\\, ", node.astext()
-    )  # a named function stands off what follows it
+    # a named function stands off what follows it
+    spaced = re.sub(r"\\(log|max) (?=[\w\\])", r"\\\1\\, ", node.astext())
     try:
         return tex2mathml(spaced, as_block=as_block)
     except MathError as error:

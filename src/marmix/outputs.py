@@ -106,14 +106,12 @@ class Output:
             place = self._lock()
             self._check()
             _remove_dead(place, self._locks.handles)
-            part = (
-                place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-            )  # short, for Windows
+            # short, for Windows
+            part = place / f"{next(iter(self._locks.handles)).stem}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
             self.scratch, self._ready, self._old = (part / name for name in ("scratch", "new", "old"))
             self._part = part
-            part.mkdir(
-                mode=0o700 if os.name == "posix" else 0o777
-            )  # files that are moved on Windows keep its permissions
+            # files that are moved on Windows keep its permissions
+            part.mkdir(mode=0o700 if os.name == "posix" else 0o777)
             for folder in (self.scratch, self._ready, self._old):
                 folder.mkdir()
         except BaseException as error:

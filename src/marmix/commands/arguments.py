@@ -175,7 +175,10 @@ SHARED: dict[str, dict[str, Any]] = {
         "help": "seed of the random numbers (default: %(default)s)",
     },
     "--json": {"action": "store_true", "help": "print the result as JSON, for use by other programs"},
-    "--quiet": {"action": "store_true", "help": "print no progress, and as little text as possible"},
+    "--quiet": {
+        "action": "store_true",
+        "help": "print no progress and no summary; errors and questions are still printed",
+    },
     "--debug": {"action": "store_true", "help": "show the Python traceback of an error"},
     "--help": {"action": "help", "help": "show this page and exit"},
 }
@@ -221,7 +224,10 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="delimiter of a text file, such as ';' or tab (default: found in the file)",
     )
     group.add_argument(
-        "--decimal", choices=(".", ","), help="decimal mark of numbers in text (default: found in the file)"
+        "--decimal",
+        choices=(".", ","),
+        metavar="MARK",
+        help="decimal mark of numbers in text, '.' or ',' (default: found in the file)",
     )
     group.add_argument(
         "--header-row",

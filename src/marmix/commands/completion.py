@@ -16,10 +16,13 @@ def add(commands: Any) -> None:
         completion,
         about="print a script for shell completion",
         usage="SHELL",
-        description="The script lets your shell complete the commands and options of marmix with the tab key. In bash, "
-        'add the line eval "$(marmix completion bash)" to ~/.bashrc; in zsh, write it to a file _marmix in a '
-        "folder of $fpath. This needs the package shtab: pip install 'marmix[cli]'.",
-        examples=[("Print the script for bash:", "marmix completion bash")],
+        description="The script lets your shell complete the commands and options of marmix with the tab key. This needs the "
+        "package shtab: pip install 'marmix[cli]'.",
+        examples=[
+            ("For bash, add this line to ~/.bashrc:", 'eval "$(marmix completion bash)"'),
+            ("For zsh, with ~/.zfunc in $fpath, type once:", "marmix completion zsh > ~/.zfunc/_marmix"),
+        ],
+        also=("demo", "fit"),
     )
     input = parser.add_argument_group("input")
     input.add_argument("shell", choices=SHELLS, metavar="SHELL", help="your shell: bash, zsh or tcsh")

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         examples=[
             ("The whole demo:", "marmix demo"),
             ("The fit and its report alone:", "marmix demo --out my-demo --splits 0"),
-            ("The scoreboard alone, with smaller standard errors:", "marmix demo --compare --splits 50"),
+            ("The scoreboard alone, with smaller standard errors:", "marmix demo --compare --splits 20"),
         ],
         exits={3: "the files were written, but the fit did not converge"},
         also=("fit",),

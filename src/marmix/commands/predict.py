@@ -30,7 +30,8 @@ def add(commands: Any) -> None:
     add_shared(parser.add_argument_group("the model and the file"), "model", "data")
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=place, metavar="FILE", help="CSV file to write (default: standard output)")
-    add_shared(output, "--force", "--prefix", "--escape-formulas", "--json")
+    add_shared(output, "--force", "--prefix", "--escape-formulas")
+    output.add_argument("--json", action="store_true", help="print counts of the predictions as JSON; needs --out")
     add_reading(parser)
     add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 

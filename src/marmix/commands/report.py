@@ -34,11 +34,12 @@ def add(commands: Any) -> None:
     add_labels(columns, "label column (default: labels as in the fit)", required=False)
     columns.add_argument("--id", metavar="COLUMN", help="column that identifies the rows (default: as in the fit)")
     add_shared(parser.add_argument_group("what counts as missing"), "--missing")
+    add_shared(parser.add_argument_group("the model"), "--seed")
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=place, required=True, metavar="FILE", help="HTML file to write")
     add_shared(output, "--force", "--json")
     add_reading(parser)
-    add_shared(parser.add_argument_group("general"), "--seed", "--quiet", "--debug", "--help")
+    add_shared(parser.add_argument_group("general"), "--quiet", "--debug", "--help")
 
 
 def report(options: argparse.Namespace) -> int:
