@@ -233,8 +233,6 @@ EXCEPTIONS = {
     ("benchmarks/growth.py", no_encoding): "asks Linux for the memory of a process",
     ("benchmarks/journey.py", posix_names): "asks for the memory of a process",
     ("benchmarks/memory.py", posix_names): "asks for the memory of a process",
-    ("benchmarks/__main__.py", posix_names): "asks Linux for the cores of a process, where it has them",
-    ("benchmarks/__main__.py", posix_paths): "asks Linux for the name of the processor; elsewhere platform says it",
     ("tests/test_release.py", shells): "the script of CI; skipped elsewhere",
     ("tests/test_files.py", posix_paths): "asks Linux for the memory of a process; skipped elsewhere",
     ("tests/test_files.py", no_encoding): "asks Linux for the memory of a process; skipped elsewhere",

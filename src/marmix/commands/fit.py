@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
         "fit",
         fit,
         about="impute missing labels of a file; write a model and a report",
-        usage="DATA (--label | --votes | --shares) COLUMN ... --out DIR [options]",
+        usage="DATA --label COLUMN --out DIR [options]",
         description="Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into "
         "account why labels are missing and models that ignore it are averaged, weighted by cross-validation. Four files are "
         "written to DIR: imputed.csv (the rows with a label, class probabilities and uncertainty), model.marmix, report.html and "
