@@ -1,9 +1,10 @@
 """What keeping the votes of annotators is worth, compared with "majority or missing".
 
 Rows have four features and two classes, like the lesions of the gastro data: Gaussian classes with a common covariance. Means,
-covariance and shares are those of the data by true label if MARMIX_SHARED names a folder with data/gastro.csv, otherwise a
-stand-in with a similar error rate. Seven annotators vote on every row. A row keeps a label only if at least six of them agree;
-hard rows split the votes, so their labels go missing. Four fits of the same model are compared with the truth on fresh rows:
+covariance and shares are those of the data by true label if `MARMIX_DATA` (or `MARMIX_SHARED`, its `data` folder) holds
+`gastro.csv`, otherwise a stand-in with a similar error rate. Seven annotators vote on every row. A row keeps a label only if at
+least six of them agree; hard rows split the votes, so their labels go missing. Four fits of the same model are compared with
+the truth on fresh rows:
 
     ignored     majority or missing, missingness ignored
     modelled    majority or missing, missingness modelled
@@ -35,8 +36,11 @@ WAYS = ("calibrated", "noisy", "decisive", "informed")
 
 def moments(stand_in):
     """Means, covariance and share of the second class."""
-    if "MARMIX_SHARED" in os.environ and not stand_in:
-        data = load_gastro(data_home=Path(os.environ["MARMIX_SHARED"]) / "data")
+    folders = [Path(os.environ["MARMIX_DATA"])] if "MARMIX_DATA" in os.environ else []
+    folders += [Path(os.environ["MARMIX_SHARED"]) / "data"] if "MARMIX_SHARED" in os.environ else []
+    folders = [folder for folder in folders if (folder / "gastro.csv").exists()]
+    if folders and not stand_in:
+        data = load_gastro(data_home=folders[0])
         z = data.target_true
         means = np.array([data.data[z == k].mean(axis=0) for k in (0, 1)])
         centred = data.data - means[z]

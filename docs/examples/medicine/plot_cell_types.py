@@ -126,4 +126,4 @@ ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 #
 # See also
 # --------
-# :doc:`/guide/estimators`; :doc:`/guide/imputation`; :doc:`/honesty` on how often sets hold the truth.
+# :doc:`/guide/estimators`; :doc:`/guide/imputation`; :doc:`/quality` on how often sets hold the truth.

@@ -45,7 +45,7 @@ try:
     import dask.array as da
     from distributed import Client
 except ImportError:
-    print("Dask is not installed: pip install 'marmix[dask]'")
+    print("Dask is not installed: pip install '.[dask]' in a clone")
 else:
     with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None):
         chunks = da.from_array(X, chunks=(10_000, 6)), da.from_array(y, chunks=10_000)
