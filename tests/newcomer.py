@@ -21,11 +21,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from quick import few, small_fits, undrawn_figures
+from quick import small_fits, two, undrawn_figures
+from sklearn.datasets import load_digits
 
 import marmix
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
+from marmix.datasets.hard import HardRows
 
 ROOT = Path(__file__).parent.parent
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -165,15 +167,22 @@ def words(line):
     return [" ".join(part.split()) for part in NUMBER.split(line)]
 
 
+def fewer_digits():
+    """A part of the digits, in place of `marmix.datasets.hard.digits`."""
+    images, labels = load_digits(return_X_y=True)
+    return HardRows.of("some digits", images[:400], labels[:400] % 2, images[:400])
+
+
 def read(page, *options):
     """Read a page, and print what came of it."""
     newcomer = Newcomer(page, "--long" in options)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         if not newcomer.long:
-            small_fits(patch, tiny=page == "help")
+            small_fits(patch, tiny=True)
             undrawn_figures(patch)
-            patch.setattr("marmix.estimators.choice.default_candidates", few)
+            patch.setattr("marmix.estimators.choice.default_candidates", two)
+            patch.setattr("marmix.datasets.hard.digits", fewer_digits)
         if page == "help":
             import help_examples
 
