@@ -1,4 +1,4 @@
-"""Types what a page tells a newcomer to type, in an empty folder: ``python tests/newcomer.py PAGE [--long]``.
+"""Types what a page tells a newcomer to type, in an empty folder: ``python tests/newcomer.py PAGE ... [--long]``.
 
 PAGE is a Markdown file, or ``help`` for the examples of the help pages. Python blocks share one namespace; a block of text
 after one is what it prints. Prints what was tried and what went wrong, as JSON. Fits are small unless the run is long.
@@ -6,6 +6,7 @@ after one is what it prints. Prints what was tried and what went wrong, as JSON.
 
 import argparse
 import ast
+import contextlib
 import io
 import json
 import math
@@ -173,27 +174,36 @@ def fewer_digits():
     return HardRows.of("some digits", images[:400], labels[:400] % 2, images[:400])
 
 
-def read(page, *options):
+def read(page, long):
     """Read a page, and print what came of it."""
-    newcomer = Newcomer(page, "--long" in options)
+    newcomer = Newcomer(page, long)
+    if page == "help":
+        import help_examples
+
+        help_examples.prepare(Path())
+        for line in help_examples.examples():
+            if not help_examples.expensive(line):  # test_help runs those
+                newcomer.attempt(line, lambda line=line: newcomer.marmix(help_examples.words(line)))
+    else:
+        newcomer.read(Path(page).read_text(encoding="utf-8"))
+    print(json.dumps({"marmix": marmix.__file__, "tried": newcomer.tried, "failures": newcomer.failures}))
+
+
+def read_all(*pages, long):
+    """Read pages one after the other, each in a folder of its own."""
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
-        if not newcomer.long:
+        if not long:
             small_fits(patch, tiny=True)
             undrawn_figures(patch)
             patch.setattr("marmix.estimators.choice.default_candidates", two)
             patch.setattr("marmix.datasets.hard.digits", fewer_digits)
-        if page == "help":
-            import help_examples
-
-            help_examples.prepare(Path())
-            for line in help_examples.examples():
-                if not help_examples.expensive(line):  # test_help runs those
-                    newcomer.attempt(line, lambda line=line: newcomer.marmix(help_examples.words(line)))
-        else:
-            newcomer.read(Path(page).read_text(encoding="utf-8"))
-    print(json.dumps({"marmix": marmix.__file__, "tried": newcomer.tried, "failures": newcomer.failures}))
+        for number, page in enumerate(pages):
+            folder = Path(f"page-{number}").absolute()
+            folder.mkdir()
+            with contextlib.chdir(folder):
+                read(page, long)
 
 
 if __name__ == "__main__":
-    read(*sys.argv[1:])
+    read_all(*(page for page in sys.argv[1:] if page != "--long"), long="--long" in sys.argv)

@@ -45,7 +45,7 @@ def run(command, folder):
     done = subprocess.run(
         [str(word) for word in command],
         cwd=folder,
-        env=variables | {"PYTHONNOUSERSITE": "1", "PYTHONIOENCODING": "utf-8"},
+        env=variables | {"PYTHONNOUSERSITE": "1", "PYTHONIOENCODING": "utf-8", "OMP_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

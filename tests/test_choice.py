@@ -376,8 +376,8 @@ def test_a_mechanism_of_weight_zero_counts_as_ignored_and_still_tells_what_goes_
 
 def test_scores_are_closer_to_the_truth_than_those_of_weighted_labels_where_hard_rows_have_none():
     rng = np.random.default_rng(5)
-    y = rng.integers(2, size=1500)
-    X = rng.normal(size=(1500, 2)) + np.where(y == 1, 0.8, -0.8)[:, None]
+    y = rng.integers(2, size=600)
+    X = rng.normal(size=(600, 2)) + np.where(y == 1, 0.8, -0.8)[:, None]
     lost = np.abs(X.sum(axis=1)) < 2.0  # every hard row: no labelled row stands for them
     z = np.where(lost, -1, y)
     clf = MARClassifierCV(estimators=SMALL, method="pick", cv=3).fit(X, z)

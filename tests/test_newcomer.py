@@ -9,14 +9,14 @@ from packaged import ROOT
 PAGES = ("README.md", "docs/quickstart.md", "help")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_newcomer_types_works(page, clean_python, tmp_path, long):
-    where = page if page == "help" else ROOT / page
-    printed = clean_python(ROOT / "tests" / "newcomer.py", where, *["--long"] * long, cwd=tmp_path)
-    result = json.loads(printed.splitlines()[-1])
-    assert result["marmix"].startswith(str(clean_python.site))
-    assert len(result["tried"]) >= 3
-    assert not result["failures"], "\n\n".join(result["failures"])
+def test_what_a_newcomer_types_works(clean_python, tmp_path, long):
+    pages = [page if page == "help" else ROOT / page for page in PAGES]
+    printed = clean_python(ROOT / "tests" / "newcomer.py", *pages, *["--long"] * long, cwd=tmp_path)
+    results = [json.loads(line) for line in printed.splitlines()[-len(PAGES) :]]
+    for page, result in zip(PAGES, results, strict=True):
+        assert result["marmix"].startswith(str(clean_python.site))
+        assert len(result["tried"]) >= 3, page
+        assert not result["failures"], f"{page}\n" + "\n\n".join(result["failures"])
 
 
 PAGE = """
