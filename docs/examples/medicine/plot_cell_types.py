@@ -100,8 +100,8 @@ for name, members in sets.items():
 # %%
 # The forest does not notice how steeply the names become rarer between the clouds, and its sets miss their 95 %. Those of
 # the mechanism keep the promise. How much it matters depends on the data: this scatter and slope are one setting of several
-# that were tried, and in eight files of it the sets of the forest held 89 to 98 %, those of the mechanism 94 to 98 %.
-# It is a promise about all unnamed cells together, though, not about each type:
+# that were tried, and with other seeds the forest may keep the promise too. It is a promise about all unnamed cells together,
+# though, not about each type:
 
 plt.style.use("tableau-colorblind10")
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
