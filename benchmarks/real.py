@@ -519,6 +519,19 @@ def report(results):
     return lines
 
 
+def without(results, settings, left_out):
+    """The main figures without some data sets, in a line."""
+    kept = [s for s in settings if s[0] not in left_out]
+    won = sum(results.difference(s, OURS, "rival best on average") < 0 for s in kept)
+    medians = []
+    for reference in ("LightGBM", "best rival"):
+        shares = np.array([results.share(s, OURS, reference)[0] for s in kept])
+        medians.append(
+            f"{np.nanmedian(shares):+.2f} from {'LightGBM' if reference == 'LightGBM' else 'the best rival'}"
+        )
+    return f"- Without {', '.join(left_out)}: lower in {won} of {len(kept)}, median share closed {', '.join(medians)}."
+
+
 def checks(results):
     """One line for each aim of `MARClassifierCV`, and one for the score it reports."""
     scored = [s for s in results.settings if np.isfinite(results.mean(s, OURS))]
@@ -532,6 +545,7 @@ def checks(results):
     if aimed:
         won = sum(results.difference(s, OURS, "rival best on average") < 0 for s in aimed)
         lines.append(f"- Lower mean log-loss than each of the {len(RIVALS)} rivals: {won} of {len(aimed)} settings.")
+        lines += [without(results, aimed, left_out) for left_out in (SIMULATED, (*SIMULATED, "magic"))]
 
     for reference in ("best rival", "LightGBM"):
         shares = {s: results.share(s, OURS, reference)[0] for s in aimed}
@@ -646,9 +660,9 @@ def figure(path, results):
         fig.savefig(path)
 
 
-def write_page(path, lines):
-    """Put the tables between the marks of a page, or into a new file."""
-    begin, end = "<!-- tables of benchmarks/real.py -->", "<!-- end of the tables -->"
+def write_page(path, lines, script="real.py"):
+    """Put the tables of a script between its marks in a page, or into a new file."""
+    begin, end = f"<!-- tables of benchmarks/{script} -->", "<!-- end of the tables -->"
     page = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
     head, _, rest = page.partition(begin)
     path.write_text(

@@ -792,16 +792,6 @@ def figure(path, results):
         fig.savefig(path)
 
 
-def write_page(path, lines):
-    """Put the tables between the marks of a page."""
-    begin, end = "<!-- tables of benchmarks/tools.py -->", "<!-- end of the tables -->"
-    page = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
-    head, _, rest = page.partition(begin)
-    path.write_text(
-        f"{head}{begin}\n" + "\n".join(lines).rstrip() + f"\n{end}" + rest.partition(end)[2], encoding="utf-8"
-    )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=list(SIZES), default="small")
@@ -832,7 +822,7 @@ def main():
     lines = report(results, left_out)
     print("\n".join(lines))
     if args.markdown:
-        write_page(args.markdown, lines)
+        real.write_page(args.markdown, lines, "tools.py")
     if args.figure:
         figure(args.figure, results)
 
