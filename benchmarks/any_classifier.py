@@ -42,7 +42,7 @@ from sklearn.model_selection import StratifiedKFold  # noqa: E402
 from sklearn.pipeline import Pipeline  # noqa: E402
 
 from marmix import MARClassifierCV, MARKernelClassifier  # noqa: E402
-from marmix.pseudo_labels import inverse_weights, pseudo_labels  # noqa: E402
+from marmix.evaluation.pseudo_labels import inverse_weights, pseudo_labels  # noqa: E402
 
 DATA = ("pima", "heart", "wdbc", "vehicle", "sonar", "contraceptive", "ring", "magic")
 HIDERS, RATE = ("forest", "random"), 0.7

@@ -18,8 +18,8 @@ import lightgbm  # noqa: E402
 import numpy as np  # noqa: E402
 
 from marmix import MARBoostingClassifier  # noqa: E402
+from marmix.core.trees import TreeScores, trees_of  # noqa: E402
 from marmix.objectives import MissingnessObjective  # noqa: E402
-from marmix.scores.trees import TreeScores, trees_of  # noqa: E402
 
 PARAMS = {
     "num_leaves": 4,

@@ -15,12 +15,12 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marmix import MARGaussianMixture, Mechanism
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
+from marmix.engines import HostRows
+from marmix.engines.cluster import ClusterRows
 from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.rows import HostRows
-from marmix.rows.cluster import ClusterRows
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import GaussianScores
 
 
 def simulated(n, d=4, seed=0):

@@ -10,13 +10,13 @@ import numpy as np
 from peers import simulated
 
 from marmix import Mechanism
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
+from marmix.core.moments import group_moments
+from marmix.core.workers import available, one_thread
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.moments import group_moments
-from marmix.rows import NumpyEngine
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import GaussianScores
-from marmix.workers import available, one_thread
 
 
 def main():

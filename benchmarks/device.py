@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from marmix import MARGaussianMixture, Mechanism
-from marmix.arrays import like
+from marmix.core.arrays import like
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
+from marmix.core.likelihood import block_sums
+from marmix.engines.device import DeviceRows
 from marmix.fitting import Objective
 from marmix.fitting.starts import frame_of, labelled_start
-from marmix.likelihood import block_sums
-from marmix.rows.device import DeviceRows
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import GaussianScores
 
 # Operations of exp, log, log1p, expm1 and tanh in double precision, roughly; a row has one exp a class and seven more.
 _FUNCTION, _FUNCTIONS = 40, 7

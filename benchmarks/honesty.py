@@ -52,7 +52,7 @@ from sklearn.model_selection import cross_val_predict, train_test_split
 from marmix import MARClassifierCV, evaluation
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.estimators.doubts import CODES
-from marmix.joint import JointTable
+from marmix.evaluation.joint import JointTable
 from marmix.journey import FitOptions, Progress, fit_file
 from marmix.journey.verdict import FEW, Grounds, cautions, verdict
 from marmix.pages.contents import Caution, Interval

@@ -2,7 +2,7 @@
 
 Simulated rows whose true labels are known. For the cross-validated average of `MARClassifierCV`: the estimated log-loss and
 accuracy less the true ones of the held-out probabilities, with the root mean square and the share of files within two standard
-errors, (a) with the q and the posteriors of the average itself, (b) with those of random forests (`marmix.flexible`). Then the
+errors, (a) with the q and the posteriors of the average itself, (b) with those of random forests . Then the
 conformal sets of 90 %: the share of unlabelled rows whose set holds the true class, with the standard error over files, and the
 mean number of classes in a set; for comparison the coverage without weights, as if labels were missing completely at random.
 
@@ -15,10 +15,10 @@ import warnings
 import numpy as np
 
 from marmix import MARClassifierCV
-from marmix.conformal import conformal_sets
 from marmix.datasets import make_mar_mixture
 from marmix.evaluation import accuracy, log_loss
-from marmix.flexible import flexible
+from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation.flexible import flexible
 
 SETTINGS = {
     "Gaussian, 300 rows, 50 % missing": {"n_samples": 300, "rate": 0.5},

@@ -20,17 +20,17 @@ from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 from sklearn.mixture import GaussianMixture  # noqa: E402
 
 from marmix import Mechanism  # noqa: E402
-from marmix.fitting import Objective  # noqa: E402
-from marmix.fitting.starts import frame_of, labelled_start  # noqa: E402
-from marmix.moments import group_moments  # noqa: E402
-from marmix.rows import NumpyEngine, block_rows  # noqa: E402
-from marmix.scores.covariance import (  # noqa: E402
+from marmix.core.covariance import (  # noqa: E402
     Full,
     WideFull,
     structure,
 )
-from marmix.scores.gaussian import GaussianScores  # noqa: E402
-from marmix.scores.student import StudentScores  # noqa: E402
+from marmix.core.gaussian import GaussianScores  # noqa: E402
+from marmix.core.moments import group_moments  # noqa: E402
+from marmix.core.student import StudentScores  # noqa: E402
+from marmix.engines import NumpyEngine, block_rows  # noqa: E402
+from marmix.fitting import Objective  # noqa: E402
+from marmix.fitting.starts import frame_of, labelled_start  # noqa: E402
 
 BARS = {(4, 2): 0.25, (4, 5): 0.25, (20, 2): 0.5, (20, 5): 0.5}
 

@@ -36,7 +36,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.workers import one_thread
+from marmix.core.workers import one_thread
 
 FRESH = 10_000  # rows of the population, for scores
 PRIOR, GAP = np.array([0.6, 0.4]), 2.0

@@ -599,7 +599,7 @@ def figure(path, results):
     """The share of the gap from LightGBM on the labelled rows to LightGBM with all labels that methods close, per data set."""
     from matplotlib.lines import Line2D
 
-    from marmix.displays.drawing import BLUE, GREY, RED, canvas, ink, styled
+    from marmix.plotting.drawing import BLUE, GREY, RED, canvas, ink, styled
 
     low, high, dark = -0.75, 1.25, "#555555"
     marks = dict(zip((m for m in RIVALS if m != "LightGBM"), ("x", "^", "v", "+"), strict=True))

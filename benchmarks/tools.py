@@ -742,7 +742,7 @@ TITLES = {
 
 def figure(path, results):
     """Differences in log-loss to marmix, a panel for each setting, a row for each tool."""
-    from marmix.displays.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
+    from marmix.plotting.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
 
     settings = [s for s in results.settings if s in TITLES]
     low, high, columns = -0.28, 0.52, min(3, len(settings))

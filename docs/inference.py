@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from marmix import MARGaussianMixture, compare, theory
 from marmix.datasets.hard import tumours
-from marmix.displays import MissingnessDisplay, ProfileDisplay
-from marmix.displays.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
+from marmix.plotting import MissingnessDisplay, ProfileDisplay
+from marmix.plotting.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
 
 FEATURES = ["log radius", "log texture"]
 

@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 import marmix
 from marmix import MARClassifierCV
 from marmix.datasets import load_odd_digits
-from marmix.displays.drawing import BLACK, BLUE, ORANGE
 from marmix.estimators.candidates import default_rivals
+from marmix.plotting.drawing import BLACK, BLUE, ORANGE
 
 DOCS = Path(__file__).parent
 IMAGES = 32  # of either kind, drawn at random

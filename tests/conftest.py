@@ -24,7 +24,7 @@ from quick import small_fits, undrawn_figures
 
 from marmix import BoundaryWarning
 from marmix.cli import main
-from marmix.rows import HostRows
+from marmix.engines import HostRows
 
 # On a server the examples are always the same, so that a run says something of the change and not of chance.
 # Neither deadlines nor the check that examples are made fast: no test depends on how busy the machine is.

@@ -6,8 +6,8 @@ import zipfile
 
 import numpy as np
 
-from marmix.container import format as container_format
-from marmix.container import save
+from marmix.persistence import format as container_format
+from marmix.persistence import save
 
 
 def saved(model, folder, **options):

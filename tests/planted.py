@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from marmix.displays.drawing import styled
+from marmix.plotting.drawing import styled
 from marmix.study.pages import Paragraph, Sheet
 from marmix.study.pieces import Plan
 from marmix.study.running import ITEMS

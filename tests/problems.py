@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from marmix.core.charts import MechanismChart
+from marmix.core.covariance import WideFull, structure
+from marmix.core.frames import Frame
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.student import StudentScores
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import MechanismChart
-from marmix.rows import Frame, NumpyEngine
-from marmix.scores.covariance import WideFull, structure
-from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.student import StudentScores
 
 FLOOR = 1e-6
 PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper

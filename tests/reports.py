@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 
-from marmix.displays.drawing import canvas, panel_size, styled
 from marmix.pages.contents import (
     Caution,
     Certainty,
@@ -32,6 +31,7 @@ from marmix.pages.contents import (
     Thresholds,
     Verdict,
 )
+from marmix.plotting.drawing import canvas, panel_size, styled
 
 SCORES = ("log_loss", "log_loss_stderr", "accuracy")
 

@@ -13,11 +13,11 @@ from sklearn.metrics import log_loss
 
 import marmix
 from marmix import BoundaryWarning, MARBoostingClassifier, Mechanism
-from marmix.container import ContainerError
+from marmix.core.measures import MEASURES
 from marmix.datasets import make_mar_mixture
 from marmix.estimators.candidates import boosting_installed
-from marmix.mechanism.measures import MEASURES
 from marmix.objectives import CURVATURE_FLOOR, LARGEST_SLOPE, MissingnessObjective
+from marmix.persistence import ContainerError
 
 lightgbm = pytest.importorskip("lightgbm")
 
@@ -519,7 +519,7 @@ def test_methods_of_the_siblings(clf):
 def test_rows_in_a_file_are_fitted_as_in_memory(clf, tmp_path, monkeypatch):
     X, y, _ = CURVED
     np.save(tmp_path / "X.npy", X)
-    monkeypatch.setattr("marmix.streams.LEFT_IN_FILE", 0)
+    monkeypatch.setattr("marmix.core.files.LEFT_IN_FILE", 0)
     for weight in (0.1, 0.0):
         settings = {"n_estimators": 25, "mechanism_weight": weight}
         fit = MARBoostingClassifier(**settings).fit(tmp_path / "X.npy", y)

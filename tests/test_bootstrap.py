@@ -11,10 +11,10 @@ from problems import PAPER
 from scipy.special import expit
 
 from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.core.gaussian import Gaussians
 from marmix.inference import bootstrap as module
 from marmix.inference.bootstrap import NO_LABEL, NOT_CONVERGED, Bootstrap, align, bootstrap, values_of
 from marmix.inference.simulation import seed_sequence, simulate
-from marmix.scores.gaussian import Gaussians
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 

@@ -9,10 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
 from marmix.datasets import make_mar_mixture
+from marmix.engines import row_order
 from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
 from marmix.estimators.choice import Gain
-from marmix.estimators.held_out import whole_row_folds
-from marmix.rows import row_order
+from marmix.selection.held_out import whole_row_folds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),

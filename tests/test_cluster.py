@@ -13,8 +13,8 @@ from problems import PAPER
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
-from marmix.likelihood import block_sums
-from marmix.rows import NO_COVARIATES
+from marmix.core.frames import NO_COVARIATES
+from marmix.core.likelihood import block_sums
 
 pytestmark = pytest.mark.usefixtures("rows_as_given")
 
@@ -22,7 +22,7 @@ pd = pytest.importorskip("pandas")
 dask = pytest.importorskip("dask")
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
-cluster = pytest.importorskip("marmix.rows.cluster")
+cluster = pytest.importorskip("marmix.engines.cluster")
 
 SIZES = (1500, 0, 1, 999, 2500)
 

@@ -33,9 +33,9 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.container import ContainerError, describe, load, save
-from marmix.container.format import Encoder, packed, read, write
-from marmix.container.models import estimator_of, state_of
+from marmix.persistence import ContainerError, describe, load, save
+from marmix.persistence.format import Encoder, packed, read, write
+from marmix.persistence.models import estimator_of, state_of
 
 STORED = Path(__file__).parent / "data"
 
@@ -453,7 +453,7 @@ def test_a_failed_write_leaves_the_old_file(clf, tmp_path, monkeypatch):
         file.write(b"half")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("marmix.container.write", full_disk)
+    monkeypatch.setattr("marmix.persistence.write", full_disk)
     with pytest.raises(OSError, match="no space"):
         save(clf, path, overwrite=True)
     assert path.read_bytes() == before
@@ -472,7 +472,7 @@ def test_files_have_default_permissions_and_pipes_are_refused(clf, tmp_path):
 
 def test_loading_imports_nothing_because_of_the_file(clf, tmp_path):
     code = (
-        "import sys, encodings.cp437, marmix.container as c; before = set(sys.modules); c.load(sys.argv[1]); "
+        "import sys, encodings.cp437, marmix.persistence as c; before = set(sys.modules); c.load(sys.argv[1]); "
         "print(sorted(set(sys.modules) - before))"  # cp437 is how names in zip files are read
     )
     answer = subprocess.run(

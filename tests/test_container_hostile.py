@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression
-from marmix.container import ContainerError, describe, load
-from marmix.container.models import estimator_of, state_of
+from marmix.persistence import ContainerError, describe, load
+from marmix.persistence.models import estimator_of, state_of
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from marmix.mechanism.links import LINKS
-from marmix.mechanism.measures import MEASURES, posterior
+from marmix.core.links import LINKS
+from marmix.core.measures import MEASURES, posterior
 
 ROOT = Path(__file__).parent.parent
 PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "SECURITY.md")}

@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 from problems import Problem, mechanism_of
 
+from marmix.core.covariance import STRUCTURES
+from marmix.core.frames import Covariates, Frame
+from marmix.core.linear import LinearScores
+from marmix.core.links import hazard, hazard_curvature
+from marmix.core.measures import MEASURES, log_tau, measure_curvature, posterior
+from marmix.core.mechanism import Mechanism, drivers_of
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import curvature, expected_outer
 from marmix.inference.information import inverse
-from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.links import hazard, hazard_curvature
-from marmix.mechanism.measures import MEASURES, log_tau, measure_curvature, posterior
-from marmix.rows import Covariates, Frame, NumpyEngine
-from marmix.scores.covariance import STRUCTURES
-from marmix.scores.linear import LinearScores
 
 ANY_NUMBER = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # of classes allowed
 SMOOTH = [name for name in ANY_NUMBER if not MEASURES[name].kinked]  # for any number of classes
@@ -378,7 +379,7 @@ def test_weights_count_rows_and_blocks_do_not_matter(case, monkeypatch):
     repeated = objective_with(objective, repeats=repeats)
     expected = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
     result = [*curvature(repeated, theta, mechanism), expected_outer(repeated, theta, mechanism)]
-    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 5)
+    monkeypatch.setattr("marmix.engines.host.block_rows", lambda width: 5)
     blocked = [*curvature(weighted, theta, mechanism), expected_outer(weighted, theta, mechanism)]
     for first, second, third in zip(expected, result, blocked, strict=True):
         np.testing.assert_allclose(second, first, atol=1e-12 * np.abs(first).max())

@@ -9,8 +9,8 @@ from conftest import textbook_missing_proba
 from scipy import stats
 
 from marmix import MARGaussianMixture
+from marmix.core.measures import MEASURES
 from marmix.datasets import hide_labels, make_mar_mixture
-from marmix.mechanism.measures import MEASURES
 
 try:
     import pandas as pd

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture
-from marmix.mechanism.measures import MEASURES
+from marmix.core.measures import MEASURES
 
 COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]
 NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]

@@ -15,12 +15,12 @@ from problems import Problem, mechanism_of, rows_of
 from sklearn.base import clone
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
-from marmix.arrays import like, to_host
+from marmix.core.arrays import like, to_host
+from marmix.core.likelihood import block_sums
+from marmix.core.links import hazard, log_missing
+from marmix.core.measures import MEASURES, posterior
+from marmix.engines.device import DeviceEngine, DeviceRows, device_blocks
 from marmix.fitting import Objective
-from marmix.likelihood import block_sums
-from marmix.mechanism.links import hazard, log_missing
-from marmix.mechanism.measures import MEASURES, posterior
-from marmix.rows.device import DeviceEngine, DeviceRows, device_blocks
 
 pytestmark = pytest.mark.usefixtures("rows_as_given")
 
@@ -146,7 +146,7 @@ def test_cuda_does_not_wait_inside_a_pass():
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     p = Problem("full", mechanism_of("with share"), LABELS, [1, 1, 1])
-    fused = pytest.importorskip("marmix.fused")
+    fused = pytest.importorskip("marmix.engines.fused")
     engine = objective_there(p, lambda array: torch.asarray(array, device="cuda")).engine
     prepared = torch.asarray(p.model.prepare(p.theta), device="cuda")
     kernels = block_sums, fused.fused_sums
@@ -172,7 +172,7 @@ def test_blocks_of_a_device_cover_all_rows_once():
 def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
     p = Problem("full", mechanism_of("with share"), LABELS * 300, [1, 1, 1], weighted=True)
     one = objective_there(p, there).sums(p.theta, p.mechanism)
-    monkeypatch.setattr("marmix.rows.device._BLOCK_VALUES", 1)
+    monkeypatch.setattr("marmix.engines.device._BLOCK_VALUES", 1)
     objective = objective_there(p, there)
     assert len(objective.map(lambda block, model: block.cuts)) > 2
     several = objective.sums(p.theta, p.mechanism)
@@ -335,7 +335,7 @@ def test_an_unknown_precision_is_refused():
 
 def test_a_large_sample_stays_on_the_device_and_a_small_one_comes_to_the_host(monkeypatch, there):
     p = Problem("full", mechanism_of("logit"), LABELS * 30, [1, 1, 1])
-    monkeypatch.setattr("marmix.rows.device._HOST_ROWS", 500)
+    monkeypatch.setattr("marmix.engines.device._HOST_ROWS", 500)
     objective = objective_there(p, there)
     assert isinstance(objective.thinned(1000).engine, DeviceEngine)
     assert not isinstance(objective.thinned(200).engine, DeviceEngine)

@@ -15,8 +15,10 @@ from sklearn import metrics
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix import BoundaryWarning, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, displays, evaluation
-from marmix.displays import (
+from marmix import BoundaryWarning, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation, plotting
+from marmix.core.measures import MEASURES
+from marmix.inference.sensitivity import pattern_mixture, sensitivity, swept
+from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,
     MixtureDisplay,
@@ -27,14 +29,12 @@ from marmix.displays import (
     TraceDisplay,
     UncertaintyDisplay,
 )
-from marmix.displays.calibration import LEVEL
-from marmix.displays.drawing import BLUE, canvas, class_colours, class_label, paper_colour, styled
-from marmix.displays.predictions import UNCORRECTED, Predictions
-from marmix.displays.rates import even_bins, wilson
-from marmix.displays.roc import cumulative_counts
-from marmix.displays.uncertainty import UNCERTAINTY
-from marmix.mechanism.measures import MEASURES
-from marmix.sensitivity import pattern_mixture, sensitivity, swept
+from marmix.plotting.calibration import LEVEL
+from marmix.plotting.drawing import BLUE, canvas, class_colours, class_label, paper_colour, styled
+from marmix.plotting.predictions import UNCORRECTED, Predictions
+from marmix.plotting.rates import even_bins, wilson
+from marmix.plotting.roc import cumulative_counts
+from marmix.plotting.uncertainty import UNCERTAINTY
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -599,7 +599,7 @@ def test_many_classes_have_a_panel_each_with_the_curve_of_that_class_alone(displ
 
 
 def test_a_class_without_a_curve_and_those_beyond_the_most_are_left_out_and_counted(monkeypatch):
-    monkeypatch.setattr("marmix.displays.predictions.MOST_PANELS", 4)
+    monkeypatch.setattr("marmix.plotting.predictions.MOST_PANELS", 4)
     y, proba, q, posterior = with_posterior(k=5)
     y[y == 2] = -1  # no label of that class is given
     shown = RocDisplay.from_predictions(y, proba, q, classes=range(5), posterior=posterior, ax=canvas(8, 3)[1])
@@ -754,13 +754,13 @@ def test_another_kind_of_estimator_is_refused_by_name(two_classes):
 
 
 def test_every_display_is_public():
-    assert sorted(displays.__all__) == [name for name in sorted(vars(displays)) if name.endswith("Display")]
+    assert sorted(plotting.__all__) == [name for name in sorted(vars(plotting)) if name.endswith("Display")]
 
 
 def test_without_matplotlib_the_library_imports_and_a_display_says_what_to_install():
     program = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from marmix.displays import RocDisplay\n"
+        "from marmix.plotting import RocDisplay\n"
         "try: RocDisplay.from_predictions([0, 1], [[0.9, 0.1], [0.2, 0.8]])\n"
         "except ImportError as error: print(error)"
     )

@@ -9,9 +9,9 @@ from scipy.stats import chi2, multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from marmix import BoundaryWarning, MARGaussianMixture, MARLogisticRegression
-from marmix.displays import MixtureDisplay
-from marmix.displays.drawing import canvas
-from marmix.displays.mixture import _sample
+from marmix.plotting import MixtureDisplay
+from marmix.plotting.drawing import canvas
+from marmix.plotting.mixture import _sample
 
 matplotlib.use("Agg")
 

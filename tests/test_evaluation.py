@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
+from marmix.core.labels import label_shares
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
-from marmix.labels import label_shares
-from marmix.pseudo_labels import DOUBT, UncertainPosterior, representation
+from marmix.evaluation.pseudo_labels import DOUBT, UncertainPosterior, representation
 
-SCORES = {name: function for name, (function, _) in evaluation.SCORES.items()}
+SCORES = {name: function for name, (function, _) in evaluation.scores.SCORES.items()}
 
 
 def uncertain(proba, z, *args):

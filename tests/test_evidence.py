@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from marmix.estimators.evidence import PRIOR_ROWS, Evidence, linear_predictor
-from marmix.estimators.held_out import whole_row_folds
-from marmix.mechanism import Mechanism
+from marmix.core.mechanism import Mechanism
+from marmix.selection.evidence import PRIOR_ROWS, Evidence, linear_predictor
+from marmix.selection.held_out import whole_row_folds
 
 
 def problem(n=400, K=2, seed=0, candidates=4):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from problems import Problem, mechanism_of, rows_of
 
-import marmix.streams
+import marmix.core.files
 from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.core.files import in_file, open_array, release, write_array
+from marmix.core.frames import Covariates, Frame
+from marmix.engines import FileEngine, NumpyEngine
 from marmix.fitting import Objective
-from marmix.rows import Covariates, FileEngine, Frame, NumpyEngine
-from marmix.streams import in_file, open_array, release, write_array
 
 pytestmark = pytest.mark.usefixtures("rows_as_given")
 
@@ -23,7 +24,7 @@ LABELS = [0, 0, 1, 1, 2, -1, -1, -1, 0, 2, -1] * 4
 @pytest.fixture
 def left_there(monkeypatch):
     """Leave arrays in their files, however small they are."""
-    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+    monkeypatch.setattr(marmix.core.files, "LEFT_IN_FILE", -1)
 
 
 def saved(folder, **arrays):
@@ -48,7 +49,7 @@ def vector(fit):
 def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(monkeypatch, covariance_type, weighted):
     p = Problem(covariance_type, mechanism_of("with share"), LABELS, [1, 2, 1], weighted=weighted)
     mine = p.objective.sums(p.theta, p.mechanism)
-    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 7)
+    monkeypatch.setattr("marmix.engines.host.block_rows", lambda width: 7)
     there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame, workers=2)
     other = Objective(there, p.model).sums(p.theta, p.mechanism)
     np.testing.assert_allclose(other.moments.by_component, mine.moments.by_component, rtol=1e-11, atol=1e-11)
@@ -61,7 +62,7 @@ def test_sums_over_rows_in_a_file_are_those_over_rows_in_memory(monkeypatch, cov
 
 @pytest.mark.parametrize("rows", [5, 20, 40])
 def test_a_thinned_file_has_the_rows_of_a_thinned_array(monkeypatch, rows):
-    monkeypatch.setattr("marmix.rows.host._COUNTED_ROWS", 6)
+    monkeypatch.setattr("marmix.engines.host._COUNTED_ROWS", 6)
     X, z = rows_of(500)
     axes = Frame(np.zeros(3), np.eye(3)), Covariates([2], Frame(np.ones(1), np.eye(1)))
     weight = np.random.default_rng(3).uniform(0.5, 1.0, size=500)
@@ -87,7 +88,7 @@ def test_a_block_of_which_no_row_counts_is_no_block(monkeypatch):
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1])
     weight = np.ones(len(p.z))
     weight[8:24] = 0.0
-    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 8)
+    monkeypatch.setattr("marmix.engines.host.block_rows", lambda width: 8)
     there = Objective(FileEngine(p.X, p.z, weight, 3, p.engine.frame), p.model)
     mine = Objective(NumpyEngine(p.X[weight > 0], p.z[weight > 0], None, 3, p.engine.frame), p.model)
     assert there.sums(p.theta, None).ignorable == pytest.approx(mine.sums(p.theta, None).ignorable, rel=1e-12)
@@ -97,7 +98,7 @@ def test_a_block_of_which_no_row_counts_is_no_block(monkeypatch):
 def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch):
     p = Problem("full", mechanism_of("logit"), LABELS, [1, 1, 1], weighted=True)
     mine = p.objective.driver_sample(p.theta, p.mechanism, 1000)
-    monkeypatch.setattr("marmix.rows.host.block_rows", lambda width: 6)
+    monkeypatch.setattr("marmix.engines.host.block_rows", lambda width: 6)
     there = FileEngine(p.X, p.z, p.weight, 3, p.engine.frame)
     other = Objective(there, p.model).driver_sample(p.theta, p.mechanism, 1000)
     assert other.labelled == mine.labelled
@@ -174,7 +175,7 @@ def test_labels_from_a_file_are_imputed_to_a_file(tmp_path, monkeypatch):
     path, labels = saved(tmp_path, X=X, y=y)
     in_memory = MARGaussianMixture(link="logit").fit(path, labels)
     assert in_memory.transduction_.shape == (2000,)  # small files are read
-    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+    monkeypatch.setattr(marmix.core.files, "LEFT_IN_FILE", -1)
     fit = MARGaussianMixture(link="logit").fit(path, labels)
     with pytest.raises(AttributeError, match=r"impute\(X, y, out='labels.npy'\)"):
         fit.transduction_  # noqa: B018
@@ -300,7 +301,7 @@ def test_letting_pages_go_changes_no_value(tmp_path):
 @pytest.mark.usefixtures("left_there")
 def test_a_file_is_fitted_in_a_fraction_of_its_size(tmp_path, monkeypatch):
     """What is allocated; pages of the file are not among it."""
-    monkeypatch.setattr("marmix.rows.engine._BLOCK_BYTES", 2**19)
+    monkeypatch.setattr("marmix.engines.rows._BLOCK_BYTES", 2**19)
     rng, n = np.random.default_rng(0), 200_000
     y = rng.integers(-1, 2, size=n, dtype=np.int8)
     path, labels = saved(tmp_path, X=rng.normal(size=(n, 20)) + 0.5 * y[:, None], y=y)

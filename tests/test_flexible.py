@@ -5,7 +5,7 @@ import pytest
 
 from marmix.datasets import make_mar_mixture
 from marmix.evaluation import log_loss
-from marmix.flexible import flexible
+from marmix.evaluation.flexible import flexible
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,19 @@ import os
 import numpy as np
 import pytest
 
-from marmix.likelihood import Block, block_sums
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import MEASURES
-from marmix.scores.covariance import WideFull, structure
-from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.linear import LinearScores
+from marmix.core.covariance import WideFull, structure
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.core.likelihood import Block, block_sums
+from marmix.core.linear import LinearScores
+from marmix.core.measures import MEASURES
+from marmix.core.mechanism import Mechanism
 
 torch = pytest.importorskip("torch", reason="the fused kernels need torch")
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before triton is loaded
 pytest.importorskip("triton", reason="the fused kernels need triton")
 
-from marmix import fused  # noqa: E402
+from marmix.engines import fused  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TILE = 256

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from problems import Problem, central_differences, mechanism_of
 
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import MechanismChart
-from marmix.mechanism.measures import MEASURES as RECORDS
-from marmix.scores.covariance import STRUCTURES, Moments
+from marmix.core.charts import MechanismChart
+from marmix.core.covariance import STRUCTURES, Moments
+from marmix.core.measures import MEASURES as RECORDS
+from marmix.core.mechanism import Mechanism
 
 MEASURES = [name for name, measure in RECORDS.items() if measure.only_classes is None]
 

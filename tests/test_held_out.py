@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from marmix.estimators.held_out import whole_row_folds
+from marmix.selection.held_out import whole_row_folds
 
 Z = np.repeat([-1, 0, 1, 2], [61, 23, 3, 1])
 

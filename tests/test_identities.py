@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from problems import FLOOR, Problem, mechanism_of
 from scipy.stats import multivariate_normal
 
-import marmix.rows
+import marmix.engines
 from marmix import MARGaussianMixture, Mechanism
+from marmix.core.covariance import STRUCTURES, structure
+from marmix.core.frames import Frame
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
-from marmix.rows import NumpyEngine
-from marmix.scores.covariance import STRUCTURES, structure
-from marmix.scores.gaussian import Gaussians, GaussianScores
 
 LABELS = [0, 1, 2, -1, -1, -1, 0, 1, -1, 2, -1, -1, 0, 0, 1]
 COUNTS = [1, 2, 1]
@@ -96,8 +97,8 @@ def test_the_order_of_the_rows_does_not_matter(covariance_type):
 def test_the_size_of_the_blocks_does_not_matter(monkeypatch, covariance_type, size):
     problem = Problem(covariance_type, mechanism_of("with share"), LABELS * 3, COUNTS, weighted=True)
     one_block = sums_of(problem, weight=problem.weight)
-    monkeypatch.setattr(marmix.rows.host, "block_rows", lambda width: size)
-    monkeypatch.setattr(marmix.rows.host, "_SORTED_ROWS", size)
+    monkeypatch.setattr(marmix.engines.host, "block_rows", lambda width: size)
+    monkeypatch.setattr(marmix.engines.host, "_SORTED_ROWS", size)
     np.testing.assert_allclose(sums_of(problem, weight=problem.weight), one_block, rtol=1e-11, atol=1e-11)
 
 
@@ -139,7 +140,7 @@ def test_covariance_structures_nest():
     sums_by_name = {}
     for name, chol in factors.items():
         model = GaussianScores(structure(name, d), [1, 1, 1], FLOOR)
-        engine = NumpyEngine(X, labels, None, model.n_classes, marmix.rows.Frame(np.zeros(d), np.eye(d)))
+        engine = NumpyEngine(X, labels, None, model.n_classes, Frame(np.zeros(d), np.eye(d)))
         sums = Objective(engine, model).sums(Gaussians(log_pi, mu, chol), mechanism)
         sums_by_name[name] = [sums.ignorable, sums.missing, *sums.moments.by_component[:, : 1 + d].ravel(), *sums.alpha]
     for name in ("spherical", "diag", "tied"):

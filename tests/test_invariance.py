@@ -16,8 +16,8 @@ from conftest import _simulate
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 import marmix
+from marmix.engines import row_order
 from marmix.estimators.candidates import default_candidates
-from marmix.rows import row_order
 
 N, CLASSES = 120, 3
 X, Y, _ = _simulate(N, CLASSES, distance=3.0, seed=5)
@@ -213,11 +213,11 @@ def test_the_origin_and_unit_of_the_features(name):
 
 @cases()
 def test_the_number_of_threads(name, monkeypatch):
-    monkeypatch.setattr(marmix.rows.host, "MANY_ROWS", 0)
-    monkeypatch.setattr(marmix.rows.host, "block_rows", lambda width: 50)
+    monkeypatch.setattr(marmix.engines.host, "MANY_ROWS", 0)
+    monkeypatch.setattr(marmix.engines.host, "block_rows", lambda width: 50)
     fits = []
     for threads in (1, 3):
-        monkeypatch.setattr(marmix.rows.host, "available", lambda threads=threads: threads)
+        monkeypatch.setattr(marmix.engines.host, "available", lambda threads=threads: threads)
         estimator = clone(CASES[name])
         if "n_jobs" in estimator.get_params():
             estimator.set_params(n_jobs=threads)

@@ -8,8 +8,8 @@ from sklearn.metrics import confusion_matrix
 
 from marmix import MARClassifierCV
 from marmix.datasets import make_mar_mixture
-from marmix.joint import THRESHOLDS, JointTable
-from marmix.pseudo_labels import UncertainPosterior
+from marmix.evaluation.joint import THRESHOLDS, JointTable
+from marmix.evaluation.pseudo_labels import UncertainPosterior
 
 
 def random_rows(seed, n, K, rate, sharpness=2.0):

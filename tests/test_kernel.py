@@ -13,13 +13,13 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-import marmix.streams
+import marmix.core.files
 from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
-from marmix.container import ContainerError
-from marmix.container.models import estimator_of, state_of
-from marmix.displays import TraceDisplay
-from marmix.estimators import held_out
-from marmix.estimators.held_out import WEIGHTS
+from marmix.persistence import ContainerError
+from marmix.persistence.models import estimator_of, state_of
+from marmix.plotting import TraceDisplay
+from marmix.selection import held_out
+from marmix.selection.held_out import WEIGHTS
 from marmix.theory import bayes_error
 
 FIXED = {"C": 10.0, "gamma": 0.5, "mechanism_weight": 0.3}
@@ -364,7 +364,7 @@ def test_progress_is_reported(rings, capsys):
 
 
 def test_rows_in_a_file_give_the_same_fit_and_choices(tmp_path, monkeypatch, rings, chosen):
-    monkeypatch.setattr(marmix.streams, "LEFT_IN_FILE", -1)
+    monkeypatch.setattr(marmix.core.files, "LEFT_IN_FILE", -1)
     X, y, _ = rings
     np.save(tmp_path / "X.npy", X)
     there = MARKernelClassifier(**CHOOSING).fit(tmp_path / "X.npy", y)

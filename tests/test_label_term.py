@@ -9,13 +9,13 @@ from problems import Problem, central_differences, mechanism_of
 from scipy.special import expit, logsumexp
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
-from marmix.container import ContainerError, load, save
+from marmix.core.charts import LABEL_MAX
+from marmix.core.covariance import STRUCTURES
+from marmix.core.measures import posterior
+from marmix.core.notes import BoundaryWarning
 from marmix.inference.simulation import simulate
-from marmix.mechanism.charts import LABEL_MAX
-from marmix.mechanism.measures import posterior
-from marmix.notes import BoundaryWarning
 from marmix.objectives import MissingnessObjective
-from marmix.scores.covariance import STRUCTURES
+from marmix.persistence import ContainerError, load, save
 from marmix.theory import relative_efficiency
 
 LABELS = [0, 1, 2, -1, -1, 0, 1, -1, 2, -1, -1, 0] * 2

@@ -10,11 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import accuracy_score
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, save
-from marmix.datasets import hide_labels
-from marmix.evaluation import PartialLabelKFold
-from marmix.io import to_memmap
-from marmix.journey import Progress, evaluate_file
-from marmix.labels import (
+from marmix.core.labels import (
     MISSING_CELLS,
     MISSING_LABELS,
     choose_classes,
@@ -27,6 +23,10 @@ from marmix.labels import (
     number_labels,
     votes,
 )
+from marmix.datasets import hide_labels
+from marmix.evaluation import PartialLabelKFold
+from marmix.io import to_memmap
+from marmix.journey import Progress, evaluate_file
 from marmix.tables import LabelColumn, Preparation, open_table
 
 try:
@@ -188,7 +188,7 @@ def test_a_long_array_is_read_in_parts_with_the_same_result(monkeypatch, kind):
     y = np.random.default_rng(0).choice([-1, 9, 3, 7], 1000).astype(kind)
     y[:300] = np.where(y[:300] == 3, -1, y[:300])  # a class that comes late, and is the first in order
     z, classes = encode_labels(y)
-    monkeypatch.setattr("marmix.labels._PART", 64)
+    monkeypatch.setattr("marmix.core.labels._PART", 64)
     in_parts, same = encode_labels(y)
     assert (classes.tolist(), classes.dtype, z.dtype) == ([3, 7, 9], kind, np.int8)
     assert (same.tolist(), same.dtype, in_parts.dtype) == ([3, 7, 9], kind, np.int8)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.mechanism.links import eta_at, hazard, log_missing, stretch
+from marmix.core.links import eta_at, hazard, log_missing, stretch
 
 mp.mp.dps = 50
 LARGEST = np.finfo(float).max

@@ -7,11 +7,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
+from marmix.core.charts import MechanismChart
+from marmix.core.frames import Covariates, Frame
+from marmix.core.linear import LinearScores
+from marmix.core.measures import MEASURES
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
-from marmix.mechanism.charts import MechanismChart
-from marmix.mechanism.measures import MEASURES
-from marmix.rows import Covariates, Frame, NumpyEngine
-from marmix.scores.linear import LinearScores
 
 pytestmark = pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 

@@ -11,11 +11,11 @@ from problems import mechanism_of
 import marmix
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
 from marmix.cli import main
-from marmix.container import ContainerError
+from marmix.core.links import FREE, LINKS, Link, link_of_shape
+from marmix.core.measures import MEASURES, Measure, Measured, measure_curvature, posterior
 from marmix.datasets import hide_labels, make_mar_mixture
-from marmix.displays import MissingnessDisplay, UncertaintyDisplay
-from marmix.mechanism.links import FREE, LINKS, Link, link_of_shape
-from marmix.mechanism.measures import MEASURES, Measure, Measured, measure_curvature, posterior
+from marmix.persistence import ContainerError
+from marmix.plotting import MissingnessDisplay, UncertaintyDisplay
 from marmix.study import measures as study_measures
 from marmix.study import pieces, run
 
@@ -163,9 +163,9 @@ def test_a_new_measure_that_grows_towards_the_second_class_names_both_sides(monk
 def test_the_fused_kernel_leaves_a_new_measure_to_the_plain_path(cubic):
     pytest.importorskip("torch")
     pytest.importorskip("triton")
-    from marmix import fused
-    from marmix.scores.covariance import structure
-    from marmix.scores.gaussian import GaussianScores
+    from marmix.core.covariance import structure
+    from marmix.core.gaussian import GaussianScores
+    from marmix.engines import fused
 
     model = GaussianScores(structure("full", 2), [1, 1], 1e-6)
     assert not fused.supports(model, mechanism_of("logit", cubic.name))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from marmix import Mechanism
-from marmix.arrays import to_host
-from marmix.mechanism.charts import MechanismChart
-from marmix.mechanism.measures import MEASURES
+from marmix.core.arrays import to_host
+from marmix.core.charts import MechanismChart
+from marmix.core.measures import MEASURES
 
 NAMES = [name for name, measure in MEASURES.items() if measure.only_classes is None]  # any number of classes
 SHAPES = [0.0, 1e-4, 0.5, 1.0, 7.0]

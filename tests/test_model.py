@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 from marmix import MARGaussianMixture, MARLogisticRegression, save
-from marmix.displays import MissingnessDisplay, MixtureDisplay, UncertaintyDisplay
-from marmix.mechanism.measures import as_measure, posterior
-from marmix.notes import Note
+from marmix.core.measures import as_measure, posterior
+from marmix.core.notes import Note
+from marmix.plotting import MissingnessDisplay, MixtureDisplay, UncertaintyDisplay
 from marmix.theory import bayes_error
 
 ESTIMATORS = [MARGaussianMixture(covariance_type="tied", link="logit"), MARLogisticRegression(link="logit")]

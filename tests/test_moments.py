@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.moments import group_moments, merged
+from marmix.core.moments import group_moments, merged
 
 
 def rows_of(n=200, d=3, classes=3, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marmix import BoundaryWarning, MARGaussianMixture, MARLogisticRegression
-from marmix.mechanism.measures import MEASURES
+from marmix.core.measures import MEASURES
 
 # Both fits stop when less than 1e-8 a row is left.
 CLOSE = 1e-4

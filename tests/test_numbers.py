@@ -16,11 +16,11 @@ from marmix import (
     MARStudentMixture,
     evaluation,
 )
-from marmix.conformal import conformal_sets
-from marmix.displays import CalibrationDisplay, RocDisplay, ThresholdDisplay, UncertaintyDisplay
-from marmix.flexible import flexible
-from marmix.joint import JointTable
-from marmix.pseudo_labels import UncertainPosterior
+from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation.flexible import flexible
+from marmix.evaluation.joint import JointTable
+from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.plotting import CalibrationDisplay, RocDisplay, ThresholdDisplay, UncertaintyDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

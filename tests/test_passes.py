@@ -6,15 +6,15 @@ from problems import mechanism_of
 
 import marmix.fitting.quasi_newton as quasi_newton
 from marmix import MARGaussianMixture, MARLogisticRegression
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
+from marmix.core.likelihood import block_sums
+from marmix.core.moments import group_moments
 from marmix.datasets import hide_labels
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 from marmix.fitting.quasi_newton import _factor, _metric_at, _stages
 from marmix.fitting.starts import frame_of, labelled_start, mechanism_start
-from marmix.likelihood import block_sums
-from marmix.moments import group_moments
-from marmix.rows import NumpyEngine
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import GaussianScores
 
 
 def hidden(n, d, classes, rate=0.7, seed=0):

@@ -28,9 +28,9 @@ from quick import small_fits
 import marmix
 from marmix import MARLogisticRegression, outputs, terminal
 from marmix.cli import main
+from marmix.core.files import write_array
 from marmix.datasets import make_mar_mixture
 from marmix.outputs import Output, one_file
-from marmix.streams import write_array
 
 ROOT = Path(__file__).parent.parent
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, load, save
-from marmix.prior import class_offsets, tilted
+from marmix.evaluation.prior import class_offsets, tilted
 
 pytestmark = pytest.mark.filterwarnings("ignore:How hard rows are:UserWarning")
 TWO = {"linear": MARLogisticRegression(link=None), "tied": MARGaussianMixture(covariance_type="tied", link=None)}

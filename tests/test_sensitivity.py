@@ -8,9 +8,9 @@ from scipy.special import expit, logit
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.doubts import doubtful, doubts, label_term, one_sided
+from marmix.evaluation.prior import tilted
 from marmix.inference.imputation import deltas_of
-from marmix.prior import tilted
-from marmix.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
+from marmix.inference.sensitivity import DELTAS, calibration_draws, pattern_mixture, sensitivity, swept, times
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),

@@ -10,14 +10,14 @@ from scipy.special import gammaln
 from scipy.stats import multivariate_t, t
 
 from marmix import BoundaryWarning, MARGaussianMixture, MARStudentMixture, compare, theory
-from marmix.displays.mixture import _ellipses
-from marmix.displays.planes import Components
+from marmix.core.covariance import STRUCTURES
+from marmix.core.gaussian import Gaussians
+from marmix.core.measures import log_tau, posterior
+from marmix.core.student import TAIL_MIN, log_constant
 from marmix.fitting import Objective
 from marmix.inference.simulation import simulate
-from marmix.mechanism.measures import log_tau, posterior
-from marmix.scores.covariance import STRUCTURES
-from marmix.scores.gaussian import Gaussians
-from marmix.scores.student import TAIL_MIN, log_constant
+from marmix.plotting.mixture import _ellipses
+from marmix.plotting.planes import Components
 
 KINDS = [*sorted(STRUCTURES), "wide"]
 LABELS = np.random.default_rng(0).integers(-1, 2, size=60)

@@ -16,8 +16,8 @@ from test_study_magic import magical, pairs
 
 from marmix import MARLogisticRegression, cli
 from marmix.datasets import make_mar_mixture
-from marmix.displays.drawing import canvas
 from marmix.inference.tables import Table
+from marmix.plotting.drawing import canvas
 from marmix.study import ITEMS, methods, pieces, run, running
 from marmix.study.magic import NOT_REPRODUCED
 from marmix.study.pages import (

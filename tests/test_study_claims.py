@@ -9,7 +9,7 @@ import pytest
 from planted import GAIN, LEVEL, OUTCOMES, SMALL, SMALLER, Place, better, claim_on, half, made, planted, sheet, text_of
 from scipy import stats
 
-from marmix.mechanism.measures import entropy, log_entropy, posterior
+from marmix.core.measures import entropy, log_entropy, posterior
 from marmix.study import comparison, figures, methods, metrics, proportion, tables
 from marmix.study.methods import AVERAGE, ECM_AO, ECM_LOGIT, IGNORED, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, QDA, SWAPPED
 from marmix.study.pages import as_markdown

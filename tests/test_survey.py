@@ -12,8 +12,8 @@ import pytest
 
 from marmix.cli import main, parser_of_all
 from marmix.commands.fit import fit_options
+from marmix.core.labels import looks_missing
 from marmix.journey.survey import survey
-from marmix.labels import looks_missing
 from marmix.tables import DataFile, Preparation, open_table
 
 PARSER = parser_of_all()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.labels import MISSING_LABELS, encode_labels
+from marmix.core.labels import MISSING_LABELS, encode_labels
 from marmix.tables import LabelColumn
 from marmix.tables.labels import label_columns
 

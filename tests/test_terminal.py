@@ -159,19 +159,19 @@ def test_messages_that_nobody_can_read_do_not_end_the_work(hostile, monkeypatch,
 
 def test_warnings_of_libraries_are_not_printed(hostile, monkeypatch, capsys):
     _, model, _, _ = hostile
-    describe = marmix.container.describe
+    describe = marmix.persistence.describe
 
     def warning(path):
         warnings.warn("invalid value encountered", RuntimeWarning, stacklevel=2)
         return describe(path)
 
-    monkeypatch.setattr("marmix.container.describe", warning)
+    monkeypatch.setattr("marmix.persistence.describe", warning)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert main(["info", str(model)]) == 0
         assert capsys.readouterr().err == ""
         with pytest.warns(RuntimeWarning):
-            marmix.container.describe(model)
+            marmix.persistence.describe(model)
 
 
 def process(code, *words, **options):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marmix import Mechanism
-from marmix.mechanism.measures import MEASURES
+from marmix.core.measures import MEASURES
 
 torch = pytest.importorskip("torch", reason="marmix.torch needs PyTorch")
 from marmix.torch import MissingnessLoss  # noqa: E402

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.scores.trees import TreeScores, trees_of
+from marmix.core.trees import TreeScores, trees_of
 
 lightgbm = pytest.importorskip("lightgbm")
 

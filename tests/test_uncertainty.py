@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from marmix.mechanism.measures import MEASURES, as_measure, log_tau, posterior
+from marmix.core.measures import MEASURES, as_measure, log_tau, posterior
 
 mp.mp.dps = 50
 MEASURE = pytest.mark.parametrize("measure", MEASURES.values(), ids=list(MEASURES))

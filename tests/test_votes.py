@@ -23,9 +23,7 @@ from marmix import (
     votes,
 )
 from marmix.cli import main
-from marmix.displays import RocDisplay
-from marmix.estimators.evidence import Evidence
-from marmix.estimators.held_out import folds_of_copies, whole_row_folds
+from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,
     StratifiedPartialLabelKFold,
@@ -36,11 +34,13 @@ from marmix.evaluation import (
     population_scorer,
     roc_auc,
 )
+from marmix.evaluation.pseudo_labels import pseudo_labels
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.journey import FitOptions, Progress, evaluate_file, fit_file, report_file
-from marmix.labels import copies_of, vote_shares
-from marmix.pseudo_labels import pseudo_labels
+from marmix.plotting import RocDisplay
+from marmix.selection.evidence import Evidence
+from marmix.selection.held_out import folds_of_copies, whole_row_folds
 from marmix.tables.labels import ShareColumns, VoteColumns
 
 ESTIMATORS = {
@@ -269,7 +269,7 @@ def test_votes_must_match_the_classes_and_the_rows():
 
 
 def test_rows_in_a_file_may_have_votes_for_one_class_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.streams.LEFT_IN_FILE", -1)
+    monkeypatch.setattr("marmix.core.files.LEFT_IN_FILE", -1)
     np.save(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match=r"must be in memory.*sample_weight"):
         MARGaussianMixture().fit(tmp_path / "X.npy", VOTES)

@@ -6,11 +6,12 @@ from sklearn.linear_model import LogisticRegression
 
 import marmix
 from marmix import MARLogisticRegression
+from marmix.core.frames import Frame
+from marmix.core.linear import LinearScores
+from marmix.core.mechanism import Mechanism
+from marmix.engines import NumpyEngine
 from marmix.fitting import Fit, Objective, restarts
 from marmix.fitting.row_space import RowSpace
-from marmix.mechanism import Mechanism
-from marmix.rows import Frame, NumpyEngine
-from marmix.scores.linear import LinearScores
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::marmix.BoundaryWarning"

@@ -11,9 +11,9 @@ import pytest
 from problems import rows_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import marmix.rows.host
+import marmix.engines.host
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.workers import available, one_thread, ordered
+from marmix.core.workers import available, one_thread, ordered
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -68,7 +68,7 @@ def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     fits = []
     for workers in (1, 2, 3):
-        monkeypatch.setattr(marmix.rows.host, "available", lambda workers=workers: workers)
+        monkeypatch.setattr(marmix.engines.host, "available", lambda workers=workers: workers)
         fit = estimator.fit(X, y, sample_weight=weight)
         parameters = fit.means_ if hasattr(fit, "means_") else fit.coef_
         fits.append(np.concatenate([parameters.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
@@ -130,7 +130,7 @@ def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
     def asked():
         raise AssertionError
 
-    monkeypatch.setattr(marmix.rows.host, "available", asked)
+    monkeypatch.setattr(marmix.engines.host, "available", asked)
     X, y = rows_of(2000)
     MARGaussianMixture(link="logit").fit(X, y)
 

@@ -59,7 +59,7 @@ class Python(SphinxDirective):
                 last = body.pop() if isinstance(body[-1], ast.Expr) else None
                 exec(compile(ast.Module(body, []), self.env.docname, "exec"), namespace)
                 value = last and eval(compile(ast.Expression(last.value), self.env.docname, "eval"), namespace)
-                if value is not None and not type(value).__module__.startswith(("matplotlib", "marmix.displays")):
+                if value is not None and not type(value).__module__.startswith(("matplotlib", "marmix.plotting")):
                     print(repr(value))
         except Exception:
             self.state_machine.reporter.warning(f"{source}\n{traceback.format_exc()}", line=self.lineno)

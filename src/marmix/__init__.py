@@ -8,7 +8,9 @@ from marmix.terminal import quiet_interrupts
 quiet_interrupts()
 
 # ruff: noqa: E402 (these take a while)
-from marmix.container import load, save
+from marmix.core.labels import votes
+from marmix.core.mechanism import Mechanism
+from marmix.core.notes import BoundaryWarning
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
@@ -20,10 +22,8 @@ from marmix.estimators import (
     WithUnlabelled,
 )
 from marmix.inference import Inference, compare, pool
-from marmix.labels import votes
-from marmix.mechanism import Mechanism
-from marmix.notes import BoundaryWarning
-from marmix.sensitivity import Sensitivity
+from marmix.inference.sensitivity import Sensitivity
+from marmix.persistence import load, save
 
 if TYPE_CHECKING:
     from marmix.journey.reporting import Report

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from marmix.labels import as_classes, known_labels
+from marmix.core.labels import as_classes, known_labels
 
 # Modules whose tools pass the labels on as they are, and do not use them otherwise, or score labelled rows only.
 WORKING = (

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.labels import MISSING_FIELDS
+from marmix.core.labels import MISSING_FIELDS
 from marmix.outputs import Output
 from marmix.tables.cells import arrow, as_numbers, trimmed, truths
 from marmix.tables.labels import ConvertedLabels

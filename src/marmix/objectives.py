@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marmix.arrays import Array, unmasked
-from marmix.labels import encode_labels
-from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.links import hazard, log_missing
-from marmix.mechanism.measures import log_tau, posterior
-from marmix.rows.checks import check_finite, checked_weights
-from marmix.workers import available, ordered
+from marmix.core.arrays import Array, unmasked
+from marmix.core.labels import encode_labels
+from marmix.core.links import hazard, log_missing
+from marmix.core.measures import log_tau, posterior
+from marmix.core.mechanism import Mechanism, drivers_of
+from marmix.core.workers import available, ordered
+from marmix.engines.checks import check_finite, checked_weights
 
 # A leaf of unlabelled rows has next to no curvature where the uncertainty is flat: this much is added to each row, times w.
 CURVATURE_FLOOR = 0.02

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import posterior
+from marmix.core.measures import posterior
+from marmix.core.mechanism import Mechanism
 
 try:
     import torch

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from marmix import BoundaryWarning, MARGaussianMixture, MARLogisticRegression
-from marmix.container import save
+from marmix.persistence import save
 
 HERE = Path(__file__).parent
 

@@ -25,9 +25,9 @@ from marmix import (
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.container import ContainerError, describe, load, save
-from marmix.container.format import packed
-from marmix.container.models import input_of, state_of
+from marmix.persistence import ContainerError, describe, load, save
+from marmix.persistence.format import packed
+from marmix.persistence.models import input_of, state_of
 from marmix.tables import Preparation
 
 # Memory that a load may take: this many bytes, and this many for each byte of the file.

@@ -2,7 +2,7 @@
 Every display
 =============
 
-`marmix.displays` draws fits and predictions as the displays of scikit-learn do: ``from_estimator`` computes and draws,
+`marmix.plotting` draws fits and predictions as the displays of scikit-learn do: ``from_estimator`` computes and draws,
 ``ax_`` and ``figure_`` are matplotlib's, and the numbers drawn are attributes.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from marmix import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
-from marmix.displays import (
+from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,
     MixtureDisplay,
@@ -94,4 +94,4 @@ SensitivityDisplay.from_estimator(clf, X, y, n_draws=100)
 # %%
 # See also
 # --------
-# `marmix.displays` for all options, and ``from_predictions`` for probabilities of any classifier.
+# `marmix.plotting` for all options, and ``from_predictions`` for probabilities of any classifier.

@@ -23,7 +23,7 @@ from sklearn.metrics import log_loss
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.datasets import make_mar_mixture
-from marmix.displays import CalibrationDisplay, UncertaintyDisplay
+from marmix.plotting import CalibrationDisplay, UncertaintyDisplay
 
 candidates = {
     "Gaussian": MARGaussianMixture(),

@@ -24,7 +24,7 @@ from sklearn.model_selection import cross_val_predict
 
 from marmix import MARGaussianMixture, load, save
 from marmix.datasets import hide_labels
-from marmix.displays import MissingnessDisplay, MixtureDisplay
+from marmix.plotting import MissingnessDisplay, MixtureDisplay
 
 data = load_breast_cancer(as_frame=True)
 X = np.log(data.data[["mean radius", "mean texture"]])

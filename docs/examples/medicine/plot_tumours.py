@@ -23,8 +23,8 @@ import numpy as np
 
 from marmix import MARClassifierCV
 from marmix.datasets import load_tumours
-from marmix.displays import ThresholdDisplay
 from marmix.evaluation import accuracy
+from marmix.plotting import ThresholdDisplay
 
 tumours = load_tumours(as_frame=True)
 X, y = tumours.data, tumours.target.map({0: "benign", 1: "malignant"})  # NaN if missing

@@ -13,7 +13,7 @@ import numpy as np
 
 from marmix import MARLogisticRegression
 from marmix.datasets import make_mar_mixture
-from marmix.displays import ProfileDisplay
+from marmix.plotting import ProfileDisplay
 
 rows = make_mar_mixture(1500, weights=[0.8, 0.2], random_state=0)
 X, y = rows.data, rows.target

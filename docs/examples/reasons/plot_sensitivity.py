@@ -20,7 +20,7 @@ import numpy as np
 
 from marmix import MARGaussianMixture
 from marmix.datasets import load_tumours, make_mar_mixture
-from marmix.displays import SensitivityDisplay
+from marmix.plotting import SensitivityDisplay
 
 tumours = load_tumours(as_frame=True)
 X, y = np.log(tumours.data), tumours.target.map({0: "benign", 1: "malignant"})

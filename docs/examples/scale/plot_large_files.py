@@ -16,8 +16,8 @@ import numpy as np
 
 from marmix import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
-from marmix.displays import MissingnessDisplay
 from marmix.io import to_memmap
+from marmix.plotting import MissingnessDisplay
 
 folder = Path(tempfile.mkdtemp())
 rows = make_mar_mixture(50_000, n_features=4, separation=2.5, as_frame=True, random_state=0)

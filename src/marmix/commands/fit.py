@@ -17,8 +17,8 @@ from marmix.commands.arguments import (
     text,
 )
 from marmix.commands.words import print_findings
+from marmix.core.links import LINKS
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
-from marmix.mechanism.links import LINKS
 from marmix.tables.cells import shown
 
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from marmix import container
+from marmix import persistence
 from marmix.commands.arguments import add_command, add_shared
 from marmix.commands.words import print_json
 
@@ -36,11 +36,11 @@ def add(commands: Any) -> None:
 
 def info(options: argparse.Namespace) -> int:
     """Describe the model."""
-    header = container.describe(options.model)
+    header = persistence.describe(options.model)
     if options.json:
         print_json(header)
         return 0
-    model = container.load(options.model)
+    model = persistence.load(options.model)
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     about = {name: value for name, value in header["about"].items() if isinstance(value, str)}
     annotators = header["about"].get("votes") or header["about"].get("shares")

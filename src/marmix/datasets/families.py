@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import stats
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 
 SEPARATION = 2.0  # distance of neighbouring classes, as in the paper
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils import Bunch
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.datasets.bunches import delivered
 
 # Chosen by what the columns measure, not by how they score: one column for each property of the cells. Perimeter and area

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
-from marmix.arrays import Array, unmasked
-from marmix.labels import MISSING, as_classes, encode_labels, known_labels, number_labels
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import as_measure
-from marmix.pseudo_labels import checked_proba
+from marmix.core.arrays import Array, unmasked
+from marmix.core.labels import MISSING, as_classes, encode_labels, known_labels, number_labels
+from marmix.core.measures import as_measure
+from marmix.core.mechanism import Mechanism
+from marmix.evaluation.pseudo_labels import checked_proba
 
 Booleans = NDArray[np.bool_]
 

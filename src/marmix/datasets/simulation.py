@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.measures import margin, posterior
 from marmix.datasets.bunches import delivered
 from marmix.datasets.families import SEPARATION, Law, family_name, laws_of
 from marmix.datasets.hiding import generator, hide_labels
-from marmix.mechanism.measures import margin, posterior
 
 _BATCH = 1_000_000  # rows drawn at once, of which at least one must pass `max_margin`
 

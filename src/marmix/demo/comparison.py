@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.datasets.hard import RATE, HardRows, digits, tumours
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.candidates import default_candidates, default_rivals

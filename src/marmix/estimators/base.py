@@ -14,29 +14,30 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
 from marmix.callers import InsideScikitLearn
+from marmix.core.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
+from marmix.core.charts import LABEL_MAX, SHAPE_MAX
+from marmix.core.files import open_array
+from marmix.core.frames import Covariates, Frame
+from marmix.core.gaussian import GaussianScores
+from marmix.core.labels import has_votes, known_labels, label_shares, missing_texts_notes, vote_shares
+from marmix.core.likelihood import ScoreModel
+from marmix.core.measures import log_tau
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
+from marmix.core.workers import one_thread
+from marmix.engines import HostRows, Rows, rows_of
+from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
-from marmix.estimators.held_out import Sample, choose_weight, sample_of
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
+from marmix.inference.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
 from marmix.inference.simulation import refit
-from marmix.labels import has_votes, known_labels, label_shares, missing_texts_notes, vote_shares
-from marmix.likelihood import ScoreModel
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
-from marmix.mechanism.measures import log_tau
-from marmix.model import FittedModel
-from marmix.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
-from marmix.rows import Covariates, Frame, HostRows, Rows, rows_of
-from marmix.rows.checks import check_finite, checked_weights
-from marmix.scores.gaussian import GaussianScores
-from marmix.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
-from marmix.streams import open_array
-from marmix.workers import one_thread
+from marmix.selection.held_out import Sample, choose_weight, sample_of
 
 _CHECKED = 20_000  # most rows for the checks of the mechanism
 OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
@@ -795,7 +796,7 @@ def sensitivity_of(
     method: str = "pattern-mixture",
     **options: Any,
 ) -> Sensitivity:
-    """The sensitivity analysis of a fitted classifier; `options` as in `marmix.sensitivity.sensitivity`."""
+    """The sensitivity analysis of a fitted classifier; `options` as in `marmix.inference.sensitivity.sensitivity`."""
     check_is_fitted(estimator)
     X, y, sample_weight = to_host_or_refuse(
         "sensitivity", open_array(X), open_array(y, "y"), open_array(sample_weight, "sample_weight")

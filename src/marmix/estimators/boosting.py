@@ -12,7 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.arrays import Array, on_cluster, on_device
+from marmix.core.arrays import Array, on_cluster, on_device
+from marmix.core.files import open_array, release
+from marmix.core.frames import Covariates, UserAxes
+from marmix.core.labels import label_shares, missing_texts_notes, most_voted
+from marmix.core.measures import entropy, log_tau, posterior
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.moments import GroupMoments, group_moments, merged
+from marmix.core.notes import BoundaryWarning, Note, mechanism_notes
+from marmix.core.trees import Trees, TreeScores, no_trees, trees_of
+from marmix.core.workers import available
+from marmix.engines import HostRows, Rows, rows_of
+from marmix.engines.rows import slices
 from marmix.estimators.base import (
     OTHER_ROWS,
     FromModel,
@@ -22,22 +34,11 @@ from marmix.estimators.base import (
     fitted_attributes,
     replace_fit,
 )
-from marmix.estimators.evidence import Evidence, linear_predictor
-from marmix.estimators.held_out import folds_of_copies
 from marmix.estimators.validation import check_parameters, feature_columns
-from marmix.labels import label_shares, missing_texts_notes, most_voted
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import entropy, log_tau, posterior
-from marmix.model import FittedModel
-from marmix.moments import GroupMoments, group_moments, merged
-from marmix.notes import BoundaryWarning, Note, mechanism_notes
+from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
-from marmix.rows import Covariates, HostRows, Rows, UserAxes, rows_of
-from marmix.rows.engine import slices
-from marmix.scores.trees import Trees, TreeScores, no_trees, trees_of
-from marmix.sensitivity import Draw, calibration_draws
-from marmix.streams import open_array, release
-from marmix.workers import available
+from marmix.selection.evidence import Evidence, linear_predictor
+from marmix.selection.held_out import folds_of_copies
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate

@@ -15,16 +15,16 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.labels import copies_of
+from marmix.core.notes import BoundaryWarning
+from marmix.engines import row_order
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.estimators.student import MARStudentMixture
-from marmix.labels import copies_of
-from marmix.notes import BoundaryWarning
-from marmix.pseudo_labels import checked_proba
-from marmix.rows import row_order
+from marmix.evaluation.pseudo_labels import checked_proba
 
 # Limits for trying a tied or a full covariance: features, and rows per feature (and Gaussian).
 _MOST_TIED, _MOST_FULL, _ROWS = 200, 50, 5

@@ -17,10 +17,22 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix import evaluation
-from marmix.arrays import Array, to_host_or_refuse, unmasked
 from marmix.callers import InsideScikitLearn
-from marmix.conformal import conformal_sets
+from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.files import open_array
+from marmix.core.labels import (
+    copies_of,
+    encode_labels,
+    has_votes,
+    label_shares,
+    missing_texts,
+    missing_texts_notes,
+    most_voted,
+    vote_shares,
+)
+from marmix.core.notes import Note, sentence
+from marmix.engines import row_order
+from marmix.engines.checks import check_finite, check_results, checked_weights, in_floats, refuse_sparse
 from marmix.estimators.base import MARClassifier, NotKept, replace_fit, score_labelled, sensitivity_of
 from marmix.estimators.boosting import MARBoostingClassifier
 from marmix.estimators.candidates import (
@@ -36,29 +48,17 @@ from marmix.estimators.candidates import (
 )
 from marmix.estimators.conversion import to_sklearn
 from marmix.estimators.doubts import BUT, doubtful, doubts
-from marmix.estimators.evidence import Evidence, linear_predictor
-from marmix.estimators.held_out import folds_of_copies, whole_row_folds
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
-from marmix.flexible import flexible_missing_proba
+from marmix.evaluation import scores as evaluation
+from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation.flexible import flexible_missing_proba
+from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
+from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.inference.fitted import too_many_parameters
-from marmix.labels import (
-    copies_of,
-    encode_labels,
-    has_votes,
-    label_shares,
-    missing_texts,
-    missing_texts_notes,
-    most_voted,
-    vote_shares,
-)
-from marmix.notes import Note, sentence
-from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
-from marmix.rows import row_order
-from marmix.rows.checks import check_finite, check_results, checked_weights, in_floats, refuse_sparse
-from marmix.sensitivity import Draw, Sensitivity, calibration_draws
-from marmix.streams import open_array
+from marmix.inference.sensitivity import Draw, Sensitivity, calibration_draws
+from marmix.selection.evidence import Evidence, linear_predictor
+from marmix.selection.held_out import folds_of_copies, whole_row_folds
 
 # Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
 # gave scores closer to the truth than weights up to 20, and than weights of 1.
@@ -232,9 +232,9 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
     rival_comparison_ : Gain or None
         The same for the average and the best rival.
     independent_score_ : Score or None
-        The log-loss of the average as in `score_`, but with q from a random forest (`marmix.flexible`) and the mean of the rivals
-        as posterior, so that the average is not its own judge; "independent_log_loss" in `results_` is that of each candidate
-        and rival. Needs ``rivals=True``.
+        The log-loss of the average as in `score_`, but with q from a random forest (`marmix.evaluation.flexible`) and the
+        mean of the rivals as posterior, so that the average is not its own judge; "independent_log_loss" in `results_`
+        is that of each candidate and rival. Needs ``rivals=True``.
     overlap_ : Overlap or None
         How well labelled rows represent the unlabelled ones: the share `no_chance` of rows with practically no chance of a label,
         and the effective number `n_effective` of labelled rows that stand for the unlabelled ones.
@@ -777,9 +777,10 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
     def imputed_sets(self, X: Any, y: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
 
-        Conformal sets (`marmix.conformal`) from the held-out probabilities, calibrated on the labelled rows and weighted by
-        ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest (`marmix.flexible`), so the coverage
-        does not depend on the mechanism being right, only on labels being missing at random given the features.
+        Conformal sets (`marmix.evaluation.conformal`) from the held-out probabilities, calibrated on the labelled rows and
+        weighted by ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest
+        (`marmix.evaluation.flexible`), so the coverage does not depend on the mechanism being right, only on labels
+        being missing at random given the features.
 
         Parameters
         ----------

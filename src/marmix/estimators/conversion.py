@@ -12,10 +12,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.model import FittedModel
-from marmix.scores.gaussian import GaussianScores
-from marmix.scores.linear import KernelScores, LinearScores
-from marmix.scores.student import StudentScores
+from marmix.core.gaussian import GaussianScores
+from marmix.core.linear import KernelScores, LinearScores
+from marmix.core.model import FittedModel
+from marmix.core.student import StudentScores
 
 
 def to_sklearn(model: Any) -> Any:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from scipy.stats import chi2
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.mechanism import Mechanism
+from marmix.core.notes import Note
 from marmix.estimators.mixture import MARGaussianMixture
-from marmix.mechanism import Mechanism
-from marmix.notes import Note
 
 CODES = ("one-sided", "label-term")  # of the notes
 BUT = " But checks of the mechanism fail (see notes_), so this estimate may be wrong."

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.frames import NO_COVARIATES, Frame, KernelFrame, squared_distances
+from marmix.core.likelihood import Block
+from marmix.core.linear import KernelScores
+from marmix.core.measures import log_tau, posterior
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.workers import one_thread
+from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.held_out import MOST_ROWS, WEIGHTS, Folds, Sample
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
-from marmix.likelihood import Block
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import log_tau, posterior
-from marmix.model import FittedModel
-from marmix.rows import NO_COVARIATES, Frame, KernelFrame, NumpyEngine
-from marmix.rows.kernel import squared_distances
-from marmix.scores.linear import KernelScores
-from marmix.workers import one_thread
+from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample
 
 # Grids of the choice: gamma in units of one over the median squared distance, and C.
 _GAMMAS, _CS = (0.3, 1.0, 3.0), (1.0, 10.0, 100.0)

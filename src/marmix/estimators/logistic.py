@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from marmix.arrays import LARGEST
+from marmix.core.arrays import LARGEST
+from marmix.core.frames import Frame
+from marmix.core.linear import LinearScores
+from marmix.core.notes import Note
 from marmix.estimators.base import FromModel, MARClassifier
 from marmix.estimators.validation import check_parameters
 from marmix.fitting.restarts import Search, fit_logistic, runs_off, silent
-from marmix.notes import Note
-from marmix.rows import Frame
-from marmix.scores.linear import LinearScores
 
 
 class MARLogisticRegression(MARClassifier):

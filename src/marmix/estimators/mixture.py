@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
+from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
 from marmix.estimators.validation import check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
-from marmix.notes import Note, covariance_notes
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import GaussianScores
 
 # Least tolerance if rows are no more than features: covariances collapse to reg_covar, and further digits mean nothing.
 _SINGULAR_TOL = 1e-4
@@ -149,7 +149,7 @@ class MARGaussianMixture(MARClassifier):
     MARLogisticRegression : linear log-odds, without a model of the features.
     MARClassifierCV : the average of these and other candidates, weighted by held-out rows.
     Inference : standard errors, intervals and tests of a fit.
-    marmix.displays.MixtureDisplay : a picture of a fit.
+    marmix.plotting.MixtureDisplay : a picture of a fit.
 
     Notes
     -----

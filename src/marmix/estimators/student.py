@@ -5,12 +5,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from marmix.core.covariance import structure
+from marmix.core.notes import Note, tail_notes
+from marmix.core.student import TAIL_MAX, TAIL_MIN, StudentScores
 from marmix.estimators.base import FromModel
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.fitting.restarts import fit_student
-from marmix.notes import Note, tail_notes
-from marmix.scores.covariance import structure
-from marmix.scores.student import TAIL_MAX, TAIL_MIN, StudentScores
 
 
 class MARStudentMixture(MARGaussianMixture):

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.frames import KernelFrame
+from marmix.core.gaussian import GaussianScores
+from marmix.core.linear import KernelScores, LinearScores
+from marmix.core.links import FREE, link_of_shape
+from marmix.core.model import FittedModel
 from marmix.inference.tables import Table, listed, number
-from marmix.mechanism.links import FREE, link_of_shape
-from marmix.model import FittedModel
-from marmix.rows import KernelFrame
-from marmix.scores.gaussian import GaussianScores
-from marmix.scores.linear import KernelScores, LinearScores
 
 _FEATURES, _CLASSES, _CANDIDATES, _LETTERS = 8, 6, 20, 24  # most that a table shows, and characters of a name
 _CLEAR = 0.99  # posterior of an easy row

@@ -7,10 +7,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from marmix.core.covariance import STRUCTURES
+from marmix.core.mechanism import Mechanism
+from marmix.core.student import DOFS
 from marmix.fitting import SOLVERS
-from marmix.mechanism import Mechanism
-from marmix.scores.covariance import STRUCTURES
-from marmix.scores.student import DOFS
 
 MOST_DENSE_FEATURES, MOST_FEATURES = 2000, 5000
 # Number of features above which covariance matrices need more rows than features: with fewer they are not determined.

@@ -12,11 +12,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routi
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_consistent_length, check_is_fitted
 
-from marmix.arrays import Array, unmasked
 from marmix.callers import InsideScikitLearn, check_unlabelled_rows, codes_with_minus_one, learners
+from marmix.core.arrays import Array, unmasked
+from marmix.core.labels import MISSING, as_classes, encode_labels, has_votes, known_labels
 from marmix.estimators.base import score_labelled
-from marmix.evaluation import missing_proba_of
-from marmix.labels import MISSING, as_classes, encode_labels, has_votes, known_labels
+from marmix.evaluation.scores import missing_proba_of
 
 
 def _inner_has(method: str) -> Any:

@@ -10,12 +10,12 @@ with the uncertainties recomputed from theta, CM-step 2 maximises L_miss over (a
 import numpy as np
 from scipy.optimize import minimize
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.covariance import Moments
+from marmix.core.gaussian import GaussianChart, Gaussians, GaussianScores
+from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
 from marmix.fitting.solvers import Fit, Report, better_shape, fit_mechanism, per_row
-from marmix.mechanism import Mechanism
-from marmix.scores.covariance import Moments
-from marmix.scores.gaussian import GaussianChart, Gaussians, GaussianScores
 
 # Corrections stored by L-BFGS in CM-step 1.
 _MEMORY = 30

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array, like, total
-from marmix.likelihood import Block, ScoreModel, Sums, block_sums
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import entropy, posterior
-from marmix.rows import Engine
-from marmix.scores.covariance import Moments
+from marmix.core.arrays import Array, like, total
+from marmix.core.covariance import Moments
+from marmix.core.likelihood import Block, ScoreModel, Sums, block_sums
+from marmix.core.measures import entropy, posterior
+from marmix.core.mechanism import Mechanism
+from marmix.engines import Engine
 
 
 class Sample(NamedTuple):
@@ -135,7 +135,7 @@ def _drivers(block: Block, model: ScoreModel, theta: Any, mechanism: Mechanism) 
 @cache
 def _fused() -> Any:
     try:
-        from marmix import fused
+        from marmix.engines import fused
     except ImportError:  # no Triton
         return None
     return fused

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.likelihood import Sums
+from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
 from marmix.fitting.solvers import Fit, Report, better_shape, mechanism_chart, no_report, per_row
-from marmix.likelihood import Sums
-from marmix.mechanism import Mechanism
 
 # Rows of the first sample, in all and per parameter.
 _FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20

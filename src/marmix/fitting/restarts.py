@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array, along_rows, like
+from marmix.core.arrays import Array, along_rows, like
+from marmix.core.covariance import structure
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.core.likelihood import Block
+from marmix.core.linear import LinearScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.moments import GroupMoments
+from marmix.core.student import TAIL_MIN, Students, StudentScores
+from marmix.core.workers import one_thread
 from marmix.fitting import SOLVERS, Fit, Objective, fit_mechanism, lbfgs, no_report, starts
 from marmix.fitting.row_space import RowSpace
-from marmix.likelihood import Block
-from marmix.mechanism import Mechanism
-from marmix.moments import GroupMoments
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.linear import LinearScores
-from marmix.scores.student import TAIL_MIN, Students, StudentScores
-from marmix.workers import one_thread
 
 # Rows used to scale the coordinates of a logistic fit.
 _CALIBRATION_ROWS = 4096

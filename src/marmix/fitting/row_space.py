@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.frames import Frame
+from marmix.core.likelihood import Block
+from marmix.core.linear import LinearScores
+from marmix.core.workers import one_thread
+from marmix.engines import NumpyEngine
 from marmix.fitting.objective import Objective
-from marmix.likelihood import Block
-from marmix.rows import Frame, NumpyEngine
-from marmix.scores.linear import LinearScores
-from marmix.workers import one_thread
 
 
 class RowSpace:

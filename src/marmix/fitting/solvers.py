@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import SHAPE_MAX, MechanismChart, maximise
+from marmix.core.likelihood import Sums
+from marmix.core.mechanism import Mechanism
 from marmix.fitting.objective import Objective
-from marmix.likelihood import Sums
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX, MechanismChart, maximise
 
 Report = Callable[[int, float], None]
 

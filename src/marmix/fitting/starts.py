@@ -11,14 +11,15 @@ from scipy.linalg import cho_solve
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
+from marmix.core.frames import Frame
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.moments import GroupMoments
+from marmix.core.notes import listed
+from marmix.engines import Engine
 from marmix.fitting.objective import Objective
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX
-from marmix.moments import GroupMoments
-from marmix.notes import listed
-from marmix.rows import Engine, Frame
-from marmix.scores.gaussian import Gaussians, GaussianScores
 
 _SAMPLE = 20_000  # rows for k-means
 _MECHANISM_ROWS = 4096  # rows for the mechanism's start

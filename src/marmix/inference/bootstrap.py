@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import norm
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import SHAPE_MAX
+from marmix.core.workers import one_thread
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.parameters import mixture_values
 from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import Table, listed
-from marmix.mechanism.charts import SHAPE_MAX
-from marmix.workers import one_thread
 
 Statistic = Callable[[Any], Any]
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.core.likelihood import Sums
+from marmix.core.mechanism import Mechanism
 from marmix.fitting import Objective
-from marmix.likelihood import Sums
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX, SHARE_MAX, MechanismChart
 
 _CHART_ROWS = 4096  # enough rows to scale the mechanism's coordinates
 # Steps of central differences, exact to about nine digits: for theta's coordinates, which have unit information, and for the

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.linear import KernelScores
+from marmix.core.measures import as_measure
+from marmix.core.model import FittedModel
 from marmix.inference.tables import Table
-from marmix.mechanism.measures import as_measure
-from marmix.model import FittedModel
-from marmix.scores.linear import KernelScores
 
 CRITERIA = ("aic", "bic", "icl")
 

@@ -28,13 +28,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.likelihood import ScoreModel
+from marmix.core.links import hazard, hazard_curvature, odds_against
+from marmix.core.measures import Posterior, measure_curvature, posterior
+from marmix.core.mechanism import Mechanism, drivers_of
+from marmix.engines.rows import block_rows, slices
 from marmix.fitting import Objective
-from marmix.likelihood import ScoreModel
-from marmix.mechanism import Mechanism, drivers_of
-from marmix.mechanism.links import hazard, hazard_curvature, odds_against
-from marmix.mechanism.measures import Posterior, measure_curvature, posterior
-from marmix.rows.engine import block_rows, slices
 
 _LEAST = 1e-140  # a hazard whose reciprocal can be squared
 _CERTAIN = 700.0  # a hazard at which the label is certainly missing, whatever the parameters

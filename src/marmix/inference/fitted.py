@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.frames import Covariates
+from marmix.core.linear import KernelScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.notes import Note, sentence
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import copies_excess
 from marmix.inference.information import KINDS, Information
 from marmix.inference.parameters import Parameters, parameters_of
-from marmix.mechanism import Mechanism
-from marmix.model import FittedModel
-from marmix.notes import Note, sentence
-from marmix.rows import Covariates, NumpyEngine
-from marmix.scores.linear import KernelScores
 
 # Rows per parameter, and labelled rows per class, below which large-sample approximations are not trusted.
 _FEW_ROWS, _FEW_LABELS = 10, 10

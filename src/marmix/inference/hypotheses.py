@@ -30,15 +30,15 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import LABEL_MAX, SHAPE_MAX
+from marmix.core.links import FREE, LINKS
+from marmix.core.mechanism import Mechanism
 from marmix.inference.curvature import by_coefficients, curvature, expected_outer, missing_rows, rows_of
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate, with_link
 from marmix.inference.tables import Table, number, p_sign, p_text
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import LABEL_MAX, SHAPE_MAX
-from marmix.mechanism.links import FREE, LINKS
 
 _MECHANISM_SETTINGS = ("link", "shape", "mcar_share", "mechanism_features")
 _BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not rounding
@@ -492,7 +492,7 @@ class GoodnessOfFit:
     See Also
     --------
     marmix.Inference : its method `goodness_of_fit` returns it.
-    marmix.displays.MissingnessDisplay : the same as a picture.
+    marmix.plotting.MissingnessDisplay : the same as a picture.
     marmix.evaluation.missingness_check : a check for any probabilities.
 
     Examples

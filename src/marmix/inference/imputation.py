@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.labels import most_voted
+from marmix.core.measures import posterior
+from marmix.core.mechanism import Mechanism
+from marmix.engines import block_rows
+from marmix.evaluation.prior import tilted
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count, check_level
 from marmix.inference.simulation import draw_labels, seed_sequence
 from marmix.inference.tables import Table, p_text
-from marmix.labels import most_voted
-from marmix.mechanism import Mechanism
-from marmix.mechanism.measures import posterior
-from marmix.prior import tilted
-from marmix.rows import block_rows
 
 LARGEST_DELTA = 50.0
 

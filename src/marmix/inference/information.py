@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.mechanism import Mechanism
 from marmix.fitting import Objective
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import Curvature, curvature, expected_outer
-from marmix.mechanism import Mechanism
 
 KINDS = ("sandwich", "observed", "expected")
 _SINGULAR = 1e-8  # smallest eigenvalue, relative to the largest, of an identified direction

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 from scipy.stats import norm
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.links import hazard, odds_against
+from marmix.core.measures import posterior
+from marmix.core.mechanism import Mechanism
+from marmix.engines import block_rows
 from marmix.inference.curvature import RowBlock, by_coefficients, hazard_rows, row_terms, rows_of
 from marmix.inference.fitted import Fitted
-from marmix.mechanism import Mechanism
-from marmix.mechanism.links import hazard, odds_against
-from marmix.mechanism.measures import posterior
-from marmix.rows import block_rows
 
 
 class Curve(NamedTuple):
@@ -34,7 +34,7 @@ class Curve(NamedTuple):
     See Also
     --------
     marmix.Inference : its method `missingness_curve` returns it.
-    marmix.displays.MissingnessDisplay : a picture of it.
+    marmix.plotting.MissingnessDisplay : a picture of it.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Boundary(NamedTuple):
     See Also
     --------
     marmix.Inference : its method `decision_boundary` returns it.
-    marmix.displays.MixtureDisplay : a picture of classes and boundary.
+    marmix.plotting.MixtureDisplay : a picture of classes and boundary.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class ImputedLabels(NamedTuple):
     --------
     marmix.Inference : its method `imputed_labels` returns it.
     Imputations : labels drawn several times, for analyses that follow.
-    marmix.conformal.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
+    marmix.evaluation.conformal.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
 
     Examples
     --------

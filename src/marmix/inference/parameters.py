@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy.special import expit, logit
 
-from marmix.arrays import Array
-from marmix.mechanism import Mechanism
-from marmix.model import FittedModel
-from marmix.rows import Covariates
-from marmix.scores.gaussian import GaussianScores
-from marmix.scores.linear import KernelScores, LinearScores
-from marmix.scores.student import StudentScores
+from marmix.core.arrays import Array
+from marmix.core.frames import Covariates
+from marmix.core.gaussian import GaussianScores
+from marmix.core.linear import KernelScores, LinearScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.student import StudentScores
 
 # Kinds of parameters whose being zero is a hypothesis; a weight, a variance or a shape of zero is a limit.
 TESTABLE = ("mean", "covariance", "coefficient", "alpha", "delta")

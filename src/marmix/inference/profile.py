@@ -16,17 +16,17 @@ from joblib import Parallel, delayed
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
+from marmix.core.links import LINKS, eta_at, hazard, link_of_shape, stretch
+from marmix.core.mechanism import Mechanism
+from marmix.core.workers import one_thread
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer
 from marmix.inference.fitted import Fitted
 from marmix.inference.intervals import check_count
 from marmix.inference.simulation import refit, seed_sequence, simulate
 from marmix.inference.tables import number
-from marmix.mechanism import Mechanism
-from marmix.mechanism.charts import SHAPE_MAX, SHARE_MAX, MechanismChart
-from marmix.mechanism.links import LINKS, eta_at, hazard, link_of_shape, stretch
-from marmix.workers import one_thread
 
 _LARGE = 5.0  # a shape above which slopes are steep
 _RHO_MAX = SHAPE_MAX / (1.0 + SHAPE_MAX)
@@ -61,7 +61,7 @@ class Profile:
     See Also
     --------
     marmix.Inference : its method `profile` returns it.
-    marmix.displays.ProfileDisplay : a picture of the curve.
+    marmix.plotting.ProfileDisplay : a picture of the curve.
 
     Notes
     -----

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.linear import LinearScores
+from marmix.core.workers import one_thread
 from marmix.fitting.restarts import runs_off
 from marmix.inference import bootstrap, hypotheses, imputation, intervals, profile
 from marmix.inference.bootstrap import Bootstrap
@@ -19,8 +21,6 @@ from marmix.inference.intervals import Boundary, Curve, ImputedLabels, Interval,
 from marmix.inference.parameters import PLAIN, SCALES, TESTABLE
 from marmix.inference.profile import Profile
 from marmix.inference.tables import Table, listed, number, p_text
-from marmix.scores.linear import LinearScores
-from marmix.workers import one_thread
 
 # Standard errors of the two kinds disagree when they differ by this share, or by more than chance does among n rows: about
 # _NOISE / sqrt(n) for the worst of some ten parameters.
@@ -71,7 +71,7 @@ class Inference:
     MARGaussianMixture : its method `inference` returns this; so do those of the other estimators but `MARClassifierCV`.
     compare : information criteria of several fits.
     Sensitivity : what if labels are missing because of the label itself?
-    marmix.displays.ProfileDisplay : a picture of `profile`.
+    marmix.plotting.ProfileDisplay : a picture of `profile`.
 
     Examples
     --------

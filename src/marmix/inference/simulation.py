@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from marmix.arrays import Array
-from marmix.model import FittedModel
-from marmix.scores.student import StudentScores
+from marmix.core.arrays import Array
+from marmix.core.model import FittedModel
+from marmix.core.student import StudentScores
 
 
 def seed_sequence(random_state: Any) -> np.random.SeedSequence:

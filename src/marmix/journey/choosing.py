@@ -13,14 +13,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.files import release
+from marmix.core.labels import most_voted
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.estimators.candidates import models_missingness
+from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
 from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK, empty_rows
-from marmix.labels import most_voted
-from marmix.prior import class_offsets, prior_of, unlabelled_counts
-from marmix.streams import release
 
 SAMPLE = 20_000  # rows for comparing candidates
 LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average

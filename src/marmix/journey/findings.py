@@ -15,15 +15,19 @@ from scipy.special import entr
 
 import marmix
 from marmix import evaluation
-from marmix.arrays import Array
-from marmix.displays.predictions import Predictions
+from marmix.core.arrays import Array
+from marmix.core.labels import label_shares
+from marmix.core.measures import posterior
 from marmix.estimators import MARClassifierCV
 from marmix.estimators.choice import TINY, hedged
 from marmix.estimators.doubts import CODES, doubtful
 from marmix.evaluation import Score, missingness_check
+from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
+from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
+from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.inference import Inference, parameters_of
 from marmix.inference.fitted import too_many_parameters
-from marmix.joint import THRESHOLDS, JointTable, Range
+from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
 from marmix.journey.choosing import (
     SAMPLE,
     Compared,
@@ -37,8 +41,6 @@ from marmix.journey.choosing import (
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
 from marmix.journey.verdict import ENRICHED, FEW, Grounds, cautions, verdict
-from marmix.labels import label_shares
-from marmix.mechanism.measures import posterior
 from marmix.pages.contents import (
     Caution,
     Certainty,
@@ -65,9 +67,7 @@ from marmix.pages.contents import (
 )
 from marmix.pages.figures import Subject, figures
 from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
-from marmix.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.pseudo_labels import UncertainPosterior
-from marmix.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.plotting.predictions import Predictions
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile
 

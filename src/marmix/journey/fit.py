@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from marmix import container
+from marmix import persistence
 from marmix.estimators.candidates import KINDS, default_candidates
+from marmix.evaluation.prior import prior_of, unlabelled_counts
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step, part
@@ -20,7 +21,6 @@ from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
 from marmix.pages import report_html
 from marmix.pages.contents import Caution, Findings
-from marmix.prior import prior_of, unlabelled_counts
 from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -147,7 +147,7 @@ def _write_files(output: Output, source: DataFile, surveyed: Survey, progress: P
         # bytes of file names that are not UTF-8 become escapes
         output.path("summary.json").write_bytes(f"{summary}\n".encode(errors="backslashreplace"))
         pipeline = Pipeline([("preparation", analysis.preparation), ("classifier", analysis.model.named())])
-        container.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
+        persistence.save(pipeline, output.path("model.marmix"), about=_about(options, analysis.name))
     return findings
 
 

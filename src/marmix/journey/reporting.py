@@ -15,24 +15,24 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.base import numbered
 from marmix.estimators.candidates import knows_missingness
 from marmix.estimators.choice import Q_MAX
+from marmix.evaluation.prior import prior_of
+from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.journey.choosing import Compared, Model, compare, scaled_rows, statistical
 from marmix.journey.findings import Analysis, SampledRows, TestedRows, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, label_names, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
-from marmix.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.outputs import Output, one_file
 from marmix.pages import report_html
 from marmix.pages.contents import Findings
 from marmix.pages.summary import summary_lines
-from marmix.prior import prior_of
-from marmix.pseudo_labels import UncertainPosterior
 from marmix.tables.labels import LabelColumn, label_columns
 from marmix.tables.preparation import table_batches
 from marmix.tables.reading import DataFile, check_columns, open_table

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.files import release
 from marmix.journey.progress import Step
-from marmix.streams import release
 from marmix.tables.cells import shown
 from marmix.tables.labels import LabelColumn
 from marmix.tables.preparation import Counts, Preparation

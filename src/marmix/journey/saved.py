@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from marmix import container
-from marmix.arrays import Array
-from marmix.displays import SensitivityDisplay
-from marmix.displays.drawing import canvas, styled
+from marmix import persistence
+from marmix.core.arrays import Array
+from marmix.core.labels import label_shares, most_voted
 from marmix.estimators.choice import Q_MAX
+from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table
 from marmix.journey.findings import all_scores, score_facts
 from marmix.journey.progress import Progress
 from marmix.journey.rows import IN_MEMORY, complete_rows
 from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
-from marmix.labels import label_shares, most_voted
 from marmix.outputs import one_file
 from marmix.pages.contents import ScoreFacts, finite
-from marmix.pseudo_labels import UncertainPosterior
-from marmix.sensitivity import Sensitivity
+from marmix.plotting import SensitivityDisplay
+from marmix.plotting.drawing import canvas, styled
 from marmix.tables.cells import counted, shown
 from marmix.tables.dialect import Dialect
 from marmix.tables.labels import label_columns
@@ -80,13 +80,13 @@ class Saved(NamedTuple):
 
 def open_model(path: Path) -> Saved:
     """Load a model; one saved from Python without a preparation takes numeric columns by name."""
-    model = container.load(path)
+    model = persistence.load(path)
     first = model.steps[0][1] if isinstance(model, Pipeline) else model
     if not isinstance(first, Preparation) and getattr(first, "feature_names_in_", None) is None:
         raise ValueError(
             f"{path} was saved without column names: fit it to a data frame, or load it in Python with marmix.load."
         )
-    return parts_of(model, dict(container.describe(path)["about"] or {}))
+    return parts_of(model, dict(persistence.describe(path)["about"] or {}))
 
 
 def parts_of(model: Any, about: dict[str, Any]) -> Saved:

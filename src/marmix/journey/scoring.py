@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from marmix.arrays import Array
-from marmix.conformal import conformal_sets
-from marmix.displays.fits import missing_proba
-from marmix.flexible import flexible_missing_proba
-from marmix.joint import THRESHOLDS, at_or_above
+from marmix.core.arrays import Array
+from marmix.core.files import release
+from marmix.core.labels import most_voted
+from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation.flexible import flexible_missing_proba
+from marmix.evaluation.joint import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
-from marmix.labels import most_voted
 from marmix.pages.contents import RowTable
-from marmix.streams import release
+from marmix.plotting.fits import missing_proba
 from marmix.tables.cells import pointed_text
 
 GIVEN, IMPUTED = "given", "imputed"
@@ -77,7 +77,7 @@ class ScoredBatch(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """Conformal sets for the rows without a label, calibrated on the rows of the comparison; see `marmix.conformal`."""
+    """Conformal sets for the rows without a label, calibrated on the rows of the comparison."""
 
     coverage: float
     labels: NDArray[Any]  # of the rows of the comparison, or shares of votes

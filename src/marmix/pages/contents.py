@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from marmix.labels import missing_in_words
+from marmix.core.labels import missing_in_words
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
-from marmix.displays import (
+from marmix.core.arrays import Array
+from marmix.inference.sensitivity import Sensitivity
+from marmix.pages.contents import Figure
+from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,
     MixtureDisplay,
@@ -17,12 +19,10 @@ from marmix.displays import (
     SensitivityDisplay,
     UncertaintyDisplay,
 )
-from marmix.displays.drawing import MOST_PANELS, canvas, panel_size, styled
-from marmix.displays.mixture import CLASSES_TOGETHER
-from marmix.displays.predictions import CURVES_TOGETHER, Predictions
-from marmix.displays.uncertainty import UNCERTAINTY
-from marmix.pages.contents import Figure
-from marmix.sensitivity import Sensitivity
+from marmix.plotting.drawing import MOST_PANELS, canvas, panel_size, styled
+from marmix.plotting.mixture import CLASSES_TOGETHER
+from marmix.plotting.predictions import CURVES_TOGETHER, Predictions
+from marmix.plotting.uncertainty import UNCERTAINTY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

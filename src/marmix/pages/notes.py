@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from marmix.notes import Note, listed, sentence
+from marmix.core.notes import Note, listed, sentence
 from marmix.pages.contents import Caution
 
 SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from marmix.displays.predictions import CURVES_TOGETHER
+from marmix.inference.sensitivity import times
 from marmix.inference.tables import number
 from marmix.pages import wording
 from marmix.pages.contents import (
@@ -24,7 +24,7 @@ from marmix.pages.contents import (
 from marmix.pages.figures import TITLES
 from marmix.pages.markup import NAME, name, plain, quoted, readable, table
 from marmix.pages.wording import count, counted, figure, percent, share_of
-from marmix.sensitivity import times
+from marmix.plotting.predictions import CURVES_TOGETHER
 
 PAGE = 25  # rows shown at a time
 WIDE = 900  # pixels of a picture that spans the page

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from marmix.inference.sensitivity import times
 from marmix.inference.tables import listed, number, p_sign
 from marmix.pages.contents import (
     Comparison,
@@ -20,7 +21,6 @@ from marmix.pages.contents import (
 )
 from marmix.pages.markup import name, quoted
 from marmix.pages.summary import VERDICTS
-from marmix.sensitivity import times
 
 DASH = "\u2013"
 MINUS = "\u2212"

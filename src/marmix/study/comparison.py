@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.datasets import make_mar_mixture
-from marmix.displays.drawing import canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
+from marmix.plotting.drawing import canvas
 from marmix.study import methods
 from marmix.study.drawing import differences
 from marmix.study.methods import (

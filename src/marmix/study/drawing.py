@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marmix.displays.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
+from marmix.plotting.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 from marmix.study import methods
 from marmix.study.summaries import Mean
 

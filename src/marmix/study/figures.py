@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.utils import Bunch
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.datasets import make_mar_mixture
-from marmix.displays.drawing import BLUE, GREY, ORANGE, RED, canvas
 from marmix.inference.tables import Table
+from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, canvas
 from marmix.study.comparison import DISTRIBUTIONS
 from marmix.study.pages import Claim, Item, Page, Picture, Sheet
 from marmix.study.paper import MAX_MARGIN, RATE, SLOPE

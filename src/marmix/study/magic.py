@@ -17,11 +17,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.datasets import hide_labels, load_magic
-from marmix.displays.drawing import BLUE, ORANGE, canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
+from marmix.plotting.drawing import BLUE, ORANGE, canvas
 from marmix.study import methods
 from marmix.study.drawing import LINES, curve, fit_to_lines
 from marmix.study.methods import AVERAGE, LOGISTIC, PAPER, SWAPPED, Labels

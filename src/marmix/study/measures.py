@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.measures import MEASURES, posterior
 from marmix.datasets import make_mar_mixture
-from marmix.displays.drawing import BLACK, GREY, canvas
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table, listed
-from marmix.mechanism.measures import MEASURES, posterior
+from marmix.plotting.drawing import BLACK, GREY, canvas
 from marmix.study.drawing import STYLES, error_lengths
 from marmix.study.metrics import scores
 from marmix.study.pages import Block, Claim, Item, Page, Paragraph, Picture, Sheet

@@ -16,7 +16,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 
 Labels = NDArray[Any]
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from marmix.arrays import Array
-from marmix.displays.drawing import canvas
+from marmix.core.arrays import Array
 from marmix.inference.tables import Table
+from marmix.plotting.drawing import canvas
 from marmix.study import comparison, methods
 from marmix.study.drawing import LINES, curve, fit_to_lines
 from marmix.study.methods import ECM_AO, LOGISTIC, LOGISTIC_CV, MAR_LOGISTIC, MAR_TIED

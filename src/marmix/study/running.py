@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from marmix.datasets import load_magic
-from marmix.displays.drawing import styled
 from marmix.outputs import locked, write_whole
+from marmix.plotting.drawing import styled
 from marmix.study import figures, magic, measures, proportion, shape, tables
 from marmix.study.pages import Item, Page, index_html, index_markdown, write_item
 from marmix.study.pieces import Plan, Store, compute

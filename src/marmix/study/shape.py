@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest, chi2
 
-from marmix.arrays import Array
-from marmix.displays.drawing import BLUE, GREEN, GREY, ORANGE, canvas
+from marmix.core.arrays import Array
+from marmix.core.charts import SHAPE_MAX
+from marmix.core.links import link_of_shape
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
-from marmix.mechanism.charts import SHAPE_MAX
-from marmix.mechanism.links import link_of_shape
+from marmix.plotting.drawing import BLUE, GREEN, GREY, ORANGE, canvas
 from marmix.study.comparison import draw
 from marmix.study.metrics import scores
 from marmix.study.pages import Block, Claim, Item, Page, Paragraph, Picture, Sheet

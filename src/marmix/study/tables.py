@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from marmix.arrays import Array
-from marmix.displays import RocDisplay
-from marmix.displays.drawing import GREY, canvas
+from marmix.core.arrays import Array
 from marmix.estimators import MARGaussianMixture
 from marmix.inference.tables import Table
+from marmix.plotting import RocDisplay
+from marmix.plotting.drawing import GREY, canvas
 from marmix.study import comparison
 from marmix.study.comparison import (
     DISTRIBUTIONS,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.labels import MISSING_CELLS
+from marmix.core.labels import MISSING_CELLS
 
 NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 WHOLE = re.compile(r"\s*([+-]?[0-9]+)(\.0*)?\s*")

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from marmix.labels import MISSING_CELLS
+from marmix.core.labels import MISSING_CELLS
 from marmix.tables.cells import NUMBER, WHOLE, shown
 from marmix.tables.delimited import BLOCK, Text, pieces
 

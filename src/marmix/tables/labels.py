@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.arrays import Array
-from marmix.labels import (
+from marmix.core.arrays import Array
+from marmix.core.labels import (
     MISSING,
     MISSING_CELLS,
     MISSING_LABELS,
@@ -45,7 +45,7 @@ class LabelColumn(Labels):
     """Encoder of the label column of a data file that is read in batches.
 
     A label is the text of its cell without surrounding whitespace; whole numbers of a typed column are written without
-    a point. Null, blank cells, the texts of `marmix.labels.MISSING_LABELS` (NA, N/A, nan, null, None, ?, -1 and so on)
+    a point. Null, blank cells, the texts of `marmix.core.labels.MISSING_LABELS` (NA, N/A, nan, null, None, ?, -1 and so on)
     and those of `missing` are missing labels, except for texts that are named in `classes` or `keep`.
 
     Parameters

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import LARGEST
-from marmix.labels import MISSING_CELLS, SPREADSHEET_ERROR
+from marmix.core.arrays import LARGEST
+from marmix.core.labels import MISSING_CELLS, SPREADSHEET_ERROR
 from marmix.tables.cells import (
     NUMBER,
     TRUTHS,

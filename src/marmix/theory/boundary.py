@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 from marmix.theory.description import Description
 from marmix.theory.rules import Rule
 

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.covariance import structure
+from marmix.core.frames import Covariates, Frame
+from marmix.core.gaussian import Gaussians, GaussianScores
+from marmix.core.mechanism import Mechanism
+from marmix.core.model import FittedModel
+from marmix.core.student import StudentScores
+from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
-from marmix.mechanism import Mechanism
-from marmix.model import FittedModel
-from marmix.rows import Covariates, Frame, NumpyEngine
-from marmix.scores.covariance import structure
-from marmix.scores.gaussian import Gaussians, GaussianScores
-from marmix.scores.student import StudentScores
 
 _NO_FLOOR = float(np.finfo(float).tiny)
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.mechanism import Mechanism
 from marmix.fitting import Sample
 from marmix.inference.tables import Table
-from marmix.mechanism import Mechanism
 from marmix.theory.description import Description, described
 from marmix.theory.integrals import REGIMES, Coefficients, Integrals
 from marmix.theory.rules import Computed, computed, mean_over

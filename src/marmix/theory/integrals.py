@@ -11,14 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
+from marmix.core.mechanism import Mechanism
+from marmix.core.notes import BoundaryWarning
 from marmix.fitting import Objective, Sample
 from marmix.inference.coordinates import Coordinates
 from marmix.inference.curvature import expected_outer, size_of_mechanism
 from marmix.inference.information import inverse
 from marmix.inference.tables import listed
-from marmix.mechanism import Mechanism
-from marmix.notes import BoundaryWarning
 from marmix.theory.boundary import BayesRule
 from marmix.theory.description import Description
 from marmix.theory.rules import SHIFTS, Computed, Rule, computed, lattice, mean_over, shifted_points

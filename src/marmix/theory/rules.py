@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from marmix.arrays import Array
+from marmix.core.arrays import Array
 
 _REACH = 7.5  # standard deviations beyond which a normal distribution has less than 1e-13 of its mass
 _FINEST = 1e-10  # relative error due to rounding and this reach

@@ -1,0 +1,181 @@
+"""Checks of rows and weights; error messages name the column or class and say what to do."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import _check_sample_weight
+
+from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.files import release
+
+_CHUNK = 65536  # rows checked together
+_EXACT = 2**53  # whole numbers up to here are exact in floating point
+
+
+def refuse_sparse(X: Any) -> None:
+    """Raise an error for sparse matrices."""
+    if issparse(X) or "sparse" in str(getattr(X, "layout", "")):
+        raise TypeError(
+            f"Sparse data was passed, a matrix of shape {tuple(X.shape)}, but marmix needs dense rows. Reduce the columns, e.g. "
+            "make_pipeline(TruncatedSVD(50), MARGaussianMixture()), or use X.toarray() if it fits in memory."
+        )
+
+
+def check_table(X: Any) -> None:
+    """Check shape and dtype of an array that is not read into memory."""
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: X must have shape (rows, features).")
+    if isinstance(X.shape[0], int) and X.shape[0] == 0:  # the length of a Dask dataframe is unknown
+        raise ValueError(f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is required.")
+    dtype = getattr(X, "dtype", None)  # a dataframe has one per column
+    if getattr(dtype, "kind", "c" if "complex" in str(dtype) else "f") not in "fiub":
+        raise ValueError(f"X has the type {dtype}: features must be real numbers.")
+
+
+def in_floats(X: Any, validate: Callable[..., Any], fit: bool = True) -> NDArray[Any]:
+    """Rows in memory as floats, converted by scikit-learn's `validate_data`.
+
+    Dates are refused and, in a fit, whole numbers whose differences would be lost in the conversion.
+    """
+    types: list[Any] = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    names = list(getattr(X, "columns", range(len(types))))
+    for name, kind in zip(names, types, strict=True):
+        if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration", "Time")):
+            where = f"column {name!r} of X" if len(types) > 1 else "X"
+            raise ValueError(f"{where} holds dates or times: turn them into numbers, such as days since an event.")
+    try:
+        rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large for floating point: rescale the column.") from None
+    if fit and any(getattr(kind, "kind", "") in ("i", "u") and kind.itemsize == 8 for kind in types):
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        lost = (largest > _EXACT) & (high - low < LEAST_SPREAD * largest)
+        if lost.any():
+            i = int(lost.argmax())
+            name = names[i] if len(types) > 1 else f"x{i}"
+            raise ValueError(
+                f"column {name!r} has whole numbers around {largest[i]:.3g}, whose differences are lost to rounding: subtract "
+                "the smallest, or drop the column if it identifies the rows."
+            )
+    return rows
+
+
+def check_finite(
+    X: NDArray[Any], names: Sequence[str], first: int = 0, allow_nan: bool = False, places: Any = None
+) -> None:
+    """Raise an error that names the first column with NaN (unless allowed), infinity or a number beyond `LARGEST`.
+
+    Row numbers count from `first`; `places` are the row numbers themselves, if the rows are not consecutive.
+    """
+    for start in range(0, len(X), _CHUNK):
+        x = X[start : start + _CHUNK]
+        if not x.size or (x.min() >= -LARGEST and x.max() <= LARGEST):  # NaN fails both
+            continue
+        with np.errstate(invalid="ignore"):
+            usable = np.abs(x) <= LARGEST
+        if allow_nan:
+            usable |= np.isnan(x)
+        if usable.all():
+            continue
+        column = int(np.flatnonzero(~usable.all(axis=0))[0])
+        place = int(np.flatnonzero(~usable[:, column])[0])
+        value = x[place, column]
+        row = first + start + place if places is None else int(places[start + place])
+        where = f"in column {names[column]!r} (first in row {row})"
+        if np.isfinite(value):
+            raise ValueError(
+                f"Input X contains {value:.3g} {where}: numbers beyond {LARGEST:g} overflow when they are squared. "
+                "Check it, or rescale the column."
+            )
+        if allow_nan:
+            raise ValueError(f"Input X contains infinity {where}: write NaN if it is missing.")
+        raise ValueError(
+            f"Input X contains {'NaN' if np.isnan(value) else 'infinity'} {where}: only labels may be missing. "
+            "Impute the features first (sklearn.impute.SimpleImputer in a pipeline) or drop these rows."
+        )
+
+
+def check_scales(mean: Array, variance: Array, names: Sequence[str], smallest: float) -> None:
+    """Raise an error that names the first column whose numbers are all below `smallest`, but not all zero."""
+    for name, m, v in zip(names, np.abs(mean), variance, strict=True):
+        if v < smallest**2 and 0.0 < m < smallest:
+            raise ValueError(
+                f"column {name!r} has numbers around {m:.0e}, too small to compute with. Rescale the column."
+            )
+
+
+def check_results(values: NDArray[Any], first: int) -> None:
+    """Raise an error that names the first row for which a model computed NaN; row numbers count from `first`."""
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.isnan(values).reshape(len(values), -1).any(axis=1).argmax())
+        raise ValueError(f"The model gives no number for row {first + row}: check its features, or fit again.")
+
+
+def check_lengths(X: Any, values: Any, name: str = "y") -> None:
+    """Check that there are as many labels or weights as rows."""
+    if X.shape[0] != values.shape[0]:
+        raise ValueError(f"X and {name} have inconsistent numbers of samples: {X.shape[0]} and {values.shape[0]}.")
+
+
+def check_weights(weight: NDArray[Any]) -> None:
+    """Check that weights are finite, not negative, and neither too large nor too small to compute with."""
+    if not np.isfinite(weight).all():
+        raise ValueError("Input sample_weight contains NaN or infinity.")
+    if (weight < 0).any():
+        raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
+    if (largest := weight.max(initial=0.0)) > LARGEST or 0.0 < largest < 1.0 / LARGEST:
+        raise ValueError(f"sample_weight has weights of {largest:.0e}: rescale them, for instance to a mean of one.")
+
+
+def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -> None:
+    """Check that every class has a labelled row of positive weight."""
+    for name, has_weight in zip(classes.tolist(), weighted.tolist(), strict=True):
+        if not has_weight:
+            raise ValueError(
+                f"class {name!r} has no labelled row of positive sample_weight: give one a weight, or drop the class."
+            )
+
+
+def file_weights(
+    X: NDArray[Any], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
+) -> NDArray[Any] | None:
+    """Checked weights of rows that stay in a file; the weights may be in a file too."""
+    if sample_weight is None:
+        return None
+    weight = sample_weight if isinstance(sample_weight, np.ndarray) else np.asarray(sample_weight, dtype=float)
+    if weight.shape != (len(X),):
+        raise ValueError(f"sample_weight must have shape ({len(X)},), one weight a row; got {weight.shape}.")
+    codes = np.arange(len(classes))
+    weighted = np.zeros(len(classes), dtype=bool)
+    for start in range(0, len(X), _CHUNK):
+        w = np.asarray(weight[start : start + _CHUNK])
+        check_weights(w)
+        weighted |= np.isin(codes, z[start : start + _CHUNK][w > 0])
+        release(weight[start : start + _CHUNK])
+    check_weighted_classes(classes, weighted)
+    return weight
+
+
+def checked_weights(X: NDArray[Any], sample_weight: Any) -> Array:
+    """Checked weights of rows in memory."""
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    check_weights(weight)
+    return weight
+
+
+def weighted_rows(
+    X: NDArray[np.floating], z: NDArray[np.integer], sample_weight: Any, classes: NDArray[Any]
+) -> tuple[NDArray[np.floating], NDArray[np.integer], Array | None]:
+    """Rows of positive weight with their labels and weights; all rows if there are no weights."""
+    if sample_weight is None:
+        return X, z, None
+    weight = checked_weights(X, sample_weight)
+    counts = weight > 0
+    if not counts.all():
+        X, z, weight = X[counts], z[counts], weight[counts]
+    check_weighted_classes(classes, np.isin(np.arange(len(classes)), z))
+    return X, z, weight

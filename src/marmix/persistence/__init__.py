@@ -1,0 +1,189 @@
+"""Models in files, without pickle: `save`, `load` and `describe`.
+
+A file is a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it. It holds numbers and
+text only: loading a file never runs code from it.
+"""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from marmix.outputs import one_file
+from marmix.persistence.fields import AGAIN
+from marmix.persistence.format import FORMAT_VERSION, ContainerError, packed, read, write
+from marmix.persistence.models import estimator_of, input_of, state_of
+
+__all__ = ["ContainerError", "describe", "load", "save"]
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, about: Mapping[str, Any] | None = None, overwrite: bool = False
+) -> None:
+    """Write a fitted model to a file that `load` can read.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        Any estimator of marmix, or a pipeline that ends in one after `StandardScaler` or `marmix.tables.Preparation`.
+    path : str or path
+        The file, such as `model.marmix`; no extension is added. It appears under this name once it is complete.
+    about : dict, optional
+        Further information to store, as plain JSON; `describe` returns it.
+    overwrite : bool, default=False
+        Whether to replace an existing file.
+
+    See Also
+    --------
+    marmix.load : read the model again.
+    marmix.persistence.describe : what is in a file, without using it.
+
+    Notes
+    -----
+    The same model gives the same bytes. Results for the training rows (`transduction_`, and `held_out_proba_`, `missing_proba_`,
+    `reference_proba_` and `posterior_` of `MARClassifierCV`) are not saved, as they grow with the rows and may be private.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from marmix import MARGaussianMixture, load, save
+    >>> X = np.array([[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]])
+    >>> clf = MARGaussianMixture(link=None).fit(X, [0, 0, -1, 1, 1, -1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.marmix")
+    ...     save(clf, path)
+    ...     again = load(path)
+    >>> bool(np.all(again.predict_proba(X) == clf.predict_proba(X)))
+    True
+    """
+    state = state_of(model)
+    check_is_fitted(model)
+    header = {
+        "format": "marmix",
+        "format_version": FORMAT_VERSION,
+        "written_by": {
+            "marmix": sys.modules["marmix"].__version__,  # a circular import otherwise
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        **input_of(model),
+        "about": _plain_json({} if about is None else about),
+        "model": state,
+    }
+    members = packed(header)
+    advice = "pass overwrite=True to replace it, or give another path"
+    with one_file(path, overwrite, advice=advice, pipes=False) as part:
+        with open(part, "wb") as file:
+            write(file, members)
+        try:
+            _read(part)
+        except ContainerError as error:
+            reason = str(error.__cause__ or error).removesuffix(AGAIN)  # without the name of the temporary file
+            raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the model in a file that `save` wrote.
+
+    Sizes, checksums, types, shapes and consistency are checked. A file that is truncated, edited or made up raises
+    `ContainerError`, a ValueError that says what is wrong. No code from the file is run.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    fitted estimator
+        With the predictions of the one that was saved.
+
+    See Also
+    --------
+    marmix.save : write the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marmix import MARGaussianMixture, load, save
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, os.path.join(folder, "model.marmix"))
+    ...     again = load(os.path.join(folder, "model.marmix"))
+    >>> again.predict([[1.0], [5.0]])
+    array([0, 1])
+    """
+    return _read(Path(path))[0]
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the description of a saved model, checked as `load` does.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    dict
+        `format`, `format_version`, `written_by` (versions of marmix, numpy and scikit-learn), `class`, `classes`, `features`
+        (`name` and `dtype` of each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
+
+    See Also
+    --------
+    marmix.load : the model itself.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from marmix import MARGaussianMixture, save
+    >>> from marmix.persistence import describe
+    >>> X, y = [[0.0], [1.0], [0.5], [5.0], [6.0], [5.5]], [0, 0, -1, 1, 1, -1]
+    >>> clf = MARGaussianMixture(link=None).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, os.path.join(folder, "model.marmix"), about={"study": "pilot"})
+    ...     content = describe(os.path.join(folder, "model.marmix"))
+    >>> content["class"], content["classes"], content["about"]
+    ('MARGaussianMixture', [0, 1], {'study': 'pilot'})
+    """
+    return _read(Path(path))[1]
+
+
+def _plain_json(about: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        copy = json.loads(json.dumps(dict(about), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"about must be plain JSON (dicts, lists, text, numbers, None): {error}") from None
+    if copy != about:
+        raise ValueError("about must be plain JSON: dicts with text as keys, lists, text, numbers, None.")
+    return dict(copy)
+
+
+def _read(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the model and its description."""
+    place = repr(os.fspath(path))
+    if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
+        raise ContainerError(f"{place} is not a file: give the path of a saved model.")
+    with open(path, "rb") as file, np.errstate(all="ignore"):
+        try:
+            header, sizes = read(file)
+            model = estimator_of(header["model"])
+            for key, value in input_of(model).items():
+                if header[key] != value:
+                    raise ContainerError(f"{key!r} in model.json does not agree with its model.{AGAIN}")
+        except ContainerError as error:
+            raise ContainerError(f"{place}: {error}") from error
+        except Exception as error:  # damaged contents can raise anything
+            reason = f"{type(error).__name__}: {' '.join(str(error)[:1000].split())[:200]}"
+            raise ContainerError(f"{place} is damaged or is not a saved model ({reason}). Save it again.") from error
+    return model, {key: value for key, value in header.items() if key not in ("model", "arrays")} | {"sizes": sizes}

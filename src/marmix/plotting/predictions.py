@@ -1,0 +1,303 @@
+"""Predicted probabilities of partially labelled rows, and displays of one class against the rest.
+
+A row counts ``r_k`` times as class k and ``r - r_k`` times as the rest, where r_k are the pseudo-labels of
+`marmix.evaluation` and r is their sum over the classes:
+
+    plain          r_k = 1{y = k}, labelled rows only
+    weighted       r_k = w 1{y = k}, labelled rows only,                   w = 1 / (1 - q)
+    doubly robust  r_k = tau_k + (1 - m) w (1{y = k} - tau_k), all rows,   r = 1
+
+The doubly robust version uses a model's posteriors tau, with m = 1 where the label is missing. Its r_k can be negative or
+larger than one.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.labels import as_classes, has_votes, known_labels, vote_shares
+from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
+from marmix.plotting.base import Display
+from marmix.plotting.drawing import (
+    BLUE,
+    MOST_PANELS,
+    class_colours,
+    class_label,
+    figure_text,
+    panel_legend,
+    panel_size,
+    panels,
+    paper_colour,
+)
+from marmix.plotting.fits import last_step, missing_proba, numbered, transformed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CURVES_TOGETHER = 3  # classes in one panel; the curves of more classes have a panel each
+PLAIN = "labelled rows only, uncorrected"  # in legends
+UNCORRECTED = (
+    "No P(label missing) was given, so the curves show the labelled rows only. These are not a fair sample if hard rows "
+    "lose their labels more often."
+)
+
+
+class AgainstRest(NamedTuple):
+    """How often rows count as a class and as the rest."""
+
+    p: Array  # probability of the class
+    positive: Array  # r_k
+    negative: Array  # r - r_k
+    square: Array  # expected square of the label's weight; (sum r)^2 / sum of these is the effective number of rows
+
+
+class Predictions(NamedTuple):
+    """Labels z (-1 where missing), class probabilities (n, K), probabilities q of a missing label, and posteriors."""
+
+    classes: NDArray[Any]
+    z: NDArray[np.integer]
+    proba: Array
+    q: Array | None
+    posterior: Array | None = None  # for doubly robust curves
+    shares: Array | None = None  # of the classes in the votes of each row, in place of 1{y = k}
+
+    @classmethod
+    def of(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        q: ArrayLike | None,
+        classes: ArrayLike | None,
+        posterior: ArrayLike | None = None,
+    ) -> "Predictions":
+        """Check arrays given by the user."""
+        y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
+        p = np.asarray(unmasked(proba), dtype=float)
+        shares = None
+        if has_votes(y):
+            shares, names = vote_shares(y, classes, fitted=True)
+        else:
+            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else as_classes(classes)
+        z = numbered(y, names)
+        if p.shape != (len(z), len(names)):
+            advice = ": name the classes of the columns in classes=" if classes is None else ""
+            raise ValueError(f"proba must have shape {(len(z), len(names))}; got {p.shape}{advice}.")
+        p = checked_proba(p, p.shape)
+        rate = None if q is None else np.asarray(unmasked(q), dtype=float)
+        if rate is not None and rate.shape != z.shape:
+            raise ValueError(f"missing_proba must have shape {z.shape}; got {rate.shape}.")
+        if rate is not None and not ((rate >= 0.0) & (rate <= 1.0)).all():
+            raise ValueError("missing_proba must lie between 0 and 1.")
+        if not (z >= 0).any():
+            raise ValueError("every label in y is missing: these curves need labelled rows.")
+        if posterior is None:
+            return cls(names, z, p, rate, shares=shares)
+        if rate is None:
+            raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
+        return cls(names, z, p, rate, checked_proba(posterior, p.shape, "posterior"), shares)
+
+    @classmethod
+    def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
+        """Predict with a fitted estimator; if it has a mechanism, its probabilities also serve as the posteriors.
+
+        Nothing is corrected if every row has a label.
+        """
+        model = last_step(estimator)
+        proba = model.predict_proba(transformed(estimator, X))
+        q = missing_proba(estimator, X)
+        if q is not None and (numbered(y, model.classes_) >= 0).all():
+            q = np.zeros(len(proba))
+        return cls.of(y, proba, q, model.classes_, None if q is None else proba)
+
+    @property
+    def plain(self) -> "Predictions":
+        """The same predictions, uncorrected."""
+        return self._replace(q=None, posterior=None)
+
+    @property
+    def note(self) -> str:
+        """A warning if the curves are not corrected."""
+        return UNCORRECTED if self.q is None else ""
+
+    def columns(self, positive: Any) -> list[int]:
+        """Column of the positive class; by default the second of two classes, otherwise each in turn."""
+        if positive is None:
+            return [1] if len(self.classes) == 2 else list(range(len(self.classes)))
+        names = self.classes.tolist()
+        if positive not in names:
+            raise ValueError(f"positive={positive!r} is not among the classes {names}.")
+        return [names.index(positive)]
+
+    def posterior_against_rest(self, k: int) -> Array | None:
+        """Posteriors (n, 2) of the rest and of class k."""
+        if self.posterior is None:
+            return None
+        tau = self.posterior[:, k]
+        return np.column_stack([self.posterior.sum(axis=1) - tau, tau])
+
+    def label_against_rest(self, k: int) -> Array:
+        """The label as shares (n, 2) of the rest and of class k, zero where missing."""
+        member = (self.z == k).astype(float) if self.shares is None else self.shares[:, k]
+        return np.column_stack([(self.z >= 0) - member, member])
+
+    def against_rest(self, k: int) -> AgainstRest:
+        """Pseudo-labels of class k against the rest."""
+        labelled = self.z >= 0
+        q = np.zeros(len(labelled)) if self.q is None else self.q
+        indicator = self.label_against_rest(k)
+        if self.posterior is None:
+            r, weight, _ = pseudo_labels(indicator, q, None)
+            return AgainstRest(self.proba[labelled, k], r[labelled, 1], r[labelled, 0], weight**2)
+        r, _, _ = pseudo_labels(indicator, q, self.posterior_against_rest(k))
+        with np.errstate(divide="ignore"):
+            weight = np.minimum(1.0 / (1.0 - q), largest_weight(int(labelled.sum()), len(labelled)))
+        return AgainstRest(self.proba[:, k], r[:, 1], r[:, 0], weight)  # E[w^2 1{labelled}] = w
+
+
+class PredictionDisplay(Display):
+    """Base of the displays of predicted probabilities. Not for direct use."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, positive: Any = None, ax: "Axes | None" = None, **options: Any
+    ) -> Self:
+        """Predict rows with a fitted classifier, and draw the display.
+
+        Use rows that the classifier was not fitted to: those of the fit give slightly optimistic curves. The curves are
+        doubly robust if the classifier has a mechanism; its probabilities then serve as the posteriors.
+
+        Parameters
+        ----------
+        estimator : fitted classifier, or a pipeline that ends in one
+            With `predict_proba`.
+        X : array-like or table of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        positive : object, default=None
+            The class drawn against the rest. By default the second class if there are two, otherwise each class in
+            turn; `ThresholdDisplay` shows a single class, which must be named if there are more than two.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+        **options
+            `n_bins` (default 10) of `CalibrationDisplay`, or the keyword arguments of `RocDisplay.plot`.
+
+        Returns
+        -------
+        display
+            Of the class that the method was called on.
+        """
+        return cls._drawn(Predictions.by(estimator, X, y), positive, ax, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        missing_proba: ArrayLike | None = None,
+        *,
+        positive: Any = None,
+        classes: ArrayLike | None = None,
+        posterior: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the display from the probabilities of any classifier.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        proba : array-like of shape (n, K)
+            Probabilities of the classes.
+        missing_proba : array-like of shape (n,) or None, default=None
+            Probability q of a missing label. Without it the labelled rows are drawn uncorrected, and `note_` says so.
+        positive : object, default=None
+            As in `from_estimator`.
+        classes : array-like of shape (K,) or None, default=None
+            Classes of the columns of `proba`; by default the sorted labels in y.
+        posterior : array-like of shape (n, K) or None, default=None
+            A model's posteriors of all rows, for the doubly robust estimate; needs `missing_proba`.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+        **options
+            As in `from_estimator`.
+
+        Returns
+        -------
+        display
+            Of the class that the method was called on.
+
+        Raises
+        ------
+        ValueError
+            If every label is missing, or arrays do not fit together.
+        """
+        return cls._drawn(Predictions.of(y, proba, missing_proba, classes, posterior), positive, ax, **options)
+
+    @classmethod
+    def _drawn(cls, *predictions_positive_ax: Any, **options: Any) -> Self:
+        raise NotImplementedError
+
+
+class ClassCurvesDisplay(PredictionDisplay):
+    """Base of the displays with one curve for each class against the rest. Not for direct use.
+
+    Up to three curves are drawn together; more classes have a small panel each.
+    """
+
+    def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
+        self.curves = curves
+        self.corrected = corrected
+        self.note_ = note
+
+    @classmethod
+    def _of(cls, predictions: Predictions, positive: Any, curve: Callable[[int], Any]) -> Self:
+        """The curves of the classes drawn: at most 30, without those whose curve cannot be computed if others can."""
+        names, curves, refusals = predictions.classes.tolist(), {}, []
+        columns = predictions.columns(positive)
+        for k in columns[:MOST_PANELS]:
+            try:
+                curves[names[k]] = curve(k)
+            except ValueError as refusal:
+                refusals.append(refusal)
+        if not curves:
+            raise refusals[0]
+        left_out = f"{len(curves)} of {len(columns)} classes are shown." if len(curves) < len(columns) else ""
+        return cls(
+            curves=curves,
+            corrected=predictions.q is not None,
+            note=f"{predictions.note} {left_out}".strip(),
+        )
+
+    @property
+    def _size(self) -> tuple[float, float]:  # type: ignore[override]
+        return panel_size(len(self.curves)) if len(self.curves) > CURVES_TOGETHER else (4.4, 4.4)
+
+    def _panels(self, ax: "Axes", across: str, up: str) -> None:
+        """Draw each curve in a small panel, with one legend."""
+        small, below = panels(ax, list(self.curves), across, up)
+        for panel, curve in zip(small, self.curves.values(), strict=True):
+            self._draw_curve(
+                panel, curve, paper_colour(BLUE), "corrected for missing labels" if self.corrected else PLAIN
+            )
+        handles, labels = small[0].get_legend_handles_labels()
+        panel_legend(ax, below, handles=handles, labels=labels)
+
+    def _draw_curve(self, ax: "Axes", curve: Any, colour: str, label: str) -> None:
+        raise NotImplementedError
+
+    def _looks(self) -> list[tuple[Any, str, str]]:
+        """Each curve with its colour and legend entry."""
+        if len(self.curves) == 1:
+            words = "corrected for missing labels" if self.corrected else PLAIN
+            return [(curve, paper_colour(BLUE), words) for curve in self.curves.values()]
+        colours = class_colours(len(self.curves))
+        return [(curve, colours[i], class_label(name)) for i, (name, curve) in enumerate(self.curves.items())]
+
+    def _class_words(self) -> str:
+        """The positive class as axis labels name it."""
+        return f"class {figure_text(next(iter(self.curves)))}" if len(self.curves) == 1 else "the class"

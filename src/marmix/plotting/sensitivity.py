@@ -1,0 +1,177 @@
+"""`SensitivityDisplay`: what follows if labels are missing because of the label."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from marmix.inference.sensitivity import Sensitivity, times
+from marmix.plotting.base import Display
+from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, figure_text, ink, legend_below, paper_colour
+from marmix.plotting.fits import last_step, transformed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TICKS = {0.1: "1/10", 0.125: "1/8", 0.25: "1/4", 0.5: "1/2", 1.0: "1", 2.0: "2", 4.0: "4", 8.0: "8", 10.0: "10"}
+WORDS = {
+    "largest": "another class\nis the largest",
+    "share": "the share leaves\nits interval",
+    "flips": "5 % of the imputed\nlabels change",
+    "threshold": "the share crosses\n{:.0%}",
+}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SensitivityDisplay(Display):
+    """What follows if rows of a class lose their labels more, or less, often than others that look alike.
+
+    The curves are the share of the class, and the imputed labels that would be wrong or would change.
+
+    The x axis is the odds ratio: how many times as likely rows of the class are to lose their label as other rows that
+    look alike. Bands are 95 % intervals. Dotted lines mark the nearest tipping point on each side.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        The analysis, as returned by `clf.sensitivity(X, y)`.
+
+    See Also
+    --------
+    marmix.MARLogisticRegression.sensitivity : The analysis.
+    MissingnessDisplay : The mechanism that the analysis varies.
+
+    Examples
+    --------
+    What if rows of class 1 are twice, or half, as likely to lose their labels as rows of class 0 that look alike?
+
+    >>> import numpy as np
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.plotting import SensitivityDisplay
+    >>> rows = make_mar_mixture(300, uncertainty="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(uncertainty="entropy").fit(rows.data, rows.target)
+    >>> result = clf.sensitivity(rows.data, rows.target, delta=np.log([0.5, 1.0, 2.0]), label=1)
+    >>> for odds, share in zip(result.odds_ratio, result.share):
+    ...     print(f"odds ratio {odds:.1f}: {share:.0%} of all rows are of class 1")
+    odds ratio 0.5: 45% of all rows are of class 1
+    odds ratio 1.0: 51% of all rows are of class 1
+    odds ratio 2.0: 57% of all rows are of class 1
+    >>> display = SensitivityDisplay.from_sensitivity(result)
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
+    """
+
+    sensitivity: Sensitivity
+    _size: ClassVar[tuple[float, float]] = (5.2, 4.0)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, ax: "Axes | None" = None, **options: Any
+    ) -> "SensitivityDisplay":
+        """Run the sensitivity analysis, and draw the display.
+
+        Parameters
+        ----------
+        estimator : fitted classifier of marmix
+            Or a pipeline that ends in one.
+        X : array-like or table of shape (n, d)
+            The rows of the fit.
+        y : array-like of shape (n,) or (n, K)
+            Their labels.
+        label : object or None, default=None
+            The class to vary; by default the rarest.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+        **options
+            Further arguments of the method `sensitivity`.
+
+        Returns
+        -------
+        SensitivityDisplay
+            The display, drawn.
+        """
+        return cls.from_sensitivity(
+            last_step(estimator).sensitivity(transformed(estimator, X), y, label=label, **options), ax=ax
+        )
+
+    @classmethod
+    def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: "Axes | None" = None) -> "SensitivityDisplay":
+        """Draw an analysis that was computed before, by `clf.sensitivity(X, y)`.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivity
+            The analysis, with two or more values of delta.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        SensitivityDisplay
+            The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If the analysis has a single value of delta.
+        """
+        if len(sensitivity.delta) < 2:
+            raise ValueError("this sweep has a single value: pass more values of delta to sensitivity.")
+        return cls(sensitivity=sensitivity).plot(ax)
+
+    def _draw(self, ax: "Axes") -> None:
+        result, name = self.sensitivity, figure_text(self.sensitivity.varied)
+        odds, scale = result.odds_ratio, 100.0 / max(result.n_unlabelled, 1e-300)
+        lines = (
+            (100.0 * result.share, 100.0 * result.share_interval, f"all rows that are {name}", BLUE, "-", "o"),
+            (
+                100.0 * result.error,
+                100.0 * result.error_interval,
+                "imputed labels that would be wrong",
+                RED,
+                "--",
+                "s",
+            ),
+            (
+                scale * result.flips,
+                scale * result.flips_interval,
+                "imputed labels that would change",
+                ORANGE,
+                "-.",
+                "^",
+            ),
+        )
+        for values, interval, words, colour, dashes, marker in lines:
+            shade = paper_colour(colour)
+            ax.plot(odds, values, color=shade, linestyle=dashes, marker=marker, markersize=3, label=words)
+            ax.fill_between(odds, *interval.T, color=shade, alpha=0.12, linewidth=0)
+        ax.set_xscale("log")
+        shown = {at: word for at, word in TICKS.items() if odds[0] / 1.001 <= at <= odds[-1] * 1.001}
+        ax.set_xticks(list(shown), list(shown.values()))
+        ax.set_xticks([], minor=True)
+        ax.axvline(1.0, color=GREY, linewidth=0.8)
+        top = 1.3 * max(float(np.max(interval)) for _, interval, *_ in lines)
+        ax.set(ylim=(0.0, max(top, 1.0)), ylabel="%")
+        ax.set_xlabel(f"how many times as likely {name} is to lose its label\nas another class in rows that look alike")
+        ax.annotate(
+            "as the model assumes", (1.0, 1.0), (0, 2), xycoords=("data", "axes fraction"), textcoords="offset points",
+            ha="center", va="bottom", fontsize="x-small", color=GREY,
+        )  # fmt: skip
+        for side in (0, 1):
+            self._mark(ax, side)
+        legend_below(ax, columns=1, further=10.0)
+
+    def _mark(self, ax: "Axes", side: int) -> None:
+        """Mark the tipping point nearest to the middle on one side, in words."""
+        points = {key: sides[side] for key, sides in self.sensitivity.tipping.items() if sides[side] is not None}
+        if not points:
+            return
+        key = min(points, key=lambda name: abs(points[name] or 0.0))
+        at = float(np.exp(points[key] or 0.0))
+        ax.axvline(at, color=ink(), linewidth=0.9, linestyle=":")
+        words = WORDS[key].format(self.sensitivity.threshold or 0.0)
+        ax.annotate(
+            f"{times(at)} as likely:\n{words}", (at, 0.98), (4 if side else -4, 0), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha="left" if side else "right", va="top", fontsize="x-small",
+        )  # fmt: skip

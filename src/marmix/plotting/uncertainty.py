@@ -1,0 +1,236 @@
+"""`UncertaintyDisplay`: the uncertainty of rows with and without a label."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marmix.core.arrays import Array
+from marmix.core.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
+from marmix.plotting.base import Display
+from marmix.plotting.drawing import BLUE, ORANGE, figure_text, legend_below, paper_colour
+from marmix.plotting.fits import last_step, numbered, transformed
+from marmix.plotting.predictions import Predictions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+MeasureLike = str | Callable[..., object]
+
+
+def _normalised_entropy(p: Posterior) -> Measured:
+    value, gradient = entropy(p)
+    scale = np.log(len(p.tau))
+    return Measured(value / scale, gradient / scale)
+
+
+# The scale of uncertainty of reports and of the files of the program.
+UNCERTAINTY = Measure(
+    "normalised entropy",
+    _normalised_entropy,
+    "normalised entropy",
+    "unclear",
+    lambda classes: (0.0, 1.0),
+    "uncertainty: 0 = certain, 1 = all classes equally probable",
+)
+
+
+def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
+    """The axis label of a measure."""
+    record = as_measure(measure)
+    low, high = record.range(len(classes))
+    names = {"words": figure_text(record.words), "first": figure_text(classes[0]), "last": figure_text(classes[-1])}
+    return record.axis.format(low=low, high=high, **names)
+
+
+def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, float]:
+    """The range of a measure, or of the values if that is infinite."""
+    low, high = as_measure(measure).range(n_classes)
+    if not np.isfinite([low, high]).all():
+        low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def log_posteriors(estimator: Any, X: Any) -> Array:
+    """Log probabilities (n, K) of the classes."""
+    model, rows = last_step(estimator), transformed(estimator, X)
+    if hasattr(model, "predict_log_proba"):
+        return np.asarray(model.predict_log_proba(rows))
+    return _log(model.predict_proba(rows))
+
+
+def measured(measure: MeasureLike, log_proba: Array) -> Array:
+    """Values (n,) of a measure for log probabilities (n, K)."""
+    record = as_measure(measure, "measure")
+    return np.asarray(record(posterior(np.ascontiguousarray(log_proba.T))).value)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class UncertaintyDisplay(Display):
+    """Distributions of the uncertainty for rows with and without a label.
+
+    If hard rows lose their labels more often, the rows without a label are the more uncertain ones.
+
+    Parameters
+    ----------
+    edges : array of shape (b + 1,)
+        Edges of the bins.
+    labelled, unlabelled : arrays of shape (b,)
+        Share of the labelled and of the unlabelled rows in each bin. Each sums to one, or to zero if there are no such
+        rows.
+    n_labelled, n_unlabelled : int
+        Number of labelled and of unlabelled rows.
+    measure : str or callable
+        The measure of uncertainty.
+    classes : array of shape (K,)
+        The classes.
+
+    See Also
+    --------
+    MissingnessDisplay : P(label missing) against the uncertainty.
+    marmix.Mechanism : The measures of uncertainty.
+
+    Examples
+    --------
+    >>> from marmix import MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> from marmix.plotting import UncertaintyDisplay
+    >>> rows = make_mar_mixture(600, random_state=0)
+    >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
+    >>> display = UncertaintyDisplay.from_estimator(clf, rows.data, rows.target, n_bins=4)
+    >>> print("labelled:  ", display.labelled.round(2))
+    labelled:   [0.74 0.21 0.04 0.01]
+    >>> print("unlabelled:", display.unlabelled.round(2))
+    unlabelled: [0.19 0.21 0.21 0.39]
+
+    The four bins go from certain to uncertain: most labelled rows are in the first.
+
+    >>> import matplotlib.pyplot as plt
+    >>> plt.close(display.figure_)
+    """
+
+    edges: Array
+    labelled: Array
+    unlabelled: Array
+    n_labelled: int
+    n_unlabelled: int
+    measure: MeasureLike
+    classes: NDArray[Any]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        measure: MeasureLike = "entropy",
+        n_bins: int = 40,
+        ax: "Axes | None" = None,
+    ) -> "UncertaintyDisplay":
+        """Compute the uncertainty of rows with a fitted classifier, and draw the display.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Or a pipeline that ends in one.
+        X : array-like or table of shape (n, d)
+            Rows.
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        measure : str or callable, default="entropy"
+            The measure of uncertainty: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or
+            a callable as in `Mechanism`.
+        n_bins : int, default=40
+            Number of bins.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            The display, drawn.
+        """
+        model = last_step(estimator)
+        return cls._of(numbered(y, model.classes_), log_posteriors(estimator, X), measure, model.classes_, n_bins).plot(
+            ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        proba: ArrayLike,
+        *,
+        measure: MeasureLike = "entropy",
+        classes: ArrayLike | None = None,
+        n_bins: int = 40,
+        ax: "Axes | None" = None,
+    ) -> "UncertaintyDisplay":
+        """Draw the uncertainty of the probabilities of any classifier.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,) or (n, K)
+            Labels, missing where -1, NaN, None or pandas.NA; or votes.
+        proba : array-like of shape (n, K)
+            Probabilities of the classes.
+        measure : str or callable, default="entropy"
+            As in `from_estimator`.
+        classes : array-like of shape (K,) or None, default=None
+            Classes of the columns of `proba`; by default the sorted labels in y.
+        n_bins : int, default=40
+            Number of bins.
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in; by default those of a new figure.
+
+        Returns
+        -------
+        UncertaintyDisplay
+            The display, drawn.
+        """
+        rows = Predictions.of(y, proba, None, classes)
+        return cls._of(rows.z, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
+
+    @classmethod
+    def _of(
+        cls, z: NDArray[np.integer], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
+    ) -> "UncertaintyDisplay":
+        if len(z) != len(log_proba):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(z)}.")
+        u = measured(measure, log_proba)
+        low, high = limits(measure, u, len(classes))
+        edges = np.linspace(low, high, n_bins + 1)
+        u = np.clip(u, low, high)  # rounding may exceed a limit
+        groups = [u[z >= 0], u[z < 0]]
+        labelled, unlabelled = (np.histogram(values, edges)[0] / max(len(values), 1) for values in groups)
+        return cls(
+            edges=edges,
+            labelled=labelled,
+            unlabelled=unlabelled,
+            n_labelled=len(groups[0]),
+            n_unlabelled=len(groups[1]),
+            measure=measure,
+            classes=classes,
+        )
+
+    def _draw(self, ax: "Axes") -> None:
+        looks = (
+            (self.labelled, self.n_labelled, "labelled rows", paper_colour(BLUE), "-"),
+            (self.unlabelled, self.n_unlabelled, "rows without a label", paper_colour(ORANGE), "--"),
+        )
+        for shares, n, words, colour, dashes in looks:
+            if n:
+                ax.stairs(100.0 * shares, self.edges, fill=True, color=colour, alpha=0.25, linewidth=0)
+                label = f"{words} ({n:,})"
+                ax.stairs(100.0 * shares, self.edges, color=colour, linestyle=dashes, linewidth=1.4, label=label)
+        ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of rows, %")
+        ax.set_xlim(self.edges[0], self.edges[-1])
+        ax.set_ylim(bottom=0.0)
+        legend_below(ax)
+
+
+def _log(proba: ArrayLike) -> Array:
+    """Logarithms of probabilities; zero counts as the smallest positive number."""
+    return np.log(np.maximum(np.asarray(proba, dtype=float), np.finfo(float).tiny))

@@ -1,0 +1,1 @@
+"""Choice of settings and models by rows that are held out whole."""
