@@ -71,7 +71,7 @@ def main():
             there()
             alone, shared = milliseconds(here, args.repeats), milliseconds(there, args.repeats)
             mine, other = (
-                MARGaussianMixture(covariance_type="full", uncertainty="margin").fit(*rows) for rows in ((X, y), lazy)
+                MARGaussianMixture(covariance_type="full", measure="margin").fit(*rows) for rows in ((X, y), lazy)
             )
             apart = np.max(np.abs(other.means_ / mine.means_ - 1.0))
             overhead = f"{shared - alone:.1f}" if n <= 10_000 else f"{shared - alone / 2:.1f} beyond a half"

@@ -71,7 +71,7 @@ def wrong_rows(model, rng, n=N):
 
 def fitted(model, k, X, z, link="logit"):
     options = {"C": np.inf} if model == "logistic" else {"covariance_type": "full"}
-    return MODELS[model](link=link, uncertainty=MEASURE[k], **options).fit(X, z)
+    return MODELS[model](link=link, measure=MEASURE[k], **options).fit(X, z)
 
 
 def truth(model, k):

@@ -27,10 +27,10 @@ def candidates():
     """The combinations, by name."""
     out = {}
     for kind, link, measure in product(("tied", "full"), LINKS, MEASURES):
-        estimator = MARGaussianMixture(covariance_type=kind, link=link, uncertainty=measure)
+        estimator = MARGaussianMixture(covariance_type=kind, link=link, measure=measure)
         out[f"mixture, {kind}, {link}, {measure}"] = estimator
     for link, measure in product(LINKS, MEASURES):
-        out[f"logistic, {link}, {measure}"] = scaled(MARLogisticRegression(link=link, uncertainty=measure))
+        out[f"logistic, {link}, {measure}"] = scaled(MARLogisticRegression(link=link, measure=measure))
     return out
 
 

@@ -114,7 +114,7 @@ def whole_fit(n, d=10):
             torch.cuda.synchronize()
             begin = time.perf_counter()
             fit = MARGaussianMixture(
-                covariance_type="full", link="aranda-ordaz", uncertainty="margin", precision=precision
+                covariance_type="full", link="aranda-ordaz", measure="margin", precision=precision
             ).fit(X, y)
             torch.cuda.synchronize()
             seconds.append(f"{time.perf_counter() - begin:.2f}")

@@ -36,7 +36,7 @@ RIGHT = {
 }
 WRONG = {
     "hard rows on one side": ({"n_samples": 1000, "side": 1, "rate": 0.4}, None),
-    "one side of the boundary": ({"n_samples": 1000, "uncertainty": "signed-margin", "rate": 0.55}, None),
+    "one side of the boundary": ({"n_samples": 1000, "measure": "signed-margin", "rate": 0.55}, None),
     "because of the label, 3.5": ({"n_samples": 1000, "rate": 0.0}, (0.4, 0.7)),
     "because of the label, 13": ({"n_samples": 1000, "rate": 0.0}, (0.3, 0.85)),
     "because of the label, 13, 300 rows": ({"n_samples": 300, "rate": 0.0}, (0.3, 0.85)),

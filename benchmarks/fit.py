@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from marmix import MARGaussianMixture
 from marmix.datasets import hide_labels, load_magic
 
-PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin"}
 
 
 def simulated(n, d, seed=0):

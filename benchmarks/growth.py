@@ -28,7 +28,7 @@ def status(name):
 before = status("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
 begin = time.perf_counter()
-fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty="margin").fit(sys.argv[1], sys.argv[2])
+fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure="margin").fit(sys.argv[1], sys.argv[2])
 seconds = time.perf_counter() - begin
 grown = status("VmHWM") - before
 print(json.dumps([seconds, grown, fit.n_passes_, bool(fit.converged_)]))

@@ -58,7 +58,7 @@ def main():
             standard = (telescope[0] - telescope[0].mean(axis=0)) / telescope[0].std(axis=0)
             cost(
                 "logistic, MAGIC standardised",
-                MARLogisticRegression(link="aranda-ordaz", uncertainty="margin"),
+                MARLogisticRegression(link="aranda-ordaz", measure="margin"),
                 standard,
                 telescope[1],
                 args.repeats,
@@ -71,7 +71,7 @@ def main():
         return
     for n_init in (1, 10):
         clf = MARGaussianMixture(
-            covariance_type="full", link="logit", uncertainty="log-entropy", n_init=n_init, random_state=0
+            covariance_type="full", link="logit", measure="log-entropy", n_init=n_init, random_state=0
         ).fit(*data)
         test = clf.inference(*data).test_informative(n_resamples=args.resamples, n_jobs=args.jobs, random_state=0)
         print(

@@ -25,7 +25,7 @@ from scipy.special import expit, log_softmax, softmax
 
 from marmix import MARGaussianMixture, MARLogisticRegression
 
-PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin"}
 SHORT = 0.5
 
 

@@ -21,7 +21,7 @@ for a in range(0, n, 100_000):
 y = rng.integers(-1, 2, size=n, dtype=np.int8)
 MARGaussianMixture().fit(X[:2000], y[:2000])  # load what is loaded lazily
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-paper = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}
+paper = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin"}
 MARGaussianMixture(max_iter=3, **paper | json.loads(sys.argv[3])).fit(X, y)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps({"X": X.nbytes / 2**20, "beside": after - before}))

@@ -40,7 +40,7 @@ def hide(X, y, rate, by, seed):
     forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed)
     proba = cross_val_predict(forest, X, y, cv=5, method="predict_proba")
     link, slope = ("logit" if by == "difficulty" else None), 6.0 / np.log(proba.shape[1])
-    hidden = hide_labels(y, proba, link, None, slope, rate, uncertainty="entropy", at_least=4, random_state=seed)
+    hidden = hide_labels(y, proba, link, None, slope, rate, measure="entropy", at_least=4, random_state=seed)
     return np.where(hidden.missing, -1, y)
 
 

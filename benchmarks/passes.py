@@ -32,7 +32,7 @@ def main():
     for d, classes, measure in settings:
         X, y = simulated(n, d, classes)
         begin = time.perf_counter()
-        fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty=measure, warm_start=True).fit(
+        fit = MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure=measure, warm_start=True).fit(
             X, y
         )
         seconds = time.perf_counter() - begin

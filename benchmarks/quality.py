@@ -170,7 +170,7 @@ def methods(X, y, partial, fresh, bayes):
         "mixture, mechanism ignored": MARGaussianMixture(covariance_type="full", link=None),
         "self-training": scaled(SelfTrainingClassifier(LogisticRegression(max_iter=2000))),
         "label spreading": scaled(LabelSpreading(kernel="knn", n_neighbors=10, max_iter=200)),
-        "the paper's": MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty="margin"),
+        "the paper's": MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure="margin"),
         "MARLogisticRegression": scaled(MARLogisticRegression()),
         "MARGaussianMixture, tied": MARGaussianMixture(),
         OURS: MARClassifierCV(),

@@ -195,31 +195,31 @@ def variance(log_proba):
 
 def shared_cases():
     """(rows, options) that both kinds of estimator are fitted with."""
-    yield from (("two", link | {"uncertainty": measure}) for link, measure in product(LINKS, MEASURES))
+    yield from (("two", link | {"measure": measure}) for link, measure in product(LINKS, MEASURES))
     for rows, measure in product(["three", "five"], MEASURES[:-1]):
-        yield rows, {"link": "logit", "uncertainty": measure}
+        yield rows, {"link": "logit", "measure": measure}
     for rows in ["three", "five", "line", "skewed", "iris", "wine", "cancer", "gastro", "labelled"]:
-        yield rows, FREE | {"uncertainty": "gini"}
+        yield rows, FREE | {"measure": "gini"}
         yield rows, {"link": None}
     for rows, weight in product(["two", "three"], [0, 0.3]):
-        yield rows, {"mechanism_weight": weight, "uncertainty": "entropy"}
+        yield rows, {"mechanism_weight": weight, "measure": "entropy"}
     for rows in ["two", "three"]:
-        yield rows, {"mcar_share": True, "uncertainty": "entropy"}
-        yield rows, FREE | {"mcar_share": True, "uncertainty": "margin"}
+        yield rows, {"mcar_share": True, "measure": "entropy"}
+        yield rows, FREE | {"mcar_share": True, "measure": "margin"}
         yield rows, {"mechanism_features": [1]}
         yield rows, FREE | {"mechanism_features": [1, 0], "mcar_share": True}
         yield rows, {"mechanism_features": [0], "mechanism_weight": 0.3}
-        yield rows, {"uncertainty": variance}
+        yield rows, {"measure": variance}
     for rows in ["weighted", "weighted three"]:
-        yield rows, {"uncertainty": "entropy"}
+        yield rows, {"measure": "entropy"}
         yield rows, FREE | {"mechanism_features": [0]}
         yield rows, {"link": None}
-    yield "words", {"mechanism_features": ["feature 2", "feature 0"], "uncertainty": "entropy"}
+    yield "words", {"mechanism_features": ["feature 2", "feature 0"], "measure": "entropy"}
     yield "words", {"classes": ["low", "middle", "high"]}
     yield "labelled", {"link": "cloglog"}
     for rows in ["many", "many three", "magic"]:
-        yield rows, FREE | {"uncertainty": "margin"}
-        yield rows, {"uncertainty": "entropy"}
+        yield rows, FREE | {"measure": "margin"}
+        yield rows, {"measure": "entropy"}
         yield rows, {"link": None}
     yield "many", FREE | {"mcar_share": True, "mechanism_features": [1]}
     yield "two", {"max_iter": 3}
@@ -229,11 +229,11 @@ def shared_cases():
 def mixture_cases():
     yield from shared_cases()
     for structure, link, rows in product(STRUCTURES, [FREE, {"link": "logit"}, {"link": None}], ["two", "three"]):
-        yield rows, {"covariance_type": structure, "uncertainty": "gini"} | link
+        yield rows, {"covariance_type": structure, "measure": "gini"} | link
     for structure, solver in product(STRUCTURES, ["ecm", "lbfgs"]):
         yield "iris", {"covariance_type": structure, "solver": solver}
         yield "line", {"covariance_type": structure, "solver": solver}
-    for options in [FREE, {"link": "cloglog"}, {"link": None}, {"uncertainty": "entropy"}, {"mcar_share": True}]:
+    for options in [FREE, {"link": "cloglog"}, {"link": None}, {"measure": "entropy"}, {"mcar_share": True}]:
         yield "two", {"solver": "ecm"} | options
     yield "three", {"solver": "ecm", "mechanism_weight": 0.3}
     yield "weighted", {"solver": "ecm", "mechanism_features": [0]}
@@ -259,20 +259,20 @@ def mixture_cases():
 def logistic_cases():
     yield from shared_cases()
     for C, degree, rows in product([0.1, np.inf], [1, 2], ["two", "three"]):
-        yield rows, {"C": C, "degree": degree, "uncertainty": "entropy"}
+        yield rows, {"C": C, "degree": degree, "measure": "entropy"}
         yield rows, {"C": C, "degree": degree, "link": None}
     yield "cancer", {"degree": 2, "C": 0.01}
-    yield "two", FREE | {"C": np.inf, "mechanism_features": [1], "uncertainty": "discriminant"}
+    yield "two", FREE | {"C": np.inf, "mechanism_features": [1], "measure": "discriminant"}
     yield "three", {"n_init": 1}
     yield "three", FREE | {"n_init": 4, "random_state": 3}
-    yield "many", {"degree": 2, "uncertainty": "entropy"}
+    yield "many", {"degree": 2, "measure": "entropy"}
     yield "magic", {"C": np.inf}
 
 
 KINDS = {"mixture": MARGaussianMixture, "logistic": MARLogisticRegression}
 SETTINGS = {
-    "mixture": {"covariance_type": "full", "link": "logit", "uncertainty": "margin"},
-    "logistic": {"C": 1.0, "degree": 1, "link": "logit", "uncertainty": "margin"},
+    "mixture": {"covariance_type": "full", "link": "logit", "measure": "margin"},
+    "logistic": {"C": 1.0, "degree": 1, "link": "logit", "measure": "margin"},
 }
 
 
@@ -425,7 +425,7 @@ def continued_fits(record):
 
 def comparisons(record):
     for kind, rows in product(KINDS, ["two", "iris"]):
-        options = [*LINKS, {"uncertainty": "entropy"}]
+        options = [*LINKS, {"measure": "entropy"}]
         fits = [made(kind, **more).fit(*rows_of(rows)) for more in options]
         for by in ("aic", "bic", "icl"):
             with record.case(f"{kind}, {rows}, {by}") as part:
@@ -436,9 +436,9 @@ def comparisons(record):
 INFERENCE = [
     ("mixture", "two", FREE),
     ("mixture", "two", {"mcar_share": True, "mechanism_features": [1]}),
-    ("mixture", "three", {"covariance_type": "tied", "uncertainty": "entropy"}),
+    ("mixture", "three", {"covariance_type": "tied", "measure": "entropy"}),
     ("mixture", "weighted three", {"covariance_type": "diag"}),
-    ("mixture", "iris", {"covariance_type": "spherical", "uncertainty": "gini"}),
+    ("mixture", "iris", {"covariance_type": "spherical", "measure": "gini"}),
     ("mixture", "skewed", {"covariance_type": "tied", "n_components": 2, "random_state": 0}),
     ("mixture", "line", {"link": None}),
     ("mixture", "five", {"mechanism_weight": 0.3, "covariance_type": "tied"}),
@@ -449,8 +449,8 @@ INFERENCE = [
     ("mixture", "many", FREE),
     ("logistic", "two", FREE | {"C": np.inf}),
     ("logistic", "two", {"C": 1.0, "mechanism_features": [0]}),
-    ("logistic", "three", {"C": np.inf, "degree": 2, "uncertainty": "entropy"}),
-    ("logistic", "weighted three", {"C": np.inf, "uncertainty": "gini"}),
+    ("logistic", "three", {"C": np.inf, "degree": 2, "measure": "entropy"}),
+    ("logistic", "weighted three", {"C": np.inf, "measure": "gini"}),
     ("logistic", "words", {"C": np.inf, "link": "cloglog"}),
     ("logistic", "line", {"C": np.inf, "link": None}),
     ("logistic", "many", {"C": np.inf}),
@@ -458,7 +458,7 @@ INFERENCE = [
 SLOW = [
     ("mixture", "line", FREE),
     ("mixture", "two", {"mechanism_features": [0], "covariance_type": "tied"}),
-    ("mixture", "line", {"mcar_share": True, "uncertainty": "entropy"}),
+    ("mixture", "line", {"mcar_share": True, "measure": "entropy"}),
     ("logistic", "two", {"C": np.inf}),
 ]
 
@@ -475,7 +475,7 @@ def candidates():
     return {
         "mixture": made("mixture", covariance_type="tied"),
         "mixture, ignored": made("mixture", link=None),
-        "logistic": made("logistic", uncertainty="gini", mechanism_features=[0]),
+        "logistic": made("logistic", measure="gini", mechanism_features=[0]),
         "logistic, ignored": made("logistic", C=10.0, link=None),
         "pipeline": make_pipeline(StandardScaler(), made("logistic", degree=2, mechanism_weight=0.3)),
     }
@@ -516,9 +516,9 @@ def engines(record):
         ("mixture", {"covariance_type": "full"}),
         (
             "mixture",
-            {"covariance_type": "tied", "uncertainty": "entropy", "mechanism_features": [1], "mcar_share": True},
+            {"covariance_type": "tied", "measure": "entropy", "mechanism_features": [1], "mcar_share": True},
         ),
-        ("logistic", {"uncertainty": "gini"}),
+        ("logistic", {"measure": "gini"}),
         ("logistic", {"link": None, "degree": 2}),
     ]
 
@@ -602,7 +602,7 @@ def files(record, folder, all_fits, fits):
 
 
 def scores(record):
-    for rows, (kind, options) in product(["two", "five"], [("mixture", {}), ("logistic", {"uncertainty": "entropy"})]):
+    for rows, (kind, options) in product(["two", "five"], [("mixture", {}), ("logistic", {"measure": "entropy"})]):
         with record.case(f"{kind}, {named(rows, options)}") as part:
             X, y, _ = rows_of(rows)
             fit = made(kind, **options).fit(X, y)
@@ -624,7 +624,7 @@ def theories(record):
     plane = theory.GaussianClasses([0.3, 0.7], [[-1.0, 0.0], [1.0, 0.5]], [np.eye(2), [[2.0, 0.3], [0.3, 0.5]]])
     three = theory.GaussianClasses([0.3, 0.3, 0.4], [[0.0, 0.0], [2.0, 0.0], [0.0, 2.5]], np.eye(2), "tied")
     covariate = theory.GaussianClasses([0.4, 0.6], [[-1.0, 0.0], [1.0, 0.5]], [1.0, 0.7], "spherical", None, [1])
-    fitted = made("mixture", uncertainty="entropy").fit(*rows_of("two"))
+    fitted = made("mixture", measure="entropy").fit(*rows_of("two"))
     entropy, margin = Mechanism("entropy", (-2.0, 3.0)), Mechanism("margin", (2.0, -4.0), shape=2.0, free_shape=True)
     for name, model, mechanism in [
         ("line", line, entropy),
@@ -656,7 +656,7 @@ def mechanisms(record):
             scores = rng.normal(size=(200, K)) * np.repeat([1.0, 5.0, 60.0, 700.0], 50)[:, None]
             covariates, missing = rng.normal(size=(200, 1)), rng.random(200) < 0.4
             mechanism = Mechanism(measure, (0.3, -0.7, 0.2), shape, share=0.05)
-            part.put("measure", mechanism.measure(scores))
+            part.put("measure", mechanism.uncertainty(scores))
             part.put("missing_proba", mechanism.missing_proba(scores, covariates))
             part.put("terms", mechanism.terms(scores, missing, covariates))
             free = Mechanism(measure, (0.0, 0.0, 0.0), shape, free_shape=shape == 1.0)
@@ -670,7 +670,7 @@ def draws(record):
     tau = make_mar_mixture(80, random_state=2)
     for measure, link in product(MEASURES, ["logit", "cloglog", None]):
         with record.case(f"hide_labels, {measure}, {link}") as part:
-            part.put("hidden", hide_labels(tau.target_true, tau.posterior, link, uncertainty=measure, random_state=3))
+            part.put("hidden", hide_labels(tau.target_true, tau.posterior, link, measure=measure, random_state=3))
     options = [
         {"max_margin": 0.6, "link": "aranda-ordaz", "shape": 2.0},
         {"weights": [0.2, 0.8], "side": 1, "rate": 0.3, "slope": -2.0},
@@ -698,13 +698,13 @@ def saved_models(record, folder):
         ("mixture-ecm", "two", made("mixture", solver="ecm", mcar_share=True)),
         ("mixture-tied", "three", made("mixture", covariance_type="tied", mechanism_features=[1])),
         ("mixture-diag", "words", made("mixture", covariance_type="diag", mechanism_features=["feature 1"])),
-        ("mixture-spherical", "five", made("mixture", covariance_type="spherical", uncertainty="gini")),
+        ("mixture-spherical", "five", made("mixture", covariance_type="spherical", measure="gini")),
         ("mixture-components", "skewed", made("mixture", n_components={0: 1, 1: 2}, random_state=0)),
         ("mixture-ignored", "line", made("mixture", link=None)),
         ("mixture-labelled", "labelled", made("mixture")),
         ("logistic", "two", made("logistic", **FREE, C=np.inf)),
-        ("logistic-degree", "three", made("logistic", degree=2, uncertainty="log-entropy")),
-        ("logistic-words", "words", made("logistic", uncertainty="discriminant", mechanism_weight=0.3)),
+        ("logistic-degree", "three", made("logistic", degree=2, measure="log-entropy")),
+        ("logistic-words", "words", made("logistic", measure="discriminant", mechanism_weight=0.3)),
         ("logistic-ignored", "five", made("logistic", link=None)),
         ("pipeline", "iris", make_pipeline(StandardScaler(), made("mixture", link="cloglog"))),
         ("choice", "two", MARClassifierCV(estimators=candidates(), cv=3)),

@@ -15,7 +15,7 @@ Tools that are not installed are left out, with a line that says so. `gmmsslm` i
 - boundary: Gaussian classes, 70 % hidden by `hide_labels`, hard rows first;
 - random: Gaussian classes, 90 % hidden at random;
 - moons: two half circles with noise 0.2 (`make_moons`), 95 % hidden at random;
-- one-sided: Gaussian classes, 70 % hidden, the more so the more probable class 1 is (`uncertainty="signed-margin"`);
+- one-sided: Gaussian classes, 70 % hidden, the more so the more probable class 1 is (`measure="signed-margin"`);
 - by class: Gaussian classes; 50 % of the labels of class 0 are hidden at random and 90 % of those of class 1;
 - noise: Gaussian classes, 70 % hidden at random, and a fifth of the labels that are left are wrong;
 - positives: Gaussian classes 4 apart, as Elkan and Noto's estimate needs classes that hardly overlap; only class 1 has labels,
@@ -41,8 +41,8 @@ labelled rows.
 - StepMix: Gaussian features and the label as an outcome that may be missing; diagonal, tied or full covariances and 2, 3, 4 or
   6 latent classes by BIC;
 - mclust: `MclustSSC`, one Gaussian a class, covariances by BIC;
-- gmmsslm's model: `MARGaussianMixture` with full covariances and `uncertainty="log-entropy"`, or tied covariances and
-  `uncertainty="discriminant"`, by BIC.
+- gmmsslm's model: `MARGaussianMixture` with full covariances and `measure="log-entropy"`, or tied covariances and
+  `measure="discriminant"`, by BIC.
 
 The mixtures (StepMix, mclust, gmmsslm's model) get the digits as 8 principal components.
 
@@ -181,7 +181,7 @@ SETTINGS = {
     ),
     "moons": moons,
     "one-sided": gaussian(
-        lambda y, tau, rng: hide_labels(y, tau, uncertainty="signed-margin", random_state=rng, return_y=True)
+        lambda y, tau, rng: hide_labels(y, tau, measure="signed-margin", random_state=rng, return_y=True)
     ),
     "by class": gaussian(lambda y, tau, rng: np.where(rng.random(len(y)) < np.where(y == 1, 0.9, 0.5), -1, y)),
     "noise": gaussian(noisy),
@@ -406,7 +406,7 @@ def gmmsslm_model(rows, shared):
     reduce = reduced(rows)
     X = reduce(rows.X)
     models = [
-        MARGaussianMixture(covariance_type=covariance, uncertainty=uncertainty, link="logit").fit(X, rows.y)
+        MARGaussianMixture(covariance_type=covariance, measure=uncertainty, link="logit").fit(X, rows.y)
         for covariance, uncertainty in (("full", "log-entropy"), ("tied", "discriminant"))
     ]
     model = min(models, key=lambda model: model.bic())

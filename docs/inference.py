@@ -28,7 +28,7 @@ def rows():
 
 def printed(X, y, truth):
     """Everything that the page shows; returns the fit, its inference and the profile of the shape."""
-    clf = MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="margin").fit(X, y)
+    clf = MARGaussianMixture(covariance_type="tied", link="logit", measure="margin").fit(X, y)
     result = clf.inference(X, y)
     print(result.summary(), "\n")
     print(result.test_informative(), "\n")

@@ -29,8 +29,8 @@ def main():
     print(f"{np.mean(y < 0):.0%} of 1500 labels missing\n")
     fits = {
         "mechanism ignored": MARLogisticRegression(link=None),
-        "symmetric (margin)": MARLogisticRegression(link="logit", uncertainty="margin"),
-        "one-sided (signed-margin)": MARLogisticRegression(link="logit", uncertainty="signed-margin"),
+        "symmetric (margin)": MARLogisticRegression(link="logit", measure="margin"),
+        "one-sided (signed-margin)": MARLogisticRegression(link="logit", measure="signed-margin"),
     }
     print("truth                      intercept 1.00  slopes 2.00 1.00")
     for name, clf in fits.items():

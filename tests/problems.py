@@ -12,7 +12,7 @@ from marmix.engines import NumpyEngine
 from marmix.fitting import Objective
 
 FLOOR = 1e-6
-PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin"}  # the model of the paper
+PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin"}  # the model of the paper
 
 
 class Problem:
@@ -82,7 +82,7 @@ def central_differences(function, vector, steps=1e-4):
     return gradient
 
 
-def mechanism_of(link, uncertainty="margin", slope=-2.0):
+def mechanism_of(link, measure="margin", slope=-2.0):
     """A mechanism with the link's parameters free where the link has any."""
     options = {
         "logit": {"shape": 1.0},
@@ -92,8 +92,8 @@ def mechanism_of(link, uncertainty="margin", slope=-2.0):
         "large shape": {"shape": 40.0, "free_shape": True},
         "with share": {"shape": 0.6, "free_shape": True, "share": 0.1, "free_share": True},
     }[link]
-    slope *= {"margin": 1.0, "discriminant": 0.05}.get(uncertainty, -0.5)
-    return Mechanism(uncertainty=uncertainty, alpha=(0.7, slope), **options)
+    slope *= {"margin": 1.0, "discriminant": 0.05}.get(measure, -0.5)
+    return Mechanism(measure=measure, alpha=(0.7, slope), **options)
 
 
 def rows_of(n=6000, d=3, classes=2, seed=0):

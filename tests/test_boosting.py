@@ -483,7 +483,7 @@ def test_constant_features_give_the_class_shares():
 def test_every_measure_and_link_can_be_fitted(uncertainty):
     X, y, _ = CURVED
     options = {"link": "aranda-ordaz", "mcar_share": True, "mechanism_features": [2]}
-    fit = MARBoostingClassifier(n_estimators=15, mechanism_weight=0.1, uncertainty=uncertainty, **options).fit(X, y)
+    fit = MARBoostingClassifier(n_estimators=15, mechanism_weight=0.1, measure=uncertainty, **options).fit(X, y)
     q = fit.missing_proba(X)
     assert ((q >= 0) & (q <= 1)).all()
     assert fit.alpha_.shape == (3,)

@@ -423,7 +423,7 @@ def test_intervals_need_enough_resamples_and_a_level():
 def test_a_shape_at_its_limits_is_noted_and_stays_in_range(simulate):
     data = simulate(n=300, seed=2)
     answer = bootstrap(
-        fitted_of(MARGaussianMixture(link="aranda-ordaz", uncertainty="margin"), data.X, data.y), 60, random_state=0
+        fitted_of(MARGaussianMixture(link="aranda-ordaz", measure="margin"), data.X, data.y), 60, random_state=0
     )
     shape = answer.estimates[:, answer.names.index("shape")]
     share = np.mean((shape < 1e-6) | (shape > 99.9))

@@ -54,7 +54,7 @@ def textbook_logliks(fitted, X, y, weight=None):
     missing = y == -1
     labelled = log_joints[np.arange(len(X)), np.where(missing, 0, np.searchsorted(fitted.classes_, y))]
     ignorable = np.where(missing, log_marginal, labelled)
-    u = textbook_measure(np.exp(log_joints - log_marginal[:, None]), fitted.get_params()["uncertainty"])
+    u = textbook_measure(np.exp(log_joints - log_marginal[:, None]), fitted.get_params()["measure"])
     q = fitted.share_ + (1 - fitted.share_) * textbook_missing_proba(u, fitted.alpha_, fitted.shape_)
     mechanism = np.where(missing, np.log(q), np.log1p(-q))
     weight = np.ones(len(X)) if weight is None else weight
@@ -67,7 +67,7 @@ def textbook_logliks(fitted, X, y, weight=None):
 @pytest.mark.parametrize("uncertainty", MEASURES)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_loglik_is_the_textbook_likelihood_of_the_fitted_parameters(covariance_type, uncertainty, three):
-    fitted = MARGaussianMixture(covariance_type=covariance_type, uncertainty=uncertainty).fit(three.X, three.y)
+    fitted = MARGaussianMixture(covariance_type=covariance_type, measure=uncertainty).fit(three.X, three.y)
     ignorable, missing = textbook_logliks(fitted, three.X, three.y)
     assert fitted.loglik_ignorable_ == pytest.approx(ignorable, rel=1e-10)
     assert fitted.loglik_missing_ == pytest.approx(missing, rel=1e-8)
@@ -88,7 +88,7 @@ def test_loglik_is_the_textbook_likelihood_with_components_share_and_weights(lin
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_posteriors_are_bayes_rule_of_the_fitted_parameters(covariance_type, n_components, three):
     options = {"covariance_type": covariance_type, "n_components": n_components, "random_state": 0, "max_iter": 30}
-    fitted = MARGaussianMixture(uncertainty="margin", **options).fit(three.X, three.y)
+    fitted = MARGaussianMixture(measure="margin", **options).fit(three.X, three.y)
     counts = [n_components] * 3 if isinstance(n_components, int) else [n_components[k] for k in range(3)]
     np.testing.assert_array_equal(fitted.component_classes_, np.repeat([0, 1, 2], counts))
     assert fitted.weights_.sum() == pytest.approx(1.0, abs=1e-13)
@@ -115,7 +115,7 @@ def both_solvers(data, **options):
 @pytest.mark.parametrize(("link", "uncertainty"), [*itertools.product(LINKS, MEASURES), (None, "margin")])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncertainty, link, two):
-    lbfgs, ecm = both_solvers(two, covariance_type=covariance_type, uncertainty=uncertainty, link=link)
+    lbfgs, ecm = both_solvers(two, covariance_type=covariance_type, measure=uncertainty, link=link)
     assert lbfgs.converged_
     assert ecm.converged_
     assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(two.y))
@@ -128,7 +128,7 @@ def test_both_solvers_reach_one_maximum_for_two_classes(covariance_type, uncerta
 @pytest.mark.parametrize("covariance_type", ["full", "tied"])
 def test_both_solvers_reach_one_maximum_for_three_classes(covariance_type, uncertainty, link, three):
     """Margin and discriminant have kinks where the second and third class tie, and either solver may stop at one."""
-    lbfgs, ecm = both_solvers(three, covariance_type=covariance_type, uncertainty=uncertainty, link=link)
+    lbfgs, ecm = both_solvers(three, covariance_type=covariance_type, measure=uncertainty, link=link)
     assert lbfgs.converged_
     assert ecm.converged_
     assert lbfgs.loglik_ == pytest.approx(ecm.loglik_, abs=1e-6 * len(three.y))
@@ -144,7 +144,7 @@ def test_a_mechanism_is_never_worse_than_none(link, uncertainty, solver, simulat
         ignoring = MARGaussianMixture(link=None).fit(data.X, data.y)
         rate = np.mean(data.missing)
         bernoulli = len(data.y) * (rate * np.log(rate) + (1 - rate) * np.log1p(-rate))
-        fitted = MARGaussianMixture(link=link, uncertainty=uncertainty, solver=solver).fit(data.X, data.y)
+        fitted = MARGaussianMixture(link=link, measure=uncertainty, solver=solver).fit(data.X, data.y)
         assert fitted.loglik_ > ignoring.loglik_ + bernoulli, f"seed {seed}"
 
 
@@ -169,9 +169,7 @@ def test_the_trace_of_lbfgs_ends_at_the_maximum(covariance_type, n_components, t
 @pytest.mark.parametrize("uncertainty", ["margin", "entropy"])
 def test_no_step_away_from_the_maximum_rises(uncertainty, two):
     """By the textbook likelihood: steps of a hundredth in every parameter, both ways."""
-    fitted = MARGaussianMixture(covariance_type="full", uncertainty=uncertainty, link="logit", tol=1e-12).fit(
-        two.X, two.y
-    )
+    fitted = MARGaussianMixture(covariance_type="full", measure=uncertainty, link="logit", tol=1e-12).fit(two.X, two.y)
     top = sum(textbook_logliks(fitted, two.X, two.y))
     for name in ("means_", "covariances_", "alpha_"):
         at = getattr(fitted, name)
@@ -196,7 +194,7 @@ def test_no_step_away_from_the_maximum_rises(uncertainty, two):
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_a_warm_start_from_the_maximum_stays_there(covariance_type, solver, three):
-    clf = MARGaussianMixture(covariance_type=covariance_type, uncertainty="entropy", solver=solver, warm_start=True)
+    clf = MARGaussianMixture(covariance_type=covariance_type, measure="entropy", solver=solver, warm_start=True)
     cold = clf.fit(three.X, three.y).n_iter_
     top, proba = clf.loglik_, clf.predict_proba(three.X)
     clf.fit(three.X, three.y)
@@ -211,7 +209,7 @@ def test_a_warm_start_from_the_maximum_stays_there(covariance_type, solver, thre
     ("covariance_type", "n_components"), [*((name, 1) for name in COVARIANCE_TYPES), ("tied", {0: 2, 2: 3})]
 )
 def test_fitted_values_as_start_lead_back_to_the_maximum(covariance_type, n_components, three):
-    options = {"covariance_type": covariance_type, "n_components": n_components, "uncertainty": "gini"}
+    options = {"covariance_type": covariance_type, "n_components": n_components, "measure": "gini"}
     first = MARGaussianMixture(**options, mcar_share=True, random_state=0).fit(three.X, three.y)
     names = ("weights", "means", "covariances", "alpha", "shape", "share")
     init = {name: getattr(first, f"{name}_") for name in names}
@@ -231,7 +229,7 @@ def test_a_warm_start_of_other_classes_is_refused(two, three):
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_k_means_finds_the_same_maximum_where_classes_are_apart(covariance_type, simulate):
     data = simulate(classes=3, distance=6.0, seed=4, alpha=(2.0, -3.0))
-    options = {"covariance_type": covariance_type, "link": "logit", "uncertainty": "entropy"}
+    options = {"covariance_type": covariance_type, "link": "logit", "measure": "entropy"}
     labelled = MARGaussianMixture(**options).fit(data.X, data.y)
     kmeans = MARGaussianMixture(**options, init="kmeans", random_state=0).fit(data.X, data.y)
     assert kmeans.loglik_ == pytest.approx(labelled.loglik_, abs=1e-6 * len(data.y))
@@ -274,8 +272,8 @@ def gini_and_gradient(log_tau):
 @pytest.mark.parametrize("solver", ["lbfgs", "ecm"])
 @pytest.mark.parametrize("measure", [gini_of, gini_and_gradient])
 def test_a_callable_of_the_same_formula_gives_the_same_fit(measure, solver, three):
-    built_in = MARGaussianMixture(uncertainty="gini", link="logit", solver=solver).fit(three.X, three.y)
-    callable_ = MARGaussianMixture(uncertainty=measure, link="logit", solver=solver).fit(three.X, three.y)
+    built_in = MARGaussianMixture(measure="gini", link="logit", solver=solver).fit(three.X, three.y)
+    callable_ = MARGaussianMixture(measure=measure, link="logit", solver=solver).fit(three.X, three.y)
     assert callable_.loglik_ == pytest.approx(built_in.loglik_, abs=1e-6)
     np.testing.assert_allclose(callable_.predict_proba(three.X), built_in.predict_proba(three.X), atol=1e-4)
     np.testing.assert_allclose(callable_.alpha_, built_in.alpha_, rtol=1e-3)
@@ -285,10 +283,10 @@ def test_a_callable_of_the_same_formula_gives_the_same_fit(measure, solver, thre
 
 
 def test_a_callable_of_the_wrong_shape_is_refused(three):
-    with pytest.raises(ValueError, match=r"uncertainty: the callable returned shape \(300, 3\) for 300 rows"):
-        MARGaussianMixture(uncertainty=lambda log_tau: log_tau).fit(three.X, three.y)
-    with pytest.raises(ValueError, match=r"uncertainty: the callable's gradient has shape \(3,\)"):
-        MARGaussianMixture(uncertainty=lambda log_tau: (log_tau[:, 0], log_tau[0])).fit(three.X, three.y)
+    with pytest.raises(ValueError, match=r"measure: the callable returned shape \(300, 3\) for 300 rows"):
+        MARGaussianMixture(measure=lambda log_tau: log_tau).fit(three.X, three.y)
+    with pytest.raises(ValueError, match=r"measure: the callable's gradient has shape \(3,\)"):
+        MARGaussianMixture(measure=lambda log_tau: (log_tau[:, 0], log_tau[0])).fit(three.X, three.y)
 
 
 # What it does not depend on
@@ -297,8 +295,8 @@ def test_a_callable_of_the_wrong_shape_is_refused(three):
 @pytest.mark.parametrize("link", LINKS)
 def test_gini_and_margin_are_one_model_for_two_classes(link, two):
     """gini = (1 - margin) / 2."""
-    gini = MARGaussianMixture(uncertainty="gini", link=link).fit(two.X, two.y)
-    margin = MARGaussianMixture(uncertainty="margin", link=link).fit(two.X, two.y)
+    gini = MARGaussianMixture(measure="gini", link=link).fit(two.X, two.y)
+    margin = MARGaussianMixture(measure="margin", link=link).fit(two.X, two.y)
     assert gini.loglik_ == pytest.approx(margin.loglik_, abs=1e-6)
     np.testing.assert_allclose(gini.predict_proba(two.X), margin.predict_proba(two.X), atol=1e-4)
     np.testing.assert_allclose(gini.missing_proba(two.X), margin.missing_proba(two.X), atol=1e-4)
@@ -339,7 +337,7 @@ def test_a_free_shape_is_never_worse(seed, simulate):
 def test_a_change_of_axes_leaves_posteriors_alone(covariance_type, three):
     """x -> Ax + b shifts the log-likelihood by -n log|det A|."""
     A, b = np.array([[2.0, 1.0], [-1.0, 3.0]]), np.array([5.0, -7.0])
-    options = {"covariance_type": covariance_type, "uncertainty": "entropy", "link": "logit", "tol": 1e-11}
+    options = {"covariance_type": covariance_type, "measure": "entropy", "link": "logit", "tol": 1e-11}
     plain = MARGaussianMixture(**options).fit(three.X, three.y)
     other = MARGaussianMixture(**options).fit(three.X @ A.T + b, three.y)
     np.testing.assert_allclose(other.predict_proba(three.X @ A.T + b), plain.predict_proba(three.X), atol=1e-5)

@@ -45,7 +45,7 @@ def test_gmmsslm_fits_one_of_our_likelihoods(covariance, uncertainty):
     """Its formula: logit q = xi_0 + xi_1 log H, or the squared log-odds if two classes have one covariance."""
     rows = make_mar_mixture(150, random_state=0)
     X, y = rows.data, rows.target
-    clf = MARGaussianMixture(covariance_type=covariance, uncertainty=uncertainty, link="logit").fit(X, y)
+    clf = MARGaussianMixture(covariance_type=covariance, measure=uncertainty, link="logit").fit(X, y)
     covariances = np.broadcast_to(clf.covariances_, (2, 2, 2))
     scores = np.column_stack(
         [

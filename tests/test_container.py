@@ -44,12 +44,10 @@ MODELS = {
     "tied, share": MARGaussianMixture(link="aranda-ordaz", mcar_share=True, shape=0.5),
     "diag, several": MARGaussianMixture(covariance_type="diag", n_components={"yes": 2}, random_state=0),
     "spherical, ignored": MARGaussianMixture(covariance_type="spherical", link=None),
-    "own start": MARGaussianMixture(
-        link="logit", init={"alpha": [0.5, -1.0], "means": np.eye(2)}, uncertainty="entropy"
-    ),
+    "own start": MARGaussianMixture(link="logit", init={"alpha": [0.5, -1.0], "means": np.eye(2)}, measure="entropy"),
     "student": MARStudentMixture(dof="by_class", covariance_type="full", mechanism_features=[0]),
     "student, tied, several": MARStudentMixture(dof=4, n_components=2, random_state=0, link=None),
-    "logistic": MARLogisticRegression(C=np.inf, link="cloglog", classes=["yes", "no"], uncertainty="signed-margin"),
+    "logistic": MARLogisticRegression(C=np.inf, link="cloglog", classes=["yes", "no"], measure="signed-margin"),
     "quadratic, covariate": MARLogisticRegression(degree=2, link="logit", mechanism_features=[1], n_init=1),
     "kernel": MARKernelClassifier(C=1.0, gamma=0.5, n_landmarks=20, cv=2, mechanism_features=[0]),
     "boosting": MARBoostingClassifier(n_estimators=10, mechanism_weight=0.1, mechanism_features=[0]),
@@ -366,7 +364,7 @@ class Subclass(MARGaussianMixture):
 def test_what_cannot_be_saved_is_refused_with_advice(two, tmp_path):
     path, mixture = tmp_path / "model.marmix", MARGaussianMixture(link=None).fit(two.X, two.y)
     for model, reason in [
-        (MARGaussianMixture(uncertainty=own_measure, link="logit").fit(two.X, two.y), "code cannot be saved"),
+        (MARGaussianMixture(measure=own_measure, link="logit").fit(two.X, two.y), "code cannot be saved"),
         (LogisticRegression().fit(two.X, two.truth), "LogisticRegression cannot be saved: MARGaussianMixture"),
         (make_pipeline(PCA(1), MARLogisticRegression(link=None)).fit(two.X, two.y), "with PCA as a step"),
         (MARClassifierCV(estimators=GRID, cv=StratifiedKFold(3)).fit(two.X, two.y), "cv holds .*KFold.*set_params"),

@@ -311,7 +311,7 @@ def test_default_names_tell_the_fits_apart(two):
         {"mcar_share": True},
         {"mechanism_features": [0]},
         {"mechanism_features": [1]},
-        {"uncertainty": "gini"},
+        {"measure": "gini"},
     ]
     table = compare(*(gaussian(**params).fit(two.X, two.y) for params in variants))
     assert len(set(table.index)) == len(variants)

@@ -56,7 +56,7 @@ def test_with_the_sign_that_fits_the_measure_hard_rows_have_their_labels_hidden_
     y, tau = posteriors()  # of two classes, all measures put rows in the same order
     hardest_first = np.argsort(np.abs(tau[:, 0] - tau[:, 1]))
     for sign in (1, -1):
-        q = hide_labels(y, tau, slope=sign * slope, uncertainty=uncertainty).missing_proba[hardest_first]
+        q = hide_labels(y, tau, slope=sign * slope, measure=uncertainty).missing_proba[hardest_first]
         assert (np.diff(sign * q) <= 0.0).all()
         assert sign * q[0] > sign * 0.7 > sign * q[-1]
 
@@ -65,8 +65,8 @@ def test_with_the_sign_that_fits_the_measure_hard_rows_have_their_labels_hidden_
 @pytest.mark.parametrize("classes", [2, 4])
 def test_without_a_slope_hard_rows_clearly_have_their_labels_hidden_first(uncertainty, classes):
     y, tau = posteriors(classes=classes)
-    hidden = hide_labels(y, tau, uncertainty=uncertainty, random_state=0)
-    made = make_mar_mixture(2000, n_classes=classes, n_features=3, uncertainty=uncertainty, random_state=0)
+    hidden = hide_labels(y, tau, measure=uncertainty, random_state=0)
+    made = make_mar_mixture(2000, n_classes=classes, n_features=3, measure=uncertainty, random_state=0)
     for missing, of_class in ((hidden.missing, tau), (made.missing, made.posterior)):
         largest = of_class.max(axis=1)
         assert stats.ttest_ind(largest[missing], largest[~missing], equal_var=False).statistic < -4
@@ -75,7 +75,7 @@ def test_without_a_slope_hard_rows_clearly_have_their_labels_hidden_first(uncert
 @pytest.mark.parametrize("slope", [None, 3.0])
 def test_the_signed_margin_hides_labels_towards_the_second_class(slope):
     y, tau = posteriors()
-    options = {"uncertainty": "signed-margin", "slope": slope, "rate": 0.5, "random_state": 0}
+    options = {"measure": "signed-margin", "slope": slope, "rate": 0.5, "random_state": 0}
     hidden, made = hide_labels(y, tau, **options), make_mar_mixture(2000, **options)
     for missing, of_class in ((hidden.missing, tau), (made.missing, made.posterior)):
         towards = of_class[:, 1] > 0.5
@@ -87,10 +87,10 @@ def test_the_slopes_documented_are_those_in_force():
     table = dict(re.findall(r'^ +``"([a-z-]+)"`` +(-?[\d.]+)', hide_labels.__doc__, re.M))
     assert {name: float(slope) for name, slope in table.items()} == {m.name: m.slope for m in MEASURES.values()}
     for uncertainty, slope in ((m.name, m.slope) for m in MEASURES.values()):
-        assert hide_labels(y, tau, uncertainty=uncertainty).mechanism.alpha[1] == slope
-        assert make_mar_mixture(100, uncertainty=uncertainty, random_state=0).mechanism.alpha[1] == slope
+        assert hide_labels(y, tau, measure=uncertainty).mechanism.alpha[1] == slope
+        assert make_mar_mixture(100, measure=uncertainty, random_state=0).mechanism.alpha[1] == slope
         # a number is taken as given, also of the other sign
-        assert make_mar_mixture(100, uncertainty=uncertainty, slope=-slope, random_state=0).mechanism.alpha[1] == -slope
+        assert make_mar_mixture(100, measure=uncertainty, slope=-slope, random_state=0).mechanism.alpha[1] == -slope
 
 
 def test_a_callable_needs_a_slope_unless_none_is_used():
@@ -101,9 +101,9 @@ def test_a_callable_needs_a_slope_unless_none_is_used():
 
     for call in (lambda **o: hide_labels(y, tau, **o), lambda **o: make_mar_mixture(50, **o)):
         with pytest.raises(ValueError, match="slope is needed with a callable"):
-            call(uncertainty=margin)
-        assert call(uncertainty=margin, link=None).mechanism is None
-    q = hide_labels(y, tau, uncertainty=margin, slope=-6.0).missing_proba
+            call(measure=margin)
+        assert call(measure=margin, link=None).mechanism is None
+    q = hide_labels(y, tau, measure=margin, slope=-6.0).missing_proba
     np.testing.assert_allclose(q, hide_labels(y, tau).missing_proba, rtol=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_generators_move_on_alike_at_every_rate():
 
 def test_the_mechanism_returned_gives_the_probabilities_returned():
     y, tau = posteriors(classes=4)
-    hidden = hide_labels(y, tau, "aranda-ordaz", 0.5, 2.0, 0.4, uncertainty="entropy", random_state=0)
+    hidden = hide_labels(y, tau, "aranda-ordaz", 0.5, 2.0, 0.4, measure="entropy", random_state=0)
     np.testing.assert_allclose(hidden.mechanism.missing_proba(np.log(tau)), hidden.missing_proba, rtol=1e-12)
 
 
@@ -185,7 +185,7 @@ def test_a_slope_of_zero_gives_every_row_the_rate():
     y, tau = posteriors(50)
     tau[0] = [1.0, 0.0]
     for uncertainty in ("margin", "log-entropy", "discriminant"):
-        q = hide_labels(y, tau, slope=0.0, rate=0.4, uncertainty=uncertainty).missing_proba
+        q = hide_labels(y, tau, slope=0.0, rate=0.4, measure=uncertainty).missing_proba
         np.testing.assert_allclose(q, 0.4, atol=1e-9)
 
 
@@ -203,7 +203,7 @@ def test_a_slope_of_zero_gives_every_row_the_rate():
 def test_a_row_whose_class_is_certain_has_the_limit_of_the_measure(uncertainty, slope, certain):
     y, tau = posteriors(500)
     tau[7] = [1.0, 0.0]
-    hidden = hide_labels(y, tau, slope=slope, rate=0.5, uncertainty=uncertainty)
+    hidden = hide_labels(y, tau, slope=slope, rate=0.5, measure=uncertainty)
     assert np.isfinite(hidden.missing_proba).all()
     eta = hidden.mechanism.alpha[0] + slope * certain
     assert hidden.missing_proba[7] == pytest.approx(1.0 / (1.0 + np.exp(-eta)), rel=1e-12, abs=1e-300)
@@ -213,17 +213,17 @@ def test_certain_rows_bound_the_rate_of_a_measure_without_limit():
     y, tau = posteriors(100)
     tau[:30] = [1.0, 0.0]
     with pytest.raises(ValueError, match=r"largest rate is 0\.7"):
-        hide_labels(y, tau, rate=0.75, slope=2.0, uncertainty="log-entropy")
+        hide_labels(y, tau, rate=0.75, slope=2.0, measure="log-entropy")
     with pytest.raises(ValueError, match=r"smallest is 0\.3"):
-        hide_labels(y, tau, rate=0.25, slope=-2.0, uncertainty="log-entropy")
+        hide_labels(y, tau, rate=0.25, slope=-2.0, measure="log-entropy")
 
 
 def test_a_class_without_probability_does_not_disturb_the_others():
     y, tau = posteriors(300)
     third = np.column_stack([tau, np.zeros(300)])
     for uncertainty, slope in (("margin", -6.0), ("entropy", 4.0), ("log-entropy", 1.0), ("gini", 8.0)):
-        two = hide_labels(y, tau, slope=slope, uncertainty=uncertainty).missing_proba
-        three = hide_labels(y, third, slope=slope, uncertainty=uncertainty, classes=[0, 1, 2]).missing_proba
+        two = hide_labels(y, tau, slope=slope, measure=uncertainty).missing_proba
+        three = hide_labels(y, third, slope=slope, measure=uncertainty, classes=[0, 1, 2]).missing_proba
         np.testing.assert_allclose(three, two, rtol=1e-9)
 
 
@@ -342,7 +342,7 @@ def test_the_description_counts_the_hidden_labels():
         ({"link": "aranda-ordaz", "shape": -1.0}, "shape=-1.0"),
         ({"link": None, "shape": 2.0}, "neither shape nor side"),
         ({"link": None, "side": 0}, "neither shape nor side"),
-        ({"uncertainty": "variance"}, "'variance'"),
+        ({"measure": "variance"}, "'variance'"),
         ({"side": 2}, r"side=2 is not one of the classes \[0, 1\]"),
         ({"classes": [0, 1, 1]}, "each class once"),
         ({"classes": [0, -1]}, "-1 marks a missing label"),

@@ -174,7 +174,7 @@ def test_the_rows_do_not_depend_on_what_is_hidden():
         {"rate": 0.2},
         {"link": None},
         {"side": 1, "rate": 0.3},
-        {"uncertainty": "entropy", "slope": 3.0},
+        {"measure": "entropy", "slope": 3.0},
         {"at_least": 45},
     ):
         data = make_mar_mixture(300, random_state=4, **options)
@@ -204,7 +204,7 @@ def test_a_rate_of_none_or_zero_hides_nothing(rate):
     np.testing.assert_array_equal(data.missing, np.full(50, False))
     np.testing.assert_array_equal(data.missing_proba, np.zeros(50))
     assert data.mechanism is None
-    assert make_mar_mixture(50, rate=rate, uncertainty=lambda log_tau: log_tau[:, 0]).mechanism is None
+    assert make_mar_mixture(50, rate=rate, measure=lambda log_tau: log_tau[:, 0]).mechanism is None
 
 
 @pytest.mark.parametrize(("alias", "name"), [("normal", "gaussian"), ("t", "student")])
@@ -239,7 +239,7 @@ def test_a_model_fits_what_was_made():
     clf = MARGaussianMixture().fit(*make_mar_mixture(return_X_y=True, random_state=0))
     assert clf.classes_.tolist() == [0, 1]
     X, y = make_mar_mixture(20_000, return_X_y=True, random_state=0)
-    clf = MARGaussianMixture(uncertainty="margin").fit(X, y)
+    clf = MARGaussianMixture(measure="margin").fit(X, y)
     np.testing.assert_allclose(clf.means_, [[-1, 0], [1, 0]], atol=0.06)
     assert clf.alpha_[1] == pytest.approx(-6.0, abs=0.6)
 

@@ -249,7 +249,7 @@ def test_two_classes_of_one_distribution_have_a_finite_answer():
 @pytest.mark.parametrize("uncertainty", NAMES)
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_rows_a_million_deviations_away_have_probabilities(covariance_type, uncertainty, two):
-    fitted = MARGaussianMixture(covariance_type=covariance_type, uncertainty=uncertainty, link="logit")
+    fitted = MARGaussianMixture(covariance_type=covariance_type, measure=uncertainty, link="logit")
     fitted.fit(two.X, two.y)
     far = 1e6 * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
     assert_sound(fitted, far)
@@ -447,10 +447,10 @@ def test_a_shape_that_runs_to_its_upper_limit_is_told(solver, simulate):
 )
 def test_missingness_without_error_has_a_finite_answer_and_a_note(uncertainty, link, simulate):
     data = simulate(seed=5)
-    u = MARGaussianMixture(link=None, uncertainty=uncertainty).fit(data.X, data.truth).uncertainty(data.X)
+    u = MARGaussianMixture(link=None, measure=uncertainty).fit(data.X, data.truth).uncertainty(data.X)
     hard = u < np.quantile(u, 0.3) if MEASURES[uncertainty].grows == "clear" else u > np.quantile(u, 0.7)
     fitted, said = heard(
-        MARGaussianMixture(uncertainty=uncertainty, link=link), data.X, np.where(hard, -1, data.truth)
+        MARGaussianMixture(measure=uncertainty, link=link), data.X, np.where(hard, -1, data.truth)
     )  # fmt: skip
     assert "separated" in [note.code for note in fitted.model_.notes]
     assert said[BoundaryWarning]
@@ -492,9 +492,9 @@ def test_all_notes_come_in_one_warning(two):
         ({"link": "logit", "shape": 2.0}, r"link='logit' has shape 1; for shape=2 use link='aranda-ordaz'"),
         ({"link": None, "shape": 1.0}, r"link=None ignores the mechanism: leave shape=None"),
         ({"link": None, "mcar_share": True}, r"link=None ignores the mechanism.*mcar_share=False"),
-        ({"uncertainty": "doubt"}, r"uncertainty='doubt' is not a callable nor one of margin, entropy"),
-        ({"uncertainty": None}, r"uncertainty=None"),
-        ({"uncertainty": "doubt", "link": None}, r"uncertainty='doubt'"),
+        ({"measure": "doubt"}, r"measure='doubt' is not a callable nor one of margin, entropy"),
+        ({"measure": None}, r"measure=None"),
+        ({"measure": "doubt", "link": None}, r"measure='doubt'"),
         ({"n_components": 0}, r"n_components=0: each class needs a whole number of components, at least 1"),
         ({"n_components": 1.5}, r"n_components=1.5"),
         ({"n_components": "2"}, r"n_components='2'"),

@@ -187,8 +187,8 @@ def test_several_blocks_give_the_sums_of_one(monkeypatch, there):
 @pytest.mark.parametrize(
     "estimator",
     [
-        MARGaussianMixture(covariance_type="full", link="logit", uncertainty="margin"),
-        MARGaussianMixture(covariance_type="tied", uncertainty="entropy", link="logit", mechanism_features=[1]),
+        MARGaussianMixture(covariance_type="full", link="logit", measure="margin"),
+        MARGaussianMixture(covariance_type="tied", measure="entropy", link="logit", mechanism_features=[1]),
         MARGaussianMixture(covariance_type="diag", n_components=2, link="logit", random_state=0, max_iter=20),
         MARStudentMixture(covariance_type="full", dof="by_class", max_iter=20),
         MARLogisticRegression(degree=2, link="logit", n_init=1),

@@ -59,7 +59,7 @@ def two_classes(simulate):
 def three_classes(simulate):
     X, y, _ = simulate(500, classes=3, d=4, distance=2.5, seed=1)
     named = np.where(y < 0, None, NAMES[y])
-    fit = MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="entropy").fit(X, named)
+    fit = MARGaussianMixture(covariance_type="tied", link="logit", measure="entropy").fit(X, named)
     return fit, X, named
 
 

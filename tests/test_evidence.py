@@ -106,7 +106,7 @@ def test_missing_proba_is_that_of_the_mechanism():
     evidence = Evidence(z, None, v)
     mechanism = evidence.mechanism(probas[0])
     q = evidence.missing_proba(probas[0], mechanism)
-    kind = Mechanism(uncertainty="entropy", alpha=mechanism.alpha)
+    kind = Mechanism(measure="entropy", alpha=mechanism.alpha)
     np.testing.assert_allclose(q, kind.missing_proba(np.log(probas[0]), v[:, None]), rtol=1e-8)
     assert q.mean() == pytest.approx(np.mean(z < 0), abs=1e-6)
 

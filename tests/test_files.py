@@ -114,8 +114,8 @@ def test_a_sample_of_few_rows_in_a_file_has_the_labelled_ones_first(monkeypatch)
 @pytest.mark.parametrize(
     "estimator",
     [
-        MARGaussianMixture(covariance_type="full", link="logit", uncertainty="margin"),
-        MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="entropy", mechanism_features=[1]),
+        MARGaussianMixture(covariance_type="full", link="logit", measure="margin"),
+        MARGaussianMixture(covariance_type="tied", link="logit", measure="entropy", mechanism_features=[1]),
         MARLogisticRegression(link="logit", n_init=1),
         MARLogisticRegression(link=None),
     ],

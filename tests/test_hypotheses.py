@@ -17,11 +17,11 @@ pytestmark = [
 
 
 def gaussian(**params):
-    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "uncertainty": "margin"} | params))
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "measure": "margin"} | params))
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin"} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "measure": "margin"} | params))
 
 
 BOTH = pytest.mark.parametrize("make", [gaussian, logistic])
@@ -51,7 +51,7 @@ def weights_of(y, seed=0):
 @pytest.mark.pairs
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("params", [{}, {"link": "cloglog", "uncertainty": "entropy"}], ids=str)
+@pytest.mark.parametrize("params", [{}, {"link": "cloglog", "measure": "entropy"}], ids=str)
 @BOTH
 def test_the_likelihood_ratio_agrees_with_separate_fits_and_a_constant_rate(simulate, make, params, classes, weighted):
     X, y, _ = simulate(400, classes, distance=3.0, alpha=(0.5, -1.0))
@@ -95,7 +95,7 @@ def test_the_type_of_labels_and_features_does_not_matter(two):
 @pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the data are not here")
 @pytest.mark.parametrize("bootstrap", [False, pytest.param(None, marks=pytest.mark.long)])
 def test_of_the_gastroenterologists_few_rows_the_bootstrap_counts(bootstrap):
-    inference = inference_of(gaussian(covariance_type="full", uncertainty="log-entropy"), *read(GASTRO, "label"))
+    inference = inference_of(gaussian(covariance_type="full", measure="log-entropy"), *read(GASTRO, "label"))
     result = inference.test_informative(bootstrap, n_resamples=19, n_jobs=1, random_state=0)
     assert result.statistic == pytest.approx(11.28, abs=0.01)
     assert result.details["p_chi2"] == pytest.approx(chi2.sf(result.statistic, 1), rel=1e-9)
@@ -135,7 +135,7 @@ def test_the_result_does_not_depend_on_the_global_seed_of_numpy(simulate):
 def test_a_fit_at_a_lower_maximum_than_the_hypothesis_is_reported(simulate):
     # the fit is at a lower maximum: that of the hypothesis is higher by 1.6
     rows = simulate(300, 3, seed=26, distance=2.0, alpha=(10.0, 0.0))[:2]
-    fit = gaussian(covariance_type="full", uncertainty="gini").fit(*rows)
+    fit = gaussian(covariance_type="full", measure="gini").fit(*rows)
     result = fit.inference(*rows).test_informative(bootstrap=False)
     assert result.statistic > 0.0 or "n_init" in result.sentence
 
@@ -243,7 +243,7 @@ def test_right_mechanisms_pass_and_wrong_ones_do_not(make):
 
 @pytest.mark.parametrize("kind", ["full", "tied", "logistic"])
 def test_axes_units_and_names_of_classes_do_not_matter(three, kind):
-    settings = {"uncertainty": "entropy", "tol": 1e-12, "n_init": 1}
+    settings = {"measure": "entropy", "tol": 1e-12, "n_init": 1}
     estimator = logistic(**settings) if kind == "logistic" else gaussian(covariance_type=kind, **settings)
     turned = three.X @ np.array([[1.0, 20.0], [-3.0, 4.0]]) + [5.0, -1.0]
     renamed = np.where(three.y < 0, -1, (three.y + 1) % 3)

@@ -205,7 +205,7 @@ def test_affine_maps_leave_posteriors_alone_and_shift_the_log_likelihood(covaria
         "diag": np.diag(scales),
         "spherical": 10.0**power * rotation,
     }[covariance_type]
-    options = {"covariance_type": covariance_type, "link": "logit", "uncertainty": "entropy", "tol": 1e-12}
+    options = {"covariance_type": covariance_type, "link": "logit", "measure": "entropy", "tol": 1e-12}
     if covariance_type != "diag":  # one structure with several starts is enough
         options["n_init"] = 1
     plain = MARGaussianMixture(**options).fit(X, y)

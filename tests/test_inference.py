@@ -37,11 +37,11 @@ def drawn(n=400, classes=2, measure="margin", alpha=(1.0, -3.0), seed=0, df=np.i
 
 
 def gaussian(**params):
-    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "uncertainty": "margin"} | params))
+    return MARGaussianMixture(**({"covariance_type": "tied", "link": "logit", "measure": "margin"} | params))
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin"} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "measure": "margin"} | params))
 
 
 def by_name(inference, values="bse"):
@@ -171,7 +171,7 @@ def test_without_a_mechanism_logistic_regression_uses_the_labelled_rows_only(cov
 )
 def test_the_sandwich_is_the_infinitesimal_jackknife(estimator, measure):
     X, y, _ = drawn(40, seed=1, alpha=(0.5, -1.5))
-    fit = clone(estimator).set_params(uncertainty=measure, tol=1e-13).fit(X, y)
+    fit = clone(estimator).set_params(measure=measure, tol=1e-13).fit(X, y)
     result = fit.inference(X, y)
     size = len(fit.alpha_)
     slopes = []
@@ -220,7 +220,7 @@ def test_a_tempered_fit_has_only_the_sandwich(cov_type):
 )
 def test_all_covariance_types_agree_in_a_large_sample(classes, measure, alpha, tolerance):
     X, y, _ = drawn(50_000, classes, measure, alpha)
-    for estimator in (gaussian(uncertainty=measure), logistic(uncertainty=measure)):
+    for estimator in (gaussian(measure=measure), logistic(measure=measure)):
         result = estimator.fit(X, y).inference(X, y)
         sandwich, observed, expected = (np.sqrt(np.diag(result.cov_params(kind))) for kind in TYPES)
         np.testing.assert_allclose(sandwich, observed, rtol=tolerance)
@@ -274,8 +274,7 @@ def test_relabelling_the_classes_permutes_the_answer(estimator, measure):
     X, y, _ = drawn(600, 3, seed=2)  # with seeds 0 and 1 a row is on a kink of the margin, where there is no curvature
     relabelled = np.where(y < 0, -1, (y + 1) % 3)
     first, second = (
-        clone(estimator).set_params(uncertainty=measure).fit(X, labels).inference(X, labels)
-        for labels in (y, relabelled)
+        clone(estimator).set_params(measure=measure).fit(X, labels).inference(X, labels) for labels in (y, relabelled)
     )
 
     def renamed(name):  # the class is last in the names of coefficients, otherwise first
@@ -303,7 +302,7 @@ def test_a_row_of_weight_two_is_the_row_twice_and_order_does_not_matter(kind):
 def test_vectors_of_three_classes_sum_to_zero_and_so_do_their_errors():
     for seed in range(3):
         X, y, _ = drawn(600, 3, "entropy", (-1.0, 2.0), seed=seed)
-        result = logistic(uncertainty="entropy", n_init=3).fit(X, y).inference(X, y)
+        result = logistic(measure="entropy", n_init=3).fit(X, y).inference(X, y)
         total = np.kron(np.ones(3), np.eye(3))
         np.testing.assert_allclose(total @ result.cov_params()[:9, :9] @ total.T, 0.0, atol=1e-10)
         np.testing.assert_allclose(total @ result.params[:9], 0.0, atol=1e-8)
@@ -393,7 +392,7 @@ def test_an_outlier_leaves_standard_errors_finite():
     X, y = X.copy(), y.copy()
     X[0], y[0] = [60.0, 0.0], -1
     for link in ("cloglog", "logit", "aranda-ordaz"):
-        result = gaussian(uncertainty="discriminant", link=link).fit(X, y).inference(X, y)
+        result = gaussian(measure="discriminant", link=link).fit(X, y).inference(X, y)
         assert np.isfinite(result.bse[:9]).all()
 
 

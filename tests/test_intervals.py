@@ -163,7 +163,7 @@ def test_four_copies_halve_the_width_and_weights_count_rows(two, name):
 @pytest.mark.parametrize("name", ["full", "tied", "logistic", "squares"])
 def test_intervals_follow_class_names_and_are_affine_invariant(three, name):
     X, y, _ = three
-    settings = {"tol": 1e-12, "uncertainty": "entropy", "n_init": 1}
+    settings = {"tol": 1e-12, "measure": "entropy", "n_init": 1}
     lower, upper = fitted(name, (X, y), **settings)[1].predict_proba_interval(grid())
     named = np.array(["b", "c", "a", None], dtype=object)[y]  # sorted: class 2, 0, 1
     turn, shift = np.array([[1.0, 20.0], [-3.0, 4.0]]), np.array([5.0, -1.0])
@@ -266,7 +266,7 @@ def test_no_label_is_imputed_if_none_is_missing(two):
         {"link": "aranda-ordaz"},
         {"mcar_share": True},
         {"mechanism_features": [1]},
-        {"link": "aranda-ordaz", "shape": 3.0, "mechanism_features": [1, 0], "uncertainty": "entropy"},
+        {"link": "aranda-ordaz", "shape": 3.0, "mechanism_features": [1, 0], "measure": "entropy"},
     ],
     ids=str,
 )
@@ -372,7 +372,7 @@ def mean_loss(fit, X, weight):
     [
         (gaussian(), 2),
         pytest.param(
-            gaussian(covariance_type="spherical", link="cloglog", uncertainty="entropy"), 3, marks=pytest.mark.long
+            gaussian(covariance_type="spherical", link="cloglog", measure="entropy"), 3, marks=pytest.mark.long
         ),
         pytest.param(gaussian(covariance_type="diag", mechanism_weight=0.3), 2, marks=pytest.mark.long),
         pytest.param(gaussian(link=None), 2, marks=pytest.mark.long),

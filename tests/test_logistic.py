@@ -108,7 +108,7 @@ def test_gradient_against_central_differences(classes, degree, measure, link, te
 @pytest.mark.parametrize("degree", [1, 2])
 def test_log_likelihood_is_the_conditional_one(degree):
     X, _, y = simulated(classes=3)
-    clf = MARLogisticRegression(link="logit", uncertainty="entropy", degree=degree).fit(X, y)
+    clf = MARLogisticRegression(link="logit", measure="entropy", degree=degree).fit(X, y)
     features = PolynomialFeatures(degree, include_bias=False).fit_transform(X)
     tau = softmax(clf.intercept_ + features @ clf.coef_.T)
     np.testing.assert_allclose(clf.predict_proba(X), tau, atol=1e-9)
@@ -126,7 +126,7 @@ def test_log_likelihood_is_the_conditional_one(degree):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_fit_beats_its_neighbours(classes):
     X, _, y = simulated(classes=classes)
-    clf = MARLogisticRegression(link="logit", uncertainty="gini", tol=1e-11).fit(X, y)
+    clf = MARLogisticRegression(link="logit", measure="gini", tol=1e-11).fit(X, y)
     labelled = y >= 0
 
     def objective(intercept, coef, alpha):
@@ -149,10 +149,10 @@ def test_the_fit_beats_its_neighbours(classes):
 def test_weight_zero_ignores_the_mechanism_but_still_fits_it(estimator):
     X, _, y = simulated()
     without = estimator(link=None).fit(X, y)
-    zero = estimator(uncertainty="margin", mechanism_weight=0.0).fit(X, y)
+    zero = estimator(measure="margin", mechanism_weight=0.0).fit(X, y)
     np.testing.assert_allclose(zero.predict_proba(X), without.predict_proba(X), atol=1e-9)
     log_proba = without.predict_log_proba(X)
-    profile = Mechanism.from_link("logit", uncertainty="margin").profile(log_proba, y < 0)
+    profile = Mechanism.from_link("logit", measure="margin").profile(log_proba, y < 0)
     np.testing.assert_allclose(zero.alpha_, profile.alpha, rtol=1e-4)
 
 
@@ -192,7 +192,7 @@ def test_covariates_of_the_mechanism_are_found_and_named_or_numbered():
     truth = Mechanism("margin", alpha=(-3.0, -2.0, 0.08))
     lost = rng.uniform(size=n) < truth.missing_proba(scores, covariates=X[:, [2]])
     y_partial = np.where(lost, -1, y)
-    clf = MARLogisticRegression(uncertainty="margin", mechanism_features=[2]).fit(X, y_partial)
+    clf = MARLogisticRegression(measure="margin", mechanism_features=[2]).fit(X, y_partial)
     np.testing.assert_allclose(clf.alpha_, truth.alpha, atol=0.35)
     assert clf.alpha_[2] == pytest.approx(0.08, abs=0.01)
     q = clf.mechanism_.missing_proba(clf.predict_log_proba(X), covariates=X[:, [2]])
@@ -200,9 +200,9 @@ def test_covariates_of_the_mechanism_are_found_and_named_or_numbered():
     assert clf.missing_proba(X).mean() == pytest.approx(lost.mean(), abs=0.01)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "age"])
-    named = MARLogisticRegression(uncertainty="margin", mechanism_features=["age"]).fit(frame, y_partial)
+    named = MARLogisticRegression(measure="margin", mechanism_features=["age"]).fit(frame, y_partial)
     np.testing.assert_allclose(named.alpha_, clf.alpha_, rtol=1e-9)
-    mixture = MARGaussianMixture(uncertainty="margin", mechanism_features=["age"]).fit(frame, y_partial)
+    mixture = MARGaussianMixture(measure="margin", mechanism_features=["age"]).fit(frame, y_partial)
     assert mixture.alpha_[2] == pytest.approx(0.08, abs=0.01)
 
 
@@ -224,8 +224,8 @@ def test_a_signed_margin_describes_labels_lost_on_one_side_where_a_margin_cannot
     one_sided = Mechanism("signed-margin", alpha=(0.0, 3.0))
     lost = rng.uniform(size=n) < one_sided.missing_proba(np.column_stack([0 * y, 2 * X[:, 0]]))
     y_partial = np.where(lost, -1, y)
-    signed = MARLogisticRegression(link="logit", uncertainty="signed-margin").fit(X, y_partial)
-    symmetric = MARLogisticRegression(link="logit", uncertainty="margin").fit(X, y_partial)
+    signed = MARLogisticRegression(link="logit", measure="signed-margin").fit(X, y_partial)
+    symmetric = MARLogisticRegression(link="logit", measure="margin").fit(X, y_partial)
     np.testing.assert_allclose(signed.alpha_, one_sided.alpha, atol=0.3)
     assert signed.loglik_ > symmetric.loglik_ + 100
 
@@ -233,7 +233,7 @@ def test_a_signed_margin_describes_labels_lost_on_one_side_where_a_margin_cannot
 def test_a_signed_margin_is_for_two_classes():
     X, _, y = simulated(classes=3)
     with pytest.raises(ValueError, match="2 classes"):
-        MARLogisticRegression(uncertainty="signed-margin").fit(X, y)
+        MARLogisticRegression(measure="signed-margin").fit(X, y)
 
 
 @pytest.mark.parametrize(

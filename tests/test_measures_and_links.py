@@ -74,7 +74,7 @@ def fitted(classifier, data, **params):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_new_measure_is_fitted_as_a_callable_of_its_formula_is(cubic, classifier, classes, simulate):
     data = simulate(classes=classes)
-    fit, other = (fitted(classifier, data, uncertainty=u) for u in (cubic.name, cubes_of_log_posteriors))
+    fit, other = (fitted(classifier, data, measure=u) for u in (cubic.name, cubes_of_log_posteriors))
     assert fit.loglik_ == pytest.approx(other.loglik_, rel=1e-9)
     np.testing.assert_allclose(fit.alpha_, other.alpha_, rtol=1e-5)
     np.testing.assert_allclose(fit.missing_proba(data.X), other.missing_proba(data.X), rtol=1e-5)
@@ -83,7 +83,7 @@ def test_a_new_measure_is_fitted_as_a_callable_of_its_formula_is(cubic, classifi
 
 @CLASSIFIER
 def test_a_new_measure_has_standard_errors_and_its_name_in_tables(cubic, classifier, two):
-    fits = [fitted(classifier, two, uncertainty=u) for u in (cubic.name, cubes_of_log_posteriors)]
+    fits = [fitted(classifier, two, measure=u) for u in (cubic.name, cubes_of_log_posteriors)]
     results = [fit.inference(two.X, two.y) for fit in fits]
     np.testing.assert_allclose(results[0].bse, results[1].bse, rtol=1e-4)
     assert f"logit, {cubic.name}" in results[0].summary().as_text()
@@ -101,11 +101,11 @@ def test_only_with_three_classes_or_more_is_a_measure_with_kinks_differentiated_
 
 def test_a_new_measure_hides_labels_with_its_slope(cubic):
     tau = np.linspace(0.0, 1.0, 401)
-    hidden = hide_labels(np.arange(401) % 2, np.column_stack([1.0 - tau, tau]), uncertainty=cubic.name, rate=0.5)
+    hidden = hide_labels(np.arange(401) % 2, np.column_stack([1.0 - tau, tau]), measure=cubic.name, rate=0.5)
     assert hidden.mechanism.alpha[1] == cubic.slope
     assert hidden.missing_proba.argmax() == 200  # the toss-up
     assert repr(cubic.name) in hidden.DESCR
-    drawn = make_mar_mixture(50, uncertainty=cubic.name, random_state=0)
+    drawn = make_mar_mixture(50, measure=cubic.name, random_state=0)
     assert drawn.mechanism.alpha[1] == cubic.slope
 
 
@@ -113,7 +113,7 @@ def test_a_new_measure_hides_labels_with_its_slope(cubic):
 def test_hiding_takes_an_infinite_end_of_the_range_where_one_class_has_all(monkeypatch, low):
     monkeypatch.setitem(MEASURES, "cubic", replace(CUBIC, range=lambda classes: (low, 1.0)))
     tau = np.linspace(0.0, 1.0, 11)
-    hidden = hide_labels(np.arange(11) % 2, np.column_stack([1.0 - tau, tau]), uncertainty="cubic", rate=0.3)
+    hidden = hide_labels(np.arange(11) % 2, np.column_stack([1.0 - tau, tau]), measure="cubic", rate=0.3)
     assert (hidden.missing_proba[[0, -1]] == 0.0).all() == np.isinf(low)
     assert (hidden.missing_proba[1:-1] > 0.0).all()
 
@@ -121,11 +121,11 @@ def test_hiding_takes_an_infinite_end_of_the_range_where_one_class_has_all(monke
 def test_without_a_default_slope_one_has_to_be_given(monkeypatch):
     monkeypatch.setitem(MEASURES, "cubic", replace(CUBIC, slope=None))
     with pytest.raises(ValueError, match="slope is needed"):
-        make_mar_mixture(50, uncertainty="cubic", random_state=0)
+        make_mar_mixture(50, measure="cubic", random_state=0)
 
 
 def test_a_new_measure_is_drawn_with_its_range_and_label(cubic, two):
-    fit = MARGaussianMixture(uncertainty=cubic.name, link="logit").fit(two.X, named(two.y))
+    fit = MARGaussianMixture(measure=cubic.name, link="logit").fit(two.X, named(two.y))
     label = "one minus the cubes of elm to oak: at most 0.750"
     shown = UncertaintyDisplay.from_estimator(fit, two.X, named(two.y), measure=cubic.name)
     np.testing.assert_allclose(shown.edges[[0, -1]], cubic.range(2))
@@ -138,7 +138,7 @@ def test_a_new_measure_is_drawn_with_its_range_and_label(cubic, two):
 
 def test_a_measure_without_limits_is_drawn_where_its_values_are(monkeypatch, two):
     monkeypatch.setitem(MEASURES, "cubic", replace(CUBIC, range=lambda classes: (0.0, np.inf)))
-    fit = MARGaussianMixture(uncertainty="cubic", link="logit").fit(two.X, two.y)
+    fit = MARGaussianMixture(measure="cubic", link="logit").fit(two.X, two.y)
     u = fit.uncertainty(two.X)
     shown = UncertaintyDisplay.from_estimator(fit, two.X, two.y, measure="cubic")
     np.testing.assert_allclose(shown.edges[[0, -1]], [u.min(), u.max()])
@@ -147,14 +147,14 @@ def test_a_measure_without_limits_is_drawn_where_its_values_are(monkeypatch, two
 def test_a_new_measure_for_two_classes_is_refused_for_three_with_those_that_admit_them(monkeypatch, simulate):
     monkeypatch.setitem(MEASURES, "cubic", replace(CUBIC, only_classes=2))
     data = simulate(classes=3)
-    with pytest.raises(ValueError, match=r"uncertainty='cubic'.* 2 classes.*'margin'") as refusal:
-        MARGaussianMixture(uncertainty="cubic").fit(data.X, data.y)
+    with pytest.raises(ValueError, match=r"measure='cubic'.* 2 classes.*'margin'") as refusal:
+        MARGaussianMixture(measure="cubic").fit(data.X, data.y)
     assert "signed-margin" not in str(refusal.value)
 
 
 def test_a_new_measure_that_grows_towards_the_second_class_names_both_sides(monkeypatch, two):
     monkeypatch.setitem(MEASURES, "tilt", replace(MEASURES["signed-margin"], name="tilt"))
-    fit = MARLogisticRegression(link="logit", uncertainty="tilt").fit(two.X, named(two.y))
+    fit = MARLogisticRegression(link="logit", measure="tilt").fit(two.X, named(two.y))
     q = fit.mechanism_.missing_proba(np.log([[0.99, 0.01], [0.01, 0.99]]))
     sentence = fit.summary().notes[0]
     assert f"{q[0]:.2f} where elm has probability 0.99 and {q[1]:.2f} where oak has probability 0.99" in sentence
@@ -173,20 +173,20 @@ def test_the_fused_kernel_leaves_a_new_measure_to_the_plain_path(cubic):
 
 @CLASSIFIER
 def test_a_saved_model_needs_the_measure_it_was_fitted_with(cubic, classifier, two, tmp_path, monkeypatch):
-    fit = fitted(classifier, two, uncertainty=cubic.name)
+    fit = fitted(classifier, two, measure=cubic.name)
     marmix.save(fit, tmp_path / "model.marmix")
     loaded = marmix.load(tmp_path / "model.marmix")
     np.testing.assert_array_equal(loaded.missing_proba(two.X), fit.missing_proba(two.X))
     assert loaded.mechanism_ == fit.mechanism_
     monkeypatch.delitem(MEASURES, cubic.name)
-    with pytest.raises(ContainerError, match="uncertainty='cubic' is not"):
+    with pytest.raises(ContainerError, match="measure='cubic' is not"):
         marmix.load(tmp_path / "model.marmix")
 
 
 def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys, quick_figures):
-    drawn = make_mar_mixture(200, uncertainty=cubic.name, rate=0.5, at_least=5, random_state=0)
+    drawn = make_mar_mixture(200, measure=cubic.name, rate=0.5, at_least=5, random_state=0)
     table = pd.DataFrame(drawn.data, columns=["a", "b"])
-    fit = MARGaussianMixture(covariance_type="tied", link="logit", uncertainty=cubic.name)
+    fit = MARGaussianMixture(covariance_type="tied", link="logit", measure=cubic.name)
     marmix.save(fit.fit(table, named(drawn.target)), tmp_path / "model.marmix")
     table.assign(kind=named(drawn.target)).to_csv(tmp_path / "trees.csv", index=False)
     page = tmp_path / "report.html"

@@ -133,7 +133,7 @@ def test_torch_scores_give_torch_arrays_with_the_same_values(measure, classes, d
         for mine, other in zip(here, mechanism.terms(there, *options, curvature), strict=True):
             assert other.dtype == there.dtype
             np.testing.assert_allclose(other.numpy(), mine, rtol=rtol, atol=rtol * np.abs(mine).max())
-    for name, arguments in (("measure", ()), ("missing_proba", (covariates,))):
+    for name, arguments in (("uncertainty", ()), ("missing_proba", (covariates,))):
         values = getattr(mechanism, name)(there, *arguments)
         assert values.dtype == there.dtype
         np.testing.assert_allclose(values.numpy(), getattr(mechanism, name)(there.numpy(), *arguments), rtol=rtol)
@@ -184,7 +184,7 @@ def test_profile_for_logit_is_logistic_regression_on_the_measure():
     truth = Mechanism("entropy", alpha=(-1.0, 2.0))
     scores, missing = simulated(truth)
     fitted = truth.profile(scores, missing)
-    u = truth.measure(scores)[:, None]
+    u = truth.uncertainty(scores)[:, None]
     reference = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(u, missing)
     np.testing.assert_allclose(fitted.alpha, [reference.intercept_[0], reference.coef_[0, 0]], rtol=1e-4)
 
@@ -254,7 +254,7 @@ def test_a_share_missing_completely_at_random_mixes_the_probabilities(a, eta, sh
         ({"link": "logit", "shape": 0.5}, "link='logit' has shape 1"),
         ({"shape": -1.0}, "shape=-1.0"),
         ({"shape": np.inf}, "shape=inf"),
-        ({"uncertainty": "variance"}, "uncertainty='variance'"),
+        ({"measure": "variance"}, "measure='variance'"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -47,7 +47,7 @@ def test_another_score_model_serves_all_users_of_a_fitted_model(clf, two, tmp_pa
     odds = distance[:, 0] - distance[:, 1]
     np.testing.assert_allclose(clf.predict_proba(two.X)[:, 1], 1 / (1 + np.exp(-odds)), rtol=1e-12)
     np.testing.assert_allclose(clf.decision_function(two.X), odds, rtol=1e-9, atol=1e-12)
-    u = as_measure(clf.model_.uncertainty)(posterior(-distance.T)).value
+    u = as_measure(clf.model_.measure)(posterior(-distance.T)).value
     np.testing.assert_allclose(clf.uncertainty(two.X), u, rtol=1e-9)
     alpha = clf.alpha_
     np.testing.assert_allclose(clf.missing_proba(two.X), 1 / (1 + np.exp(-alpha[0] - alpha[1] * u)), rtol=1e-9)

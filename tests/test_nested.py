@@ -61,7 +61,7 @@ def test_a_free_shape_is_never_worse_than_the_logit_or_the_cloglog(kind, options
     for seed in seeds(1):
         X, y, u = problem(seed)
         free, *fixed = (
-            fitted(kind, X, y, link=link, uncertainty=u, **options) for link in ("aranda-ordaz", "logit", "cloglog")
+            fitted(kind, X, y, link=link, measure=u, **options) for link in ("aranda-ordaz", "logit", "cloglog")
         )
         assert objective(free) > max(map(objective, fixed)) - CLOSE, seed
 
@@ -70,7 +70,7 @@ def test_a_free_shape_is_never_worse_than_the_logit_or_the_cloglog(kind, options
 def test_the_mechanism_is_never_worse_than_no_slope(kind, options, seeds):
     for seed in seeds(1):
         X, y, u = problem(seed)
-        full, ignoring = (fitted(kind, X, y, link=link, uncertainty=u, **options) for link in ("logit", None))
+        full, ignoring = (fitted(kind, X, y, link=link, measure=u, **options) for link in ("logit", None))
         assert objective(full) > without_slope(ignoring, y) - CLOSE, seed
 
 
@@ -85,7 +85,7 @@ def test_the_mechanism_is_never_worse_than_no_slope(kind, options, seeds):
 def test_a_mixture_is_never_worse_than_a_smaller_one(options, smaller, seeds):
     for seed in seeds(1):
         X, y, u = problem(seed)
-        fit, below = (fitted(MARGaussianMixture, X, y, uncertainty=u, **each) for each in (options, smaller))
+        fit, below = (fitted(MARGaussianMixture, X, y, measure=u, **each) for each in (options, smaller))
         assert objective(fit) > objective(below) - CLOSE, seed
 
 
@@ -93,7 +93,7 @@ def test_a_mixture_is_never_worse_than_a_smaller_one(options, smaller, seeds):
 def test_no_fit_ends_below_the_fit_it_was_started_from(kind, options, seeds):
     for seed in seeds(1):
         X, y, u = problem(seed)
-        first = fitted(kind, X, y, uncertainty=u, **options)
+        first = fitted(kind, X, y, measure=u, **options)
         before = objective(first)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -39,7 +39,7 @@ def one_start(solver):
     [
         (SIMULATED, "label", {"link": None}, -414.1209, None),
         (SIMULATED, "label", {"link": "logit"}, -530.9761, (1.650, -1.981)),
-        (GMMSSLM, "label", {"link": "logit", "uncertainty": "log-entropy"}, -763.1304, (2.336, 2.738)),
+        (GMMSSLM, "label", {"link": "logit", "measure": "log-entropy"}, -763.1304, (2.336, 2.738)),
         (GASTRO, "label", {"link": None, "n_init": 1}, 290.7067, None),  # further starts find a higher maximum
         (GASTRO, "truth", {}, 260.1875, None),
     ],
@@ -66,8 +66,6 @@ def test_a_supremum_at_shape_zero_is_reached(solver):
 
 
 def test_the_better_of_several_maxima_is_found():
-    clf = MARGaussianMixture(covariance_type="full", link="logit", uncertainty="log-entropy").fit(
-        *read(GASTRO, "label")
-    )
+    clf = MARGaussianMixture(covariance_type="full", link="logit", measure="log-entropy").fit(*read(GASTRO, "label"))
     assert clf.loglik_ >= 244.9527
     np.testing.assert_allclose(clf.alpha_, (1.88, 0.142), atol=0.01)

@@ -32,7 +32,7 @@ def hidden(n, d, classes, rate=0.7, seed=0):
     [
         (MARGaussianMixture(), 2, 10),
         (MARGaussianMixture(link="cloglog"), 3, 20),  # the margin of three classes has kinks, at which passes are lost
-        (MARGaussianMixture(covariance_type="tied", uncertainty="entropy"), 3, 10),
+        (MARGaussianMixture(covariance_type="tied", measure="entropy"), 3, 10),
         pytest.param(MARGaussianMixture(covariance_type="diag", link="logit"), 2, 10, marks=pytest.mark.long),
         pytest.param(MARGaussianMixture(link=None), 2, 10, marks=pytest.mark.long),
         (MARLogisticRegression(link="logit", n_init=1), 2, 10),

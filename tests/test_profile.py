@@ -23,12 +23,12 @@ CLOSE = 0.01  # of the log-likelihood: a quarter of a percent of the root
 
 def gaussian(**params):
     return MARGaussianMixture(
-        **({"covariance_type": "tied", "link": "logit", "uncertainty": "margin", "tol": 1e-11} | params)
+        **({"covariance_type": "tied", "link": "logit", "measure": "margin", "tol": 1e-11} | params)
     )
 
 
 def logistic(**params):
-    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "uncertainty": "margin", "tol": 1e-11} | params))
+    return MARLogisticRegression(**({"C": np.inf, "link": "logit", "measure": "margin", "tol": 1e-11} | params))
 
 
 def more(*seeds):
@@ -118,7 +118,7 @@ def test_at_the_level_of_a_p_value_the_interval_ends_at_the_hypothesis(
     X, y, _ = simulate(400, classes, distance=3.0, alpha=(0.5, -1.5), seed=3)
     X = X * [1.0, 50.0]
     weight = np.random.default_rng(0).integers(1, 3, size=len(y)).astype(float)
-    settings = {"uncertainty": "entropy", **({} if make is logistic else {"covariance_type": "diag"})}
+    settings = {"measure": "entropy", **({} if make is logistic else {"covariance_type": "diag"})}
     fit = make(**settings, **params).fit(X, y, weight)
     inference = fit.inference(X, y, weight)
     if null is None:
@@ -164,7 +164,7 @@ def test_limits_of_the_shape_agree_with_refits(simulate, make, seed):
         {"covariance_type": "full"},
         {"covariance_type": "spherical"},
         {"mechanism_features": [1]},
-        {"uncertainty": "entropy"},
+        {"measure": "entropy"},
     ],
     ids=str,
 )
@@ -224,7 +224,7 @@ def test_limits_of_the_share_agree_with_refits_at_that_share(simulate):
 
         def negative(vector, end=end):
             theta, mechanism = coordinates.at(vector)
-            at = type(mechanism)(mechanism.uncertainty, mechanism.alpha, mechanism.shape, end)
+            at = type(mechanism)(mechanism.measure, mechanism.alpha, mechanism.shape, end)
             sums = objective.sums(theta, at)
             return -(sums.ignorable + sums.missing)
 

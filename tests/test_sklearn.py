@@ -172,10 +172,10 @@ def test_grid_search_picks_the_structure_that_scores_best_on_labelled_rows(clf, 
 
 
 def test_grid_search_over_the_uncertainty(clf, two):
-    grid = {"uncertainty": ["entropy", "margin"]}
+    grid = {"measure": ["entropy", "margin"]}
     search = GridSearchCV(clf, grid, cv=FOLDS, error_score="raise").fit(two.X, two.y)
-    for name, score in zip(grid["uncertainty"], search.cv_results_["mean_test_score"], strict=True):
-        assert score == np.mean(labelled_accuracies(two, clone(clf).set_params(uncertainty=name)))
+    for name, score in zip(grid["measure"], search.cv_results_["mean_test_score"], strict=True):
+        assert score == np.mean(labelled_accuracies(two, clone(clf).set_params(measure=name)))
 
 
 # Containers and types of X
@@ -253,31 +253,31 @@ def test_methods_of_an_unfitted_estimator_say_so(method, two):
 
 
 def test_uncertainty_is_a_parameter_to_scikit_learn_and_a_method_to_users(two):
-    estimator = MARGaussianMixture(uncertainty="entropy", link="logit")
-    assert estimator.get_params()["uncertainty"] == "entropy"
-    estimator.set_params(uncertainty="gini")
-    assert estimator.get_params()["uncertainty"] == "gini"
-    assert clone(estimator).get_params()["uncertainty"] == "gini"
+    estimator = MARGaussianMixture(measure="entropy", link="logit")
+    assert estimator.get_params()["measure"] == "entropy"
+    estimator.set_params(measure="gini")
+    assert estimator.get_params()["measure"] == "gini"
+    assert clone(estimator).get_params()["measure"] == "gini"
     estimator.fit(two.X, two.y)
     tau = estimator.predict_proba(two.X)
     np.testing.assert_allclose(estimator.uncertainty(two.X), 1 - (tau**2).sum(axis=1), atol=1e-14)
-    assert estimator.get_params()["uncertainty"] == "gini"
+    assert estimator.get_params()["measure"] == "gini"
 
 
 def test_text_and_html_show_the_parameter_and_not_the_method(two):
-    fitted = MARGaussianMixture(uncertainty="gini", link="cloglog").fit(two.X, two.y)
-    assert repr(fitted) == "MARGaussianMixture(link='cloglog', uncertainty='gini')"
-    assert repr(MARGaussianMixture(uncertainty="entropy")) == "MARGaussianMixture()"
+    fitted = MARGaussianMixture(measure="gini", link="cloglog").fit(two.X, two.y)
+    assert repr(fitted) == "MARGaussianMixture(link='cloglog', measure='gini')"
+    assert repr(MARGaussianMixture(measure="entropy")) == "MARGaussianMixture()"
     html = fitted._repr_html_()
     assert "MARGaussianMixture" in html
-    assert "uncertainty=&#x27;gini&#x27;" in html
+    assert "measure=&#x27;gini&#x27;" in html
     assert "bound method" not in html
 
 
 def test_nested_parameters_reach_the_uncertainty():
     pipeline = make_pipeline(StandardScaler(), MARGaussianMixture())
-    pipeline.set_params(margaussianmixture__uncertainty="log-entropy")
-    assert pipeline.get_params()["margaussianmixture__uncertainty"] == "log-entropy"
+    pipeline.set_params(margaussianmixture__measure="log-entropy")
+    assert pipeline.get_params()["margaussianmixture__measure"] == "log-entropy"
 
 
 # Weights by metadata routing, and random numbers

@@ -80,7 +80,7 @@ REFUSED = {
 METHODS = ["predict", "predict_proba", "predict_log_proba", "decision_function", "missing_proba", "uncertainty"]
 # Parameters that a fit refuses.
 WRONG = {
-    "uncertainty": "unknown",
+    "measure": "unknown",
     "shape": -1.0,
     "mechanism_features": ["absent"],
     "link": "none",

@@ -72,7 +72,7 @@ def test_the_mechanism_in_words_is_what_missing_proba_says(clf):
 
 def test_a_one_sided_mechanism_names_its_sides(two):
     y = np.array(["no", "yes", None], dtype=object)[two.y]
-    sentence = MARLogisticRegression(link="logit", uncertainty="signed-margin").fit(two.X, y).summary().notes[0]
+    sentence = MARLogisticRegression(link="logit", measure="signed-margin").fit(two.X, y).summary().notes[0]
     assert "where no has probability 0.99 and" in sentence
     assert "where yes has probability 0.99" in sentence
 

@@ -39,7 +39,7 @@ def loss_with(alpha=(0.3, -0.8), **options):
 def test_the_loss_is_cross_entropy_plus_the_terms_of_the_mechanism(measure, classes, weighted):
     logits, targets, weight = batch(classes)
     w = weight if weighted else None
-    loss = loss_with(uncertainty=measure, mechanism_weight=0.4)
+    loss = loss_with(measure=measure, mechanism_weight=0.4)
     value = loss(logits, targets, w)
     value.backward()
     s, z = logits.detach().numpy(), targets.numpy()
@@ -56,7 +56,7 @@ def test_the_loss_is_cross_entropy_plus_the_terms_of_the_mechanism(measure, clas
 @pytest.mark.parametrize(("measure", "classes"), CASES)
 def test_gradients_in_logits_and_alpha_pass_gradcheck(measure, classes, link):
     logits, targets, weight = batch(classes)
-    loss = loss_with(uncertainty=measure, **link)
+    loss = loss_with(measure=measure, **link)
 
     def function(logits, alpha):
         return torch.func.functional_call(loss, {"alpha": alpha}, (logits, targets, weight))
@@ -72,7 +72,7 @@ def test_single_precision_differs_by_its_rounding_only(measure, classes, device)
     results = []
     for dtype, where in ((torch.float64, "cpu"), (torch.float32, device)):
         s = logits.detach().to(device=where, dtype=dtype).requires_grad_()
-        loss = loss_with(uncertainty=measure).to(device=where, dtype=dtype)
+        loss = loss_with(measure=measure).to(device=where, dtype=dtype)
         value = loss(s, targets.to(where), weight.to(where))
         value.backward()
         assert value.dtype == s.grad.dtype == dtype
@@ -87,7 +87,7 @@ def test_torch_computes_on_other_devices_what_numpy_does_on_the_host(measure, cl
     results = []
     for devices in (("cpu",), ()):
         monkeypatch.setattr("marmix.torch._NUMPY_DEVICES", devices)
-        loss = loss_with(uncertainty=measure)
+        loss = loss_with(measure=measure)
         value = loss(logits, targets, weight)
         results.append([t.detach().numpy() for t in (value, *torch.autograd.grad(value, (logits, loss.alpha)))])
     for host, device in zip(*results, strict=True):
@@ -100,7 +100,7 @@ def test_huge_logits_give_finite_losses_and_gradients(measure, dtype):
     logits = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [0.0, 0.0, 0.0], [1e4, 1e4, 1e4]], dtype=dtype)
     for targets in ([0, 1, 2, -1], [1, -1, -1, 0], [-1, -1, -1, -1]):
         s = logits.clone().requires_grad_()
-        loss = loss_with(alpha=(0.0, 0.01 * MEASURES[measure].slope), uncertainty=measure)
+        loss = loss_with(alpha=(0.0, 0.01 * MEASURES[measure].slope), measure=measure)
         value = loss(s, torch.tensor(targets))
         value.backward()
         assert torch.isfinite(value)
@@ -201,7 +201,7 @@ def test_a_user_measure_is_differentiated():
         return np.exp(log_tau).max(axis=1)
 
     logits, targets, _ = batch()
-    loss = loss_with(uncertainty=largest)
+    loss = loss_with(measure=largest)
     assert torch.autograd.gradcheck(lambda s: loss(s, targets), (logits,), eps=1e-6, atol=1e-6)
 
 
@@ -231,7 +231,7 @@ def test_bad_batches_are_refused_in_words(logits, targets, weight, message):
         ({"mechanism_weight": -1.0}, "mechanism_weight=-1.0"),
         ({"missing_rate": 1.0}, "missing_rate=1.0"),
         ({"link": "probit"}, "link='probit'"),
-        ({"uncertainty": "variance"}, "uncertainty='variance'"),
+        ({"measure": "variance"}, "measure='variance'"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -197,5 +197,5 @@ def test_a_callable_gives_the_same_as_the_built_in_of_that_formula(with_gradient
 
 @pytest.mark.parametrize("result", [np.zeros(3), (np.zeros(5), np.zeros((5, 7)))])
 def test_a_callable_of_the_wrong_shape_is_refused(result):
-    with pytest.raises(ValueError, match="uncertainty: the callable"):
+    with pytest.raises(ValueError, match="measure: the callable"):
         as_measure(lambda log_posterior: result)(posterior(np.zeros((3, 5))))

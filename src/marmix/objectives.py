@@ -171,7 +171,7 @@ class MissingnessObjective:
         if v is not None:
             check_finite(v, [str(i) for i in range(v.shape[1])])
         if mechanism is None:
-            mechanism = Mechanism.from_link("logit", uncertainty="entropy", covariates=0 if v is None else v.shape[1])
+            mechanism = Mechanism.from_link("logit", measure="entropy", covariates=0 if v is None else v.shape[1])
         mechanism.require_no_label_term("MissingnessObjective")
         if len(mechanism.alpha) != 2 + (0 if v is None else v.shape[1]):
             raise ValueError(
@@ -394,7 +394,7 @@ class MissingnessObjective:
         assert self.mechanism is not None
         rows, labelled, weight, covariates = self._sample
         scores = by_class[:, rows]
-        if self.mechanism.uncertainty == "entropy":
+        if self.mechanism.measure == "entropy":
             u = _entropy(scores)
         else:
             u = self.mechanism.measured(posterior(self._all_scores(scores))).value
@@ -472,7 +472,7 @@ def _two_classes(
     np.multiply(g, lead, out=g)  # the smaller one
     np.multiply(lead, g, out=h)
     if mechanism is not None:
-        if mechanism.uncertainty == "entropy":
+        if mechanism.measure == "entropy":
             np.multiply(size, g, out=u)
             np.log(lead, out=size)
             np.subtract(u, size, out=u)
@@ -529,7 +529,7 @@ def _many_classes(
     gradient[labels[rows], rows] -= 1.0
     if mechanism is None:
         return
-    if mechanism.uncertainty == "entropy":
+    if mechanism.measure == "entropy":
         log_posterior -= np.log(norm)
         np.multiply(tau, log_posterior, out=slope)
         u = -slope.sum(axis=0)

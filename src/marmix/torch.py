@@ -54,7 +54,7 @@ class MissingnessLoss(nn.Module):
         the logit until `profile` estimates it.
     shape : float or None, default=None
         Shape of the Aranda-Ordaz link.
-    uncertainty : str or callable, default="entropy"
+    measure : str or callable, default="entropy"
         The measure u: "entropy", "margin", "log-entropy", "gini", "discriminant", "signed-margin", or a callable as in
         `marmix.Mechanism`.
     mcar_share : bool, default=False
@@ -122,7 +122,7 @@ class MissingnessLoss(nn.Module):
         *,
         link: str = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float = 1.0,
         missing_rate: float | None = None,
@@ -134,7 +134,7 @@ class MissingnessLoss(nn.Module):
         if missing_rate is not None and not 0.0 < missing_rate < 1.0:
             raise ValueError(f"missing_rate={missing_rate!r} must lie between 0 and 1.")
         self.mechanism_weight = mechanism_weight
-        self._options = Mechanism.from_link(link, shape, uncertainty, mcar_share)  # its alpha is not used
+        self._options = Mechanism.from_link(link, shape, measure, mcar_share)  # its alpha is not used
         if train_alpha:
             self.alpha = nn.Parameter(torch.zeros(2))
         else:
@@ -243,9 +243,7 @@ class MissingnessLoss(nn.Module):
             Measure, shape and weight of the mechanism.
         """
         options = self._options
-        return (
-            f"uncertainty={options.uncertainty!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
-        )
+        return f"measure={options.measure!r}, shape={options.shape:g}, mechanism_weight={self.mechanism_weight:g}"
 
     def get_extra_state(self) -> dict[str, Any]:
         """Return what `state_dict` holds besides alpha.

@@ -25,8 +25,8 @@ def rows():
 
 
 MODELS = {
-    "mixture-1.marmix": MARGaussianMixture(covariance_type="full", link="logit", uncertainty="entropy"),
-    "logistic-1.marmix": MARLogisticRegression(link="logit", uncertainty="gini", mechanism_features=[0]),
+    "mixture-1.marmix": MARGaussianMixture(covariance_type="full", link="logit", measure="entropy"),
+    "logistic-1.marmix": MARLogisticRegression(link="logit", measure="gini", mechanism_features=[0]),
     "pipeline-1.marmix": make_pipeline(StandardScaler(), MARGaussianMixture(covariance_type="tied", link="cloglog")),
 }
 

@@ -66,7 +66,7 @@ def prepare(folder):
         lambda rng: MARGaussianMixture(
             covariance_type=rng.choice(["full", "tied", "diag", "spherical"]),
             link=rng.choice([None, "logit"]),
-            uncertainty=rng.choice(["margin", "entropy"]),
+            measure=rng.choice(["margin", "entropy"]),
             max_iter=20,
             n_init=1,
         ),

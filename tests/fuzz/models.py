@@ -84,7 +84,7 @@ def prepare(folder):
         (MARGaussianMixture(link="logit", delta={1: 0.5}, mcar_share=True), X2, y2),
         (several, X3, y3),
         (MARStudentMixture(dof="by_class", covariance_type="diag"), X3, y3),
-        (MARStudentMixture(dof=4.0, uncertainty="entropy"), X2, y2),
+        (MARStudentMixture(dof=4.0, measure="entropy"), X2, y2),
         (MARLogisticRegression(link="logit", degree=2, mechanism_features=[0], n_init=1), X3, y3),
         (MARKernelClassifier(C=10.0, gamma=0.3, mechanism_weight=0.3, n_landmarks=9), X3, y3),
         (make_pipeline(StandardScaler(), MARGaussianMixture(covariance_type="diag", link="logit")), X2, y2),

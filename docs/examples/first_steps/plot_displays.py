@@ -25,10 +25,10 @@ from marmix.plotting import (
     UncertaintyDisplay,
 )
 
-rows = make_mar_mixture(600, n_classes=3, rate=0.6, uncertainty="entropy", random_state=0)
+rows = make_mar_mixture(600, n_classes=3, rate=0.6, measure="entropy", random_state=0)
 names = np.array(["left", "right", "top"])[rows.target_true]
 X, y = rows.data, np.where(rows.missing, None, names)
-clf = MARGaussianMixture(link="logit", uncertainty="entropy").fit(X, y)
+clf = MARGaussianMixture(link="logit", measure="entropy").fit(X, y)
 
 # %%
 # The classes

@@ -24,8 +24,8 @@ lda = LinearDiscriminantAnalysis()
 posterior = cross_val_predict(lda, X, truth, cv=5, method="predict_proba")
 
 ways = {
-    "hard rows first": {"uncertainty": "entropy"},
-    "virginica's side": {"uncertainty": "entropy", "side": "virginica", "rate": 0.25},
+    "hard rows first": {"measure": "entropy"},
+    "virginica's side": {"measure": "entropy", "side": "virginica", "rate": 0.25},
     "a coin": {"link": None},
 }
 labelled = {
@@ -49,7 +49,7 @@ figure.colorbar(points, label="P(label missing)")
 for name, one in labelled.items():
     lost = np.asarray(one.missing)
     for link in ("logit", None):
-        clf = MARGaussianMixture(covariance_type="tied", link=link, uncertainty="entropy")
+        clf = MARGaussianMixture(covariance_type="tied", link=link, measure="entropy")
         clf.fit(X, one.target)
         right = np.mean(clf.transduction_[lost] == truth[lost])
         print(f"{name:18} link={link!s:6} {lost.sum():3d} imputed, {right:.1%} of them right")

@@ -44,7 +44,7 @@ distance = ((X[:, None] - means) ** 2).sum(axis=2) / 0.9**2
 posterior = shares * (1 + distance / 4) ** -4.5
 posterior /= posterior.sum(axis=1, keepdims=True)
 hidden = hide_labels(
-    types[z], posterior, uncertainty="entropy", slope=3, rate=0.7, at_least=10, random_state=0
+    types[z], posterior, measure="entropy", slope=3, rate=0.7, at_least=10, random_state=0
 )
 X = pd.DataFrame(X, columns=["CD3", "CD4", "CD8", "CD19", "CD56"])
 y, lost = np.where(hidden.missing, None, types[z]), np.asarray(hidden.missing)

@@ -44,7 +44,7 @@ def machines(empty, seed=1, n=3000):
     hidden = hide_labels(
         fails,
         np.column_stack([1 - p, p]),
-        uncertainty="entropy",
+        measure="entropy",
         slope=4,
         rate=0.7,
         random_state=seed,

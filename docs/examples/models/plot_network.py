@@ -37,7 +37,7 @@ X, X_test, truth, y_test = train_test_split(
 forest = RandomForestClassifier(200, min_samples_leaf=3, random_state=0)
 posterior = cross_val_predict(forest, X, truth, cv=5, method="predict_proba")
 hidden = hide_labels(
-    truth, posterior, slope=6 / np.log(2), rate=0.7, uncertainty="entropy", random_state=0
+    truth, posterior, slope=6 / np.log(2), rate=0.7, measure="entropy", random_state=0
 )
 y = np.where(hidden.missing, -1, truth)
 
@@ -141,7 +141,7 @@ left.legend()
 network, loss = fits["with the mechanism"]
 with torch.no_grad():
     logits = network(torch.tensor(X))
-    u, q = loss.mechanism().measure(logits).numpy(), loss.missing_proba(logits).numpy()
+    u, q = loss.mechanism().uncertainty(logits).numpy(), loss.missing_proba(logits).numpy()
 order = np.argsort(u)
 right.plot(u[order], q[order], color="C1", label="estimated")
 bins = np.array_split(order, 8)

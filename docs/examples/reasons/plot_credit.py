@@ -42,7 +42,7 @@ print(f"{default.mean():.1%}")
 fits = {
     "missingness ignored": MARLogisticRegression(C=np.inf, link=None),
     "symmetric (entropy)": MARLogisticRegression(C=np.inf),
-    "one-sided (signed-margin)": MARLogisticRegression(C=np.inf, uncertainty="signed-margin"),
+    "one-sided (signed-margin)": MARLogisticRegression(C=np.inf, measure="signed-margin"),
 }
 print(f"{'truth':26} slopes -1.00  1.50, expected defaults {default.mean():.1%}")
 for name, clf in fits.items():

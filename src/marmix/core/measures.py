@@ -82,7 +82,7 @@ class Measured(NamedTuple):
 class Measure:
     """A measure of uncertainty, to be called with a `Posterior`, and its properties."""
 
-    name: str  # value of the option `uncertainty`
+    name: str  # value of the option `measure`
     function: Callable[[Posterior], Measured]
     words: str  # description for reports
     grows: Literal["clear", "unclear", "second class"] | None  # where the measure is large; None if unknown
@@ -106,7 +106,7 @@ class Measure:
         if not self.admits(classes):
             names = " or ".join(repr(name) for name, measure in MEASURES.items() if measure.admits(classes))
             raise ValueError(
-                f"uncertainty={self.name!r} is defined for {self.only_classes} classes only, not {classes}: use {names}."
+                f"measure={self.name!r} is defined for {self.only_classes} classes only, not {classes}: use {names}."
             )
         return self.function(p)
 
@@ -204,25 +204,25 @@ MEASURES = {measure.name: measure for measure in (
 # fmt: on
 
 
-def as_measure(uncertainty: str | Callable[..., object], argument: str = "uncertainty") -> Measure:
+def as_measure(measure: str | Callable[..., object], argument: str = "measure") -> Measure:
     """The measure of that name, or a measure made from a user's callable; `argument` is the option in error messages.
 
     The callable takes ``log_tau`` of shape (n, K) and returns ``u`` of shape (n,), or the pair ``(u, du)`` with ``du`` of
     shape (n, K) the partial derivatives with respect to ``log_tau``. Without ``du``, central differences are used.
     """
-    if isinstance(uncertainty, Measure):
-        return uncertainty
-    if callable(uncertainty):
+    if isinstance(measure, Measure):
+        return measure
+    if callable(measure):
         return Measure(
-            getattr(uncertainty, "__name__", "callable"),
-            partial(_user_measure, uncertainty),
-            words=getattr(uncertainty, "__name__", "your own"),
+            getattr(measure, "__name__", "callable"),
+            partial(_user_measure, measure),
+            words=getattr(measure, "__name__", "your own"),
             grows=None,
             range=lambda classes: (-np.inf, np.inf),
         )
-    if uncertainty not in MEASURES:
-        raise ValueError(f"{argument}={uncertainty!r} is not a callable nor one of {', '.join(MEASURES)}.")
-    return MEASURES[uncertainty]
+    if measure not in MEASURES:
+        raise ValueError(f"{argument}={measure!r} is not a callable nor one of {', '.join(MEASURES)}.")
+    return MEASURES[measure]
 
 
 def log_tau(p: Posterior) -> Array:
@@ -281,12 +281,12 @@ def _log_entropy_and_shares(p: Posterior) -> tuple[Array, Array]:
 _STEP, _STEP_OVER_KINKS = 2e-5, 0.1
 
 
-def measure_curvature(uncertainty: str | Callable[..., object], p: Posterior) -> Array:
+def measure_curvature(measure: str | Callable[..., object], p: Posterior) -> Array:
     """Second derivatives (K, K, n) of a measure in the scores, by central differences of its gradient.
 
     With two classes one step is enough, because a constant added to all scores changes nothing.
     """
-    measure, classes = as_measure(uncertainty), len(p.scores)
+    measure, classes = as_measure(measure), len(p.scores)
     step = _STEP_OVER_KINKS if measure.has_kinks(classes) else _STEP
     curvature = np.zeros((classes, classes, p.scores.shape[1]))
     for k in range(classes if classes > 2 else 1):
@@ -310,18 +310,18 @@ def _user_measure(function: Callable[..., object], p: Posterior) -> Measured:
     value = np.asarray(result[0] if isinstance(result, tuple) else result, dtype=float)
     if value.shape != at.shape[:1]:
         raise ValueError(
-            f"uncertainty: the callable returned shape {value.shape} for {len(at)} rows; it must be {at.shape[:1]}."
+            f"measure: the callable returned shape {value.shape} for {len(at)} rows; it must be {at.shape[:1]}."
         )
     if isinstance(result, tuple):
         partial = np.asarray(result[1], dtype=float)
         if partial.shape != at.shape:
             raise ValueError(
-                f"uncertainty: the callable's gradient has shape {partial.shape}; it must match log_tau, {at.shape}."
+                f"measure: the callable's gradient has shape {partial.shape}; it must match log_tau, {at.shape}."
             )
     else:
         partial = _central_differences(function, at)
     if not (np.isfinite(value).all() and np.isfinite(partial).all()):
-        raise ValueError("uncertainty: the callable returned NaN or infinity; it must be finite for every posterior.")
+        raise ValueError("measure: the callable returned NaN or infinity; it must be finite for every posterior.")
     return Measured(value, partial.T - p.tau * partial.sum(axis=1))
 
 

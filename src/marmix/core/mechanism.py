@@ -90,7 +90,7 @@ class Mechanism:
 
     Parameters
     ----------
-    uncertainty : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
+    measure : {"margin", "entropy", "log-entropy", "gini", "discriminant", "signed-margin"} or callable
         The measure u; see `MARGaussianMixture`. A callable takes the log posteriors (n, K) and returns u (n,), or u and its
         partial derivatives (n, K).
     alpha : tuple of floats
@@ -129,7 +129,7 @@ class Mechanism:
     True
     """
 
-    uncertainty: str | Callable[..., object] = "margin"
+    measure: str | Callable[..., object] = "margin"
     alpha: tuple[float, ...] = (0.0, 0.0)
     shape: float = 1.0
     share: float = 0.0
@@ -139,7 +139,7 @@ class Mechanism:
     free_label: bool = False
 
     def __post_init__(self) -> None:
-        as_measure(self.uncertainty)  # raises for unknown names
+        as_measure(self.measure)  # raises for unknown names
         if self.shape < 0.0 or np.isinf(self.shape):
             raise ValueError(f"shape={self.shape!r}: the Aranda-Ordaz shape is a finite number >= 0.")
         if not 0.0 <= self.share < 1.0:
@@ -154,7 +154,7 @@ class Mechanism:
         cls,
         link: str = FREE.name,
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "margin",
+        measure: str | Callable[..., object] = "margin",
         mcar_share: bool = False,
         covariates: int = 0,
         label: tuple[float, ...] = (),
@@ -168,7 +168,7 @@ class Mechanism:
             How q depends on eta; "aranda-ordaz" has a shape to estimate.
         shape : float or None, default=None
             Fixed shape of the Aranda-Ordaz link.
-        uncertainty : str or callable, default="margin"
+        measure : str or callable, default="margin"
             The measure u.
         mcar_share : bool, default=False
             Whether to estimate a share of labels missing completely at random.
@@ -196,7 +196,7 @@ class Mechanism:
                 raise ValueError(f"shape={shape!r}: the Aranda-Ordaz shape is a finite number >= 0, or None.")
             fixed = float(shape)
         return cls(
-            uncertainty=uncertainty,
+            measure=measure,
             alpha=(0.0,) * (2 + covariates),
             shape=1.0 if fixed is None else fixed,
             share=0.05 if mcar_share else 0.0,
@@ -209,7 +209,7 @@ class Mechanism:
     # For any classifier: scores have shape (n, K). torch and CuPy arrays give arrays of the same library, device and
     # dtype, computed in double precision; everything else gives NumPy arrays.
 
-    def measure(self, scores: ArrayLike) -> Array:
+    def uncertainty(self, scores: ArrayLike) -> Array:
         """The uncertainty u of every row.
 
         Parameters
@@ -423,7 +423,7 @@ class Mechanism:
     @property
     def measured(self) -> Measure:
         """The measure of uncertainty, a function of a `Posterior`."""
-        return as_measure(self.uncertainty)
+        return as_measure(self.measure)
 
     @property
     def extra(self) -> float:

@@ -28,7 +28,7 @@ class FittedModel:
         The parameters of the score model, in the axes of the fit.
     frame : Frame
         The axes of the fit.
-    uncertainty : str or callable
+    measure : str or callable
         The measure of uncertainty, also if the mechanism is ignored.
     mechanism : Mechanism or None
         The mechanism in the user's axes; None if it is ignored. An intercept of minus infinity means that no label was missing.
@@ -56,7 +56,7 @@ class FittedModel:
     score_model: ScoreModel
     theta: Any
     frame: Frame
-    uncertainty: Any
+    measure: Any
     mechanism: Mechanism | None
     columns: list[int]
     tempering: float
@@ -109,9 +109,9 @@ class FittedModel:
         """Features (L, n) that enter the mechanism; None if there are none."""
         return namespace(X).concat([X[:, i : i + 1].T for i in self.columns]) if self.columns else None
 
-    def measure(self, X: Any) -> Array:
+    def uncertainty(self, X: Any) -> Array:
         """The uncertainty u of each row, (n,)."""
-        return as_measure(self.uncertainty)(self.posterior(X)).value
+        return as_measure(self.measure)(self.posterior(X)).value
 
     def missing_proba(self, X: Any) -> Array:
         """The probability q that the label of each row is missing, (n,)."""

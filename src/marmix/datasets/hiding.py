@@ -29,7 +29,7 @@ def hide_labels(
     slope: float | None = None,
     rate: float = 0.7,
     *,
-    uncertainty: str | Callable[..., object] = "margin",
+    measure: str | Callable[..., object] = "margin",
     side: Any = None,
     classes: Any = None,
     at_least: int = 0,
@@ -58,7 +58,7 @@ def hide_labels(
         are in the order of the sorted labels, or of `classes`. May be None if `link` is None or `rate` is 0.
     link : {"logit", "cloglog", "aranda-ordaz"} or None, default="logit"
         Shape 1, shape 0, or the given `shape`. None hides labels completely at random: q = rate in every row, whatever
-        `slope` and `uncertainty`.
+        `slope` and `measure`.
     shape : float or None, default=None
         Shape lambda >= 0 of link="aranda-ordaz".
     slope : float or None, default=None
@@ -78,7 +78,7 @@ def hide_labels(
 
     rate : float, default=0.7
         Mean of q, at least 0 and less than 1; the share that is actually hidden varies around it.
-    uncertainty : str or callable, default="margin"
+    measure : str or callable, default="margin"
         The measure u, see `Mechanism`. "signed-margin" hides labels towards one of two classes.
     side : label or None, default=None
         Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean
@@ -160,13 +160,13 @@ def hide_labels(
     if posterior is not None or (link is not None and rate > 0.0):
         tau = _checked_posterior(posterior, len(z), names)
     if link is not None:
-        model = Mechanism.from_link(link, shape, uncertainty)
+        model = Mechanism.from_link(link, shape, measure)
         if model.free_shape:
             raise ValueError(f"link={link!r} needs a shape: give for instance shape=2.0, or use link='logit'.")
-        steepness = as_measure(uncertainty).slope if slope is None else float(slope)
+        steepness = as_measure(measure).slope if slope is None else float(slope)
         if steepness is None:
             raise ValueError(
-                "slope is needed with a callable uncertainty. To hide labels of hard rows first, give a negative slope if the "
+                "slope is needed with a callable measure. To hide labels of hard rows first, give a negative slope if the "
                 "measure is large where the class is clear, otherwise a positive one."
             )
         if side is not None and side not in names.tolist():
@@ -245,7 +245,7 @@ def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
 def _measured(model: Mechanism, tau: Array, slope: float) -> Array:
     """The uncertainty of every row, or zeros if the slope is zero."""
     with np.errstate(all="ignore"):
-        u = model.measure(np.log(np.maximum(tau, np.finfo(float).tiny)))
+        u = model.uncertainty(np.log(np.maximum(tau, np.finfo(float).tiny)))
     limit = model.measured.at_certainty(tau.shape[1])
     if limit is not None and np.isinf(limit):
         u[(tau > 0.0).sum(axis=1) == 1] = limit

@@ -31,7 +31,7 @@ def make_mar_mixture(
     shape: float | None = None,
     slope: float | None = None,
     rate: float | None = 0.7,
-    uncertainty: str | Callable[..., object] = "margin",
+    measure: str | Callable[..., object] = "margin",
     side: int | None = None,
     at_least: int = 0,
     random_state: Any = None,
@@ -79,7 +79,7 @@ def make_mar_mixture(
     max_margin : float or None, default=None
         Keep only rows with a true margin ``tau_(1) - tau_(2)`` of at most this, drawing others instead. The posteriors
         stay the same, but the classes are truncated, with other shares than `weights`.
-    link, shape, slope, uncertainty, side, at_least
+    link, shape, slope, measure, side, at_least
         The mechanism, see `hide_labels`; `side` is the number of a class.
     rate : float or None, default=0.7
         Mean probability that a label is missing. With 0 or None no label is hidden, whatever the mechanism.
@@ -122,7 +122,7 @@ def make_mar_mixture(
     >>> rows = make_mar_mixture(1000, random_state=0)
     >>> int((rows.target == -1).sum()), [round(a, 1) for a in rows.mechanism.alpha]
     (704, [5.0, -6.0])
-    >>> clf = MARGaussianMixture(uncertainty="margin").fit(rows.data, rows.target)
+    >>> clf = MARGaussianMixture(measure="margin").fit(rows.data, rows.target)
     >>> print(clf.alpha_.round(1))
     [ 5.3 -6.2]
 
@@ -164,7 +164,7 @@ def make_mar_mixture(
     if rate is not None and rate != 0.0:
         hidden = hide_labels(
             rows.z, rows.tau, link, shape, slope, rate,
-            uncertainty=uncertainty, side=side, classes=range(classes), at_least=at_least, random_state=for_labels,
+            measure=measure, side=side, classes=range(classes), at_least=at_least, random_state=for_labels,
         )  # fmt: skip
         bunch.update({name: hidden[name] for name in ("target", "missing", "missing_proba", "mechanism")})
         missing = hidden.DESCR

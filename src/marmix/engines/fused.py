@@ -269,7 +269,7 @@ def _case(model: Any, mechanism: Mechanism | None, ignorable: bool, tempering: f
         "alpha_0": float(m.alpha[0]), "alpha_1": float(m.alpha[1]), "shape": float(shape), "rate": float(rate),
         "far_up": far_up, "extra": m.extra, "tempering": float(tempering),
         "K": model.n_classes, "JOINT": model.joint, "IGNORABLE": ignorable,
-        "MEASURE": "none" if mechanism is None else m.uncertainty,
+        "MEASURE": "none" if mechanism is None else m.measure,
         "SHAPE": "zero" if not shape else "small" if m.free_shape and shape <= _SMALL_SHAPE else "plain",
         "FREE_SHAPE": m.free_shape, "SHARE": m.share > 0.0,
     }  # fmt: skip

@@ -70,25 +70,6 @@ class Training(NamedTuple):
         return Objective(self.rows.engine(frame, self.covariates), model, tempering)
 
 
-class SettingAndMethod:
-    """A parameter and a method that share the name `uncertainty`.
-
-    Assignment sets the parameter, which `get_params` returns; reading the attribute gives the method.
-    """
-
-    def __init__(self) -> None:
-        self.__doc__ = "The uncertainty u of each row, (n,), which drives the mechanism."
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __set__(self, estimator: BaseEstimator, value: object) -> None:
-        vars(estimator)[self.name] = value
-
-    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
-        return self if estimator is None else estimator._uncertainty_of
-
-
 class NotKept:
     """A fitted attribute that may be absent; reading it then raises an error that says why.
 
@@ -148,7 +129,7 @@ def _has_link(estimator: "MARClassifier") -> bool:
 class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator):
     """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
-    uncertainty: Any = SettingAndMethod()
+    measure: str | Callable[..., object]
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     model_: FittedModel
@@ -174,10 +155,6 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the estimator, as in scikit-learn."""
-        return super().get_params(deep) | {"uncertainty": vars(self)["uncertainty"]}
 
     def __getstate__(self) -> dict[str, Any]:
         """State to copy or pickle, without imputed labels that live on a cluster; those on a device become NumPy arrays."""
@@ -221,7 +198,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             return None
         covariates = len(training.covariates.columns)
         return Mechanism.from_link(
-            self.link, self.shape, vars(self)["uncertainty"], self.mcar_share, covariates, label, delta == "estimate"
+            self.link, self.shape, self.measure, self.mcar_share, covariates, label, delta == "estimate"
         )
 
     def _weight(self, training: Training) -> float:
@@ -281,7 +258,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             score_model=objective.model,
             theta=fit.theta,
             frame=objective.engine.frame,
-            uncertainty=vars(self)["uncertainty"],
+            measure=self.measure,
             mechanism=mechanism,
             columns=training.covariates.columns,
             tempering=objective.tempering,
@@ -324,7 +301,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         if mechanism is not None:
             return mechanism.moved(covariates.alpha_to_user(mechanism.alpha))
         # all rows labelled: the likelihood is largest if no label is ever missing
-        measure = vars(self)["uncertainty"]
+        measure = self.measure
         options = Mechanism.from_link(self.link, self.shape, measure)
         alpha = (-np.inf,) + (0.0,) * (1 + len(covariates.columns))
         return Mechanism(measure, alpha, np.nan if options.free_shape else options.shape)
@@ -448,10 +425,21 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
         return self._map(X, self.model_.missing_proba, (), out)
 
-    def _uncertainty_of(self, X: Any) -> Array:
-        """The uncertainty u of each row, (n,), which drives the mechanism."""
+    def uncertainty(self, X: Any) -> Array:
+        """The uncertainty u of each row, (n,), by the `measure` that drives the mechanism.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or the path of a `.npy` file
+            Features.
+
+        Returns
+        -------
+        array of shape (n,)
+            As the measure defines it.
+        """
         check_is_fitted(self)
-        return self._map(X, self.model_.measure)
+        return self._map(X, self.model_.uncertainty)
 
     def impute(self, X: Any, y: Any, *, out: Any = None) -> Any:
         """A label for every row: the given one, or the most probable class if it is missing.

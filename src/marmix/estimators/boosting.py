@@ -74,7 +74,7 @@ class MARBoostingClassifier(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link; None estimates it.
-    uncertainty : str or callable, default="entropy"
+    measure : str or callable, default="entropy"
         The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
@@ -196,7 +196,7 @@ class MARBoostingClassifier(MARClassifier):
         *,
         link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float | str = "auto",
         mechanism_features: Sequence[Any] | None = None,
@@ -221,7 +221,7 @@ class MARBoostingClassifier(MARClassifier):
     ):
         self.link = link
         self.shape = shape
-        self.uncertainty = uncertainty
+        self.measure = measure
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features
@@ -288,7 +288,7 @@ class MARBoostingClassifier(MARClassifier):
             score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
             theta=trees,
             frame=UserAxes(training.mean),
-            uncertainty=vars(self)["uncertainty"],
+            measure=self.measure,
             mechanism=of_user,
             columns=training.covariates.columns,
             tempering=float(choice.weight),

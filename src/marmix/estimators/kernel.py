@@ -70,7 +70,7 @@ class MARKernelClassifier(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
-    uncertainty : str or callable, default="entropy"
+    measure : str or callable, default="entropy"
         The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
@@ -177,7 +177,7 @@ class MARKernelClassifier(MARClassifier):
         n_landmarks: int = 200,
         link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float | str = "auto",
         mechanism_features: Sequence[Any] | None = None,
@@ -195,7 +195,7 @@ class MARKernelClassifier(MARClassifier):
         self.n_landmarks = n_landmarks
         self.link = link
         self.shape = shape
-        self.uncertainty = uncertainty
+        self.measure = measure
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features

@@ -41,7 +41,7 @@ class MARLogisticRegression(MARClassifier):
         How q depends on eta; see `MARGaussianMixture`. None ignores the mechanism.
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it.
-    uncertainty : str or callable, default="entropy"
+    measure : str or callable, default="entropy"
         The measure u, such as "entropy" or "margin"; see `MARGaussianMixture`.
     mcar_share : bool, default=False
         Whether to estimate a share of labels missing completely at random.
@@ -148,7 +148,7 @@ class MARLogisticRegression(MARClassifier):
         degree: int = 1,
         link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
@@ -166,7 +166,7 @@ class MARLogisticRegression(MARClassifier):
         self.degree = degree
         self.link = link
         self.shape = shape
-        self.uncertainty = uncertainty
+        self.measure = measure
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features

@@ -34,7 +34,7 @@ class MARGaussianMixture(MARClassifier):
     rows.
 
     The defaults are the settings that predict best over the data sets of `benchmarks/defaults.py`. The model of the paper is
-    ``MARGaussianMixture(covariance_type="full", link="aranda-ordaz", uncertainty="margin")``.
+    ``MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure="margin")``.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class MARGaussianMixture(MARClassifier):
     shape : float or None, default=None
         Fixed shape >= 0 of the Aranda-Ordaz link: 0 is cloglog, 1 is logit. None estimates it. Small samples hardly identify the
         shape; predictions are barely affected, and a warning is issued if it reaches a limit.
-    uncertainty : str or callable, default="entropy"
+    measure : str or callable, default="entropy"
         The measure u. "entropy", "log-entropy" and "gini" use all posteriors and are large for hard rows, so that alpha_1 > 0 if
         these lose their labels. "margin", the squared difference of the two largest posteriors, and "discriminant", their squared
         log-odds, are large for easy rows: alpha_1 < 0. "signed-margin" is for two classes and labels missing on one side of the
@@ -192,7 +192,7 @@ class MARGaussianMixture(MARClassifier):
         n_components: int | Mapping[Any, int] = 1,
         link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
@@ -213,7 +213,7 @@ class MARGaussianMixture(MARClassifier):
         self.n_components = n_components
         self.link = link
         self.shape = shape
-        self.uncertainty = uncertainty
+        self.measure = measure
         self.mcar_share = mcar_share
         self.mechanism_weight = mechanism_weight
         self.mechanism_features = mechanism_features

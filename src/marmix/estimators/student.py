@@ -34,7 +34,7 @@ class MARStudentMixture(MARGaussianMixture):
         given number from 1 (Cauchy) to infinity (Gaussian).
     covariance_type : {"full", "tied", "diag", "spherical"}, default="tied"
         Structure of the scale matrices Sigma, as of the covariances of `MARGaussianMixture`.
-    n_components, link, shape, uncertainty, mcar_share, mechanism_weight, mechanism_features, delta, classes
+    n_components, link, shape, measure, mcar_share, mechanism_weight, mechanism_features, delta, classes
         As in `MARGaussianMixture`.
     solver : {"lbfgs"}, default="lbfgs"
         "ecm" is for Gaussian mixtures only.
@@ -88,7 +88,7 @@ class MARStudentMixture(MARGaussianMixture):
         n_components: int | Mapping[Any, int] = 1,
         link: str | None = "logit",
         shape: float | None = None,
-        uncertainty: str | Callable[..., object] = "entropy",
+        measure: str | Callable[..., object] = "entropy",
         mcar_share: bool = False,
         mechanism_weight: float | str = 1.0,
         mechanism_features: Sequence[Any] | None = None,
@@ -110,7 +110,7 @@ class MARStudentMixture(MARGaussianMixture):
             n_components=n_components,
             link=link,
             shape=shape,
-            uncertainty=uncertainty,
+            measure=measure,
             mcar_share=mcar_share,
             mechanism_weight=mechanism_weight,
             mechanism_features=mechanism_features,

@@ -69,9 +69,9 @@ def check_parameters(params: Mapping[str, Any]) -> None:
             raise ValueError(
                 "link=None ignores the mechanism: leave shape=None, mcar_share=False and mechanism_features=None with it."
             )
-        Mechanism.from_link(uncertainty=params["uncertainty"])  # estimator.uncertainty(X) works without a mechanism
+        Mechanism.from_link(measure=params["measure"])  # estimator.uncertainty(X) works without a mechanism
     else:
-        Mechanism.from_link(params["link"], params["shape"], params["uncertainty"], params["mcar_share"])
+        Mechanism.from_link(params["link"], params["shape"], params["measure"], params["mcar_share"])
     _number(params, "mechanism_weight", Real, lambda v: 0 <= v <= 1, "'auto' or a number between 0 and 1", "auto")
     if params.get("delta") is not None:
         _check_delta(params)

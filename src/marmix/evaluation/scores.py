@@ -712,7 +712,7 @@ class MissingnessCheck(NamedTuple):
 
     See Also
     --------
-    missingness_check : Compute it.
+    marmix.evaluation.missingness_check : Compute it.
 
     Examples
     --------

@@ -192,7 +192,7 @@ def _labels(fits: tuple[Any, ...]) -> list[str]:
         if params["link"] is not None:
             if params["shape"] is not None:
                 parts[-1] += f" {params['shape']:g}"
-            parts.append(as_measure(params["uncertainty"]).name)
+            parts.append(as_measure(params["measure"]).name)
             parts += ["share"] * bool(params["mcar_share"])
             parts += [f"+ {name}" for name in params["mechanism_features"] or ()]
             if isinstance(params.get("delta"), str):

@@ -126,7 +126,7 @@ def hazard_rows(
         second = hazard_curvature(eta, mechanism.shape, h)
         curvature = second.eta * d_eta[:, None] * d_eta[None, :]
         curvature[:classes, :classes] += (
-            h.slope * mechanism.alpha[1] * measure_curvature(mechanism.uncertainty, rows.posterior)
+            h.slope * mechanism.alpha[1] * measure_curvature(mechanism.measure, rows.posterior)
         )
         curvature[:classes, classes + 1] += h.slope * du
         curvature[classes + 1, :classes] += h.slope * du

@@ -90,9 +90,9 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if not _is_preparation(estimator) and (name not in KINDS or KINDS[name][0] is not type(estimator)):
         raise ValueError(f"{type(estimator).__module__}.{name} cannot be saved: {_other_advice(estimator)}")
     parameters = estimator.get_params(deep=False)
-    if callable(parameters.get("uncertainty")):
+    if callable(parameters.get("measure")):
         raise ValueError(
-            f"the uncertainty of this {name} is a function, and code cannot be saved: fit with a measure that has a name."
+            f"the measure of this {name} is a function, and code cannot be saved: fit with a measure that has a name."
         )
     if isinstance(parameters.get("estimators"), Mapping):
         parameters["estimators"] = {key: state_of(est, False) for key, est in parameters["estimators"].items()}
@@ -172,6 +172,8 @@ def estimator_of(state: Any, fitted: bool = True, depth: int = 0) -> Any:
     parameters = fields.anything("parameters")
     if not isinstance(parameters, dict):
         raise fields.refuse("parameters", "a list of parameters by name")
+    if "uncertainty" in parameters:  # its name in files of 0.2
+        parameters["measure"] = parameters.pop("uncertainty")
     cls, restore = kind
     names = cls().get_params(deep=False)
     unknown = [key for key in parameters if key not in names]
@@ -401,7 +403,7 @@ def _model_state(model: FittedModel, scores: ScoreFormat) -> dict[str, Any]:
         "n_features_in_": model.n_features,
         "classes_": model.classes,
         "_frame": {name: _frame_value(model.frame, name) for name in _FRAME[type(model.frame)]},
-        "_measure": model.uncertainty,
+        "_measure": model.measure,
         "_columns": list(model.columns),
         "mechanism_": _mechanism_state(model.mechanism),
         "_tempering": model.tempering,
@@ -442,7 +444,7 @@ def _restore_model(estimator: Any, fitted: Fields) -> None:
         score_model=score_model,
         theta=theta,
         frame=frame,
-        uncertainty=measure,
+        measure=measure,
         mechanism=_mechanism(fitted, measure, 2 + len(columns), K),
         columns=columns,
         tempering=fitted.number("_tempering", 0.0, 1.0),
@@ -569,8 +571,10 @@ def _read_features(fitted: Fields) -> tuple[int, Any]:
 def _mechanism_state(mechanism: Mechanism | None) -> dict[str, Any] | None:
     if mechanism is None:
         return None
-    names = ("uncertainty", "shape", "share", "free_shape", "free_share")
-    state = {"alpha": list(mechanism.alpha)} | {name: getattr(mechanism, name) for name in names}
+    names = ("shape", "share", "free_shape", "free_share")
+    state = {"uncertainty": mechanism.measure, "alpha": list(mechanism.alpha)} | {
+        name: getattr(mechanism, name) for name in names
+    }
     return state | {"label": list(mechanism.label), "free_label": mechanism.free_label} if mechanism.label else state
 
 
@@ -638,7 +642,9 @@ def _check_predictions(model: FittedModel) -> None:
     with np.errstate(all="ignore"):
         rows = np.vstack([model.frame.centre, means, mean + steps, mean + steps * (-1.0) ** np.arange(len(sd))])
         try:
-            sound = bool((np.abs(model.scores(rows)) <= _MOST_SCORE).all() and np.isfinite(model.measure(rows)).all())
+            sound = bool(
+                (np.abs(model.scores(rows)) <= _MOST_SCORE).all() and np.isfinite(model.uncertainty(rows)).all()
+            )
             if sound and model.has_mechanism:
                 q = model.missing_proba_by_class(rows)
                 sound = bool(((q >= 0.0) & (q <= 1.0)).all())

@@ -61,8 +61,8 @@ class MissingnessDisplay(Display):
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.plotting import MissingnessDisplay
-    >>> rows = make_mar_mixture(600, uncertainty="entropy", random_state=0)
-    >>> clf = MARLogisticRegression(uncertainty="entropy").fit(rows.data, rows.target)
+    >>> rows = make_mar_mixture(600, measure="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(measure="entropy").fit(rows.data, rows.target)
     >>> display = MissingnessDisplay.from_estimator(clf, rows.data, rows.target, n_bins=4)
     >>> for u, rate in zip(display.at, display.observed):
     ...     print(f"entropy {u:.2f}: {rate:.0%} missing")
@@ -165,7 +165,7 @@ class MissingnessDisplay(Display):
             observed_upper=high,
             n=bins.n,
             level=1.0 - alpha,
-            measure=model.mechanism_.uncertainty,
+            measure=model.mechanism_.measure,
             classes=model.classes_,
             note=note,
         ).plot(ax)

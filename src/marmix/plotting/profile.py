@@ -59,8 +59,8 @@ class ProfileDisplay(Display):
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.plotting import ProfileDisplay
-    >>> rows = make_mar_mixture(300, uncertainty="entropy", random_state=0)
-    >>> clf = MARLogisticRegression(C=np.inf, uncertainty="entropy").fit(rows.data, rows.target)
+    >>> rows = make_mar_mixture(300, measure="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(C=np.inf, measure="entropy").fit(rows.data, rows.target)
     >>> display = ProfileDisplay.from_estimator(clf, rows.data, rows.target, n_points=5)
     >>> print(f"{display.estimate:.1f}, 95 % interval {display.lower:.1f} to {display.upper:.1f}")
     4.2, 95 % interval 2.8 to 5.8

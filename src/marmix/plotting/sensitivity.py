@@ -49,8 +49,8 @@ class SensitivityDisplay(Display):
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.plotting import SensitivityDisplay
-    >>> rows = make_mar_mixture(300, uncertainty="entropy", random_state=0)
-    >>> clf = MARLogisticRegression(uncertainty="entropy").fit(rows.data, rows.target)
+    >>> rows = make_mar_mixture(300, measure="entropy", random_state=0)
+    >>> clf = MARLogisticRegression(measure="entropy").fit(rows.data, rows.target)
     >>> result = clf.sensitivity(rows.data, rows.target, delta=np.log([0.5, 1.0, 2.0]), label=1)
     >>> for odds, share in zip(result.odds_ratio, result.share):
     ...     print(f"odds ratio {odds:.1f}: {share:.0%} of all rows are of class 1")

@@ -73,7 +73,7 @@ class Evidence:
         self.v = np.zeros((0, len(z))) if v is None else v[None, self.order]
         self._mechanism = None
         if 0 < self.labelled < len(z):
-            self._mechanism = Mechanism.from_link("logit", uncertainty="entropy", covariates=len(self.v))
+            self._mechanism = Mechanism.from_link("logit", measure="entropy", covariates=len(self.v))
 
     def _sorted(self, proba: Array) -> Array:
         """Probabilities (..., n, K) as (..., K, n), labelled rows first."""

@@ -61,12 +61,12 @@ def replicate(rng: np.random.Generator, kind: str, hidden_by: str) -> dict[str, 
     rows, classes = KINDS[kind]
     n_features = classes.get("n_features", 2)
     train = make_mar_mixture(
-        rows, uncertainty=hidden_by, rate=RATE, at_least=n_features + 1, random_state=train_seed, **classes
+        rows, measure=hidden_by, rate=RATE, at_least=n_features + 1, random_state=train_seed, **classes
     )
     fresh = make_mar_mixture(FRESH, rate=None, random_state=fresh_seed, **classes)
     results = {}
     for name in fits():
-        options: dict[str, Any] = {"uncertainty": name, "link": "logit"} if name in MEASURES else {"link": None}
+        options: dict[str, Any] = {"measure": name, "link": "logit"} if name in MEASURES else {"link": None}
         labels = train.target_true if name == ALL_LABELS else train.target
         fit = MARGaussianMixture(covariance_type="tied", n_init=1, **options).fit(train.data, labels)
         results[name] = {"loglik": fit.loglik_, "converged": fit.converged_}
@@ -168,7 +168,7 @@ def timings(rng: np.random.Generator) -> Seconds:
     for _ in range(ROUNDS):
         for name in compared():
             start = time.perf_counter()
-            MARGaussianMixture(covariance_type="full", uncertainty=name, link="logit", n_init=1).fit(X, y)
+            MARGaussianMixture(covariance_type="full", measure=name, link="logit", n_init=1).fit(X, y)
             seconds["fit"][name].append(time.perf_counter() - start)
             measure = MEASURES[name]
             start = time.perf_counter()

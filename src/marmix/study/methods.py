@@ -23,7 +23,7 @@ from marmix.study.metrics import scores
 Labels = NDArray[np.int64]
 
 # the model of the paper
-PAPER: dict[str, Any] = {"covariance_type": "full", "link": "aranda-ordaz", "uncertainty": "margin", "n_init": 1}
+PAPER: dict[str, Any] = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin", "n_init": 1}
 
 BAYES, EVERY_LABEL = "Bayes rule", "logistic, every label"
 REFERENCES = (BAYES, EVERY_LABEL)
@@ -75,10 +75,10 @@ METHODS: dict[str, Method] = {
         lambda y, seed: MARGaussianMixture(**PAPER | {"link": "logit"}, init="kmeans", random_state=seed)
     ),
     MAR_TIED: Method(
-        lambda y, seed: MARGaussianMixture(covariance_type="tied", link="logit", uncertainty="margin", n_init=1)
+        lambda y, seed: MARGaussianMixture(covariance_type="tied", link="logit", measure="margin", n_init=1)
     ),
-    MAR_LOGISTIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", uncertainty="margin"))),
-    MAR_QUADRATIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", uncertainty="margin", degree=2))),
+    MAR_LOGISTIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", measure="margin"))),
+    MAR_QUADRATIC: Method(lambda y, seed: _scaled(MARLogisticRegression(link="logit", measure="margin", degree=2))),
     MAR_EIGHT: Method(
         lambda y, seed: MARGaussianMixture(**PAPER | {"link": "logit"}, n_components=8, random_state=seed)
     ),

@@ -51,7 +51,7 @@ def replicate(rng: np.random.Generator, truncated: bool, shape: float, rows: int
     """Fits with the shape free, and held at logit, at 0 and at its upper limit."""
     train, fresh = draw(rng.integers(2**31, size=2), "gaussian", truncated, rows, RATE, shape)
     fits = {
-        name: MARGaussianMixture(covariance_type="tied", uncertainty="margin", n_init=1, **options).fit(
+        name: MARGaussianMixture(covariance_type="tied", measure="margin", n_init=1, **options).fit(
             train.data, train.target
         )
         for name, options in FITS.items()
