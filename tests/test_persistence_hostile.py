@@ -10,6 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from damage import damaged
 from model_files import edit, saved
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -89,9 +90,7 @@ BYTES = {
     "a pickle": lambda data: b"\x80\x04." * 50,
     "cut to the half": lambda data: data[: len(data) // 2],
     "cut by a byte": lambda data: data[:-1],
-    "a byte more": lambda data: data + b"\0",
     "compressed": lambda data: packed(members_of(data), zipfile.ZIP_DEFLATED),
-    "no array": lambda data: packed(dict(list(members_of(data).items())[:-1])),
     "another zip file": lambda data: packed({"evil.py": b"import os"}),
     "another checksum": lambda data: packed(members_of(data) | {"model.sha256": b"0"}),
     "a directory elsewhere": lambda data: overwritten(data, -6, struct.pack("<I", 100)),
@@ -145,17 +144,7 @@ def test_a_file_with_random_damage_predicts_the_same_or_is_refused(name, files, 
     path.write_bytes(good)
     expected = load(path).predict_proba(two.X)
     for seed in seeds(100):
-        rng, data = random.Random(seed), bytearray(good)
-        for _ in range(rng.choice([1, 1, 3])):
-            place = rng.choice([rng.randrange(len(data)), len(data) - 1 - rng.randrange(200)])
-            match rng.randrange(4):
-                case 0:
-                    del data[place : place + rng.randrange(1, 100)]
-                case 1:
-                    data[place:place] = good[: rng.randrange(1, 100)]
-                case _:
-                    data[place] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
+        path.write_bytes(damaged(good, random.Random(seed)))
         try:
             np.testing.assert_array_equal(load(path).predict_proba(two.X), expected)
             outcomes.add("loaded")  # a date or a mode of a member, say
@@ -169,58 +158,34 @@ def test_a_file_with_random_damage_predicts_the_same_or_is_refused(name, files, 
 
 EDITS = [
     ("mixture", "model", "class", "os.system"),
-    ("mixture", "model", "class", ["MARGaussianMixture"]),
     ("mixture", "model", "fitted", None),
-    ("mixture", "model", "fitted", [1, 2]),
     ("mixture", "format", "pickle"),
-    ("mixture", "format_version", "1"),
     ("mixture", "format_version", 0),
-    ("mixture", "written_by", 3),
     ("mixture", "about", None),
     ("mixture", *FITTED, "classes", np.array(["no", "no"])),
-    ("mixture", *FITTED, "classes", np.array(["no", None], dtype=object)),
     ("mixture", *FITTED, "classes", np.array(["a", "b", "c"])),
     ("mixture", *FITTED, "n_features", 3),
-    ("mixture", *FITTED, "n_features", True),
-    ("mixture", *FITTED, "features", np.array(["a", "b", "c"], dtype=object)),
-    ("mixture", *FITTED, "theta", "mu", 3.0),
     ("mixture", *FITTED, "theta", "mu", np.full((2, 2), np.nan)),
     ("mixture", *FITTED, "theta", "mu", np.zeros((3, 2))),
     ("mixture", *FITTED, "theta", "mu", np.zeros((2, 2), dtype=int)),
     ("mixture", *FITTED, "theta", "chol", np.zeros((2, 2, 2))),
-    ("mixture", *FITTED, "theta", "chol", -np.ones((2, 2, 2))),
-    ("mixture", *FITTED, "theta", "chol", np.eye(3)),
     ("mixture", *FITTED, "frame", "whitener", np.zeros((2, 2))),
-    ("mixture", *FITTED, "frame", "centre", np.array([np.inf, 0.0])),
-    ("mixture", *FITTED, "score_model", "counts", [1, 2]),
     ("mixture", *FITTED, "score_model", "counts", [1, 2**40]),
     ("mixture", *FITTED, "score_model", "covariance_type", "round"),
-    ("mixture", *FITTED, "moments", "scatter", np.zeros((3, 2, 3))),
     ("mixture", *FITTED, "measure", "boredom"),
     ("mixture", *FITTED, "mechanism", "alpha", [0.0]),
-    ("mixture", *FITTED, "mechanism", "alpha", [0.0, np.nan]),
-    ("mixture", *FITTED, "mechanism", "shape", -1.0),
     ("mixture", *FITTED, "mechanism", "share", 1.0),
     ("mixture", *FITTED, "mechanism", "label", [0.0]),
-    ("mixture", *FITTED, "mechanism", "label", [0.0, "1"]),
-    ("mixture", *FITTED, "loglik_missing", "much"),
-    ("mixture", *FITTED, "notes", [{"code": "hello", "values": {}}]),
     ("mixture", *FITTED, "notes", [{"code": "collapsed", "values": {"classes": [7], "floor": 1e-6}}]),
     ("student", *FITTED, "theta", "tail", np.zeros(3)),
     ("quadratic", *FITTED, "score_model", "degree", 1),
     ("pipeline", "model", "steps", []),
-    ("pipeline", "model", "steps", 0, 1, "fitted", None),
     ("pipeline", "model", "steps", 0, 1, "fitted", "scale_", np.ones(3)),
-    ("pipeline", "model", "steps", 1, 1, "fitted", "score_model", "information", np.eye(7)),
     ("kernel", *FITTED, "frame", "gamma", np.inf),
-    ("kernel", *FITTED, "frame", "landmarks", np.zeros((9, 3))),
     ("kernel", *FITTED, "frame", "root", np.zeros((0, 9))),
     ("choice", *FITTED, "weights_", {}),
-    ("choice", *FITTED, "weights_", "tied", "much"),
-    ("choice", *FITTED, "estimators_", "tied", {"class": "StandardScaler", "parameters": {}}),
     ("choice", *FITTED, "classes_", np.array([0, 1, 2])),
     ("choice", *FITTED, "score_", {"value": 1.0}),
-    ("choice", *FITTED, "verdict_", 1),
     ("choice", "model", "parameters", "estimators", {"x": {"class": "os"}}),
 ]
 
