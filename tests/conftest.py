@@ -87,13 +87,14 @@ def long(pytestconfig):
 
 @pytest.fixture
 def seeds(long):
-    """The seeds of a fuzzer, one for each case: `seeds(n)` are 0 to n - 1, with ``--long`` new ones for five minutes."""
+    """Seeds of random cases: `seeds(n)` are 0 to n - 1, with ``--long`` new ones for a minute, which are printed."""
 
     def by_time(n):
-        end = time.monotonic() + 300
+        end = time.monotonic() + 60
         for seed in itertools.count(random.SystemRandom().randrange(2**32)):
             if time.monotonic() > end:
                 return
+            print(f"seed {seed}")
             yield seed
 
     return by_time if long else range

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import members_of, saved, with_array, zipped
+from model_files import edit, saved
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
@@ -576,57 +576,21 @@ def test_a_saved_model_predicts_the_same_without_lightgbm(tabular, tmp_path, mon
     assert saved(loaded, tmp_path).read_bytes() == path.read_bytes()
 
 
-def changed(name, change):
-    """A change of one array of the trees."""
-
-    def apply(trees):
-        values = getattr(trees, name).copy()
-        return name, change(values)
-
-    return apply
-
-
-def put(place, value):
-    def change(values):
-        values[place] = value
-        return values
-
-    return change
-
-
-HOSTILE = {
-    "a cycle": changed("left", put(0, 0)),
-    "a child before its parent": changed("right", put(-1, 0)),
-    "a child in another tree": changed("left", put(0, 5)),
-    "a split that does not exist": changed("left", put(0, 10**6)),
-    "a leaf that does not exist": changed("left", put(-1, -(10**6))),
-    "a leaf used twice": changed("right", put(-1, -1)),
-    "a feature that does not exist": changed("feature", put(0, 3)),
-    "a negative feature": changed("feature", put(0, -1)),
-    "an infinite threshold": changed("threshold", put(0, np.inf)),
-    "a leaf of NaN": changed("value", put(0, np.nan)),
-    "a root that does not exist": changed("roots", put(-1, 10**6)),
-    "roots out of order": changed("roots", lambda values: values[::-1].copy()),
-    "too few trees": changed("roots", lambda values: values[:-1].copy()),
-    "no trees": changed("roots", lambda values: values[:0].copy()),
-    "codes beyond the end": changed("first_code", put(-1, 10**6)),
-    "codes that go back": changed("first_code", put(1, 10**6)),
-    "negative codes": changed("codes", put(0, -5)),
-    "categories nowhere": changed("categorical", lambda values: ~values),
-    "another type": changed("feature", lambda values: values.astype(np.int64)),
-    "another length": changed("gain", lambda values: values[:-1].copy()),
-    "another shape": changed("left", lambda values: values[:, None].copy()),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_trees_that_cannot_be_evaluated_are_refused(name, tabular, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        *(("left", 0, 0), ("right", -1, 0), ("left", 0, 10**6), ("left", -1, -(10**6))),  # cycles, and no such child
+        *(("feature", 0, 3), ("value", 0, np.nan), ("roots", -1, 10**6), ("first_code", 1, 10**6)),
+    ],
+)
+def test_trees_that_cannot_be_evaluated_are_refused(name, place, value, tabular, tmp_path):
     fit, _ = tabular
-    path = saved(fit, tmp_path)
-    array, values = HOSTILE[name](fit.model_.theta)
-    path.write_bytes(zipped(with_array(f"fitted._theta.{array}", values)(members_of(path))))
-    with pytest.raises(ContainerError):
-        marmix.load(path)
+    path, values = saved(fit, tmp_path), getattr(fit.model_.theta, name).copy()
+    values[place] = value
+    for wrong in (values, values[:, None]):
+        edit(path, "model", "fitted", "theta", name, wrong)
+        with pytest.raises(ContainerError):
+            marmix.load(path)
 
 
 def test_a_lightgbm_that_does_not_load_is_no_candidate_and_the_error_says_what_to_install(tmp_path, monkeypatch):

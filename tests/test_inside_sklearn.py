@@ -639,15 +639,11 @@ def test_what_a_wrapper_holds_can_be_saved(tmp_path):
         (LabelledRows(MIXTURE).fit(X, Y), "estimator_"),
         (search, "best_estimator_"),
     ):
-        with pytest.raises(ValueError, match=f"cannot be saved: save its {name}, which predicts the same"):
+        with pytest.raises(ValueError, match=f"cannot be saved.*{name}"):
             marmix.save(model, tmp_path / "model.marmix")
         marmix.save(getattr(model, name), tmp_path / "model.marmix", overwrite=True)
         loaded = marmix.load(tmp_path / "model.marmix")
         np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    with pytest.raises(
-        ValueError, match=r"LabelledRows cannot be saved: it holds a LogisticRegression, .* Use joblib or skops"
-    ):
-        marmix.save(LabelledRows(LogisticRegression()).fit(X, Y), tmp_path / "other.marmix")
 
 
 def test_folds_take_the_classes_of_the_estimator_that_is_cross_validated():

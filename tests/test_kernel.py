@@ -15,8 +15,6 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import marmix.core.files
 from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
-from marmix.persistence import ContainerError
-from marmix.persistence.models import estimator_of, state_of
 from marmix.plotting import TraceDisplay
 from marmix.selection import held_out
 from marmix.selection.held_out import WEIGHTS
@@ -409,25 +407,6 @@ def test_a_saved_classifier_predicts_the_same(fit, rings, tmp_path):
     again = load(tmp_path / "model.marmix")
     np.testing.assert_array_equal(again.predict_proba(rings[0]), fit.predict_proba(rings[0]))
     np.testing.assert_array_equal(again.landmarks_, fit.landmarks_)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("scale", np.zeros(2)),
-        ("gamma", -1.0),
-        ("gamma", np.inf),
-        ("landmarks", np.zeros((50, 3))),
-        ("root", np.zeros((0, 50))),
-        ("root", np.zeros((51, 50))),
-        ("root", np.full((50, 50), np.nan)),
-    ],
-)
-def test_axes_that_cannot_be_are_refused(fit, name, value):
-    state = state_of(fit)
-    state["fitted"]["_frame"] = state["fitted"]["_frame"] | {name: value}
-    with pytest.raises(ContainerError):
-        estimator_of(state)
 
 
 # Any transformer of scikit-learn before a logistic regression

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from model_files import members_of, put, zipped
 from problems import Problem, central_differences, mechanism_of
 from scipy.special import expit, logsumexp
 
@@ -15,7 +14,7 @@ from marmix.core.measures import posterior
 from marmix.core.notes import BoundaryWarning
 from marmix.inference.simulation import simulate
 from marmix.objectives import MissingnessObjective
-from marmix.persistence import ContainerError, load, save
+from marmix.persistence import load, save
 from marmix.theory import relative_efficiency
 
 LABELS = [0, 1, 2, -1, -1, 0, 1, -1, 2, -1, -1, 0] * 2
@@ -202,12 +201,6 @@ def test_saved_models(delta, masked, tmp_path):
     assert copy.delta == delta
     assert copy.mechanism_ == fit.mechanism_
     assert np.array_equal(copy.impute(X, labels), fit.transduction_)
-    members = members_of(tmp_path / "model.marmix")
-    for wrong in ([0.0], [0.0, {"type": "float", "value": "inf"}], [0.0, "1"], "label"):
-        change = put("model", "fitted", "mechanism_", "label", wrong)
-        (tmp_path / "wrong.marmix").write_bytes(zipped(change(members)))
-        with pytest.raises(ContainerError, match="label"):
-            load(tmp_path / "wrong.marmix")
     assert "label term healthy 0, ill" in fit.summary().as_text().replace("0.000", "0")
 
 

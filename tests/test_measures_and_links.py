@@ -179,7 +179,7 @@ def test_a_saved_model_needs_the_measure_it_was_fitted_with(cubic, classifier, t
     np.testing.assert_array_equal(loaded.missing_proba(two.X), fit.missing_proba(two.X))
     assert loaded.mechanism_ == fit.mechanism_
     monkeypatch.delitem(MEASURES, cubic.name)
-    with pytest.raises(ContainerError, match="measure='cubic' is not"):
+    with pytest.raises(ContainerError, match="'cubic' is not known"):
         marmix.load(tmp_path / "model.marmix")
 
 

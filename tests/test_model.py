@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from marmix import MARGaussianMixture, MARLogisticRegression, save
+from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.core.measures import as_measure, posterior
 from marmix.core.notes import Note
 from marmix.plotting import MissingnessDisplay, MixtureDisplay, UncertaintyDisplay
@@ -39,7 +39,7 @@ def clf(request, two):
     return clone(request.param).fit(two.X, two.y)
 
 
-def test_another_score_model_serves_all_users_of_a_fitted_model(clf, two, tmp_path):
+def test_another_score_model_serves_all_users_of_a_fitted_model(clf, two):
     theta = np.array([[-1.0, 0.0], [1.0, 0.5]])
     clf.model_ = replace(clf.model_, score_model=Prototypes(2), theta=theta)
     x = clf.model_.frame.enter(two.X)
@@ -62,8 +62,6 @@ def test_another_score_model_serves_all_users_of_a_fitted_model(clf, two, tmp_pa
         clf.to_sklearn()
     with pytest.raises(ValueError, match="no model of the features"):
         bayes_error(clf)
-    with pytest.raises(ValueError, match="nearest prototype"):
-        save(clf, tmp_path / "model.marmix")
 
 
 def test_a_fitted_model_cannot_be_changed(clf):

@@ -4,9 +4,7 @@ A file is a zip of JSON and NumPy arrays, each with its checksum; `docs/containe
 text only: loading a file never runs code from it.
 """
 
-import json
 import os
-import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.utils.validation import check_is_fitted
 
 from marmix.outputs import one_file
-from marmix.persistence.fields import AGAIN
-from marmix.persistence.format import FORMAT_VERSION, ContainerError, packed, read, write
+from marmix.persistence.checks import ContainerError
+from marmix.persistence.format import FORMAT_VERSION, read, write
 from marmix.persistence.models import estimator_of, input_of, state_of
 
 __all__ = ["ContainerError", "describe", "load", "save"]
@@ -64,8 +61,6 @@ def save(
     >>> bool(np.all(again.predict_proba(X) == clf.predict_proba(X)))
     True
     """
-    state = state_of(model)
-    check_is_fitted(model)
     header = {
         "format": "marmix",
         "format_version": FORMAT_VERSION,
@@ -74,27 +69,19 @@ def save(
             "numpy": np.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        **input_of(model),
-        "about": _plain_json({} if about is None else about),
-        "model": state,
+        "about": {} if about is None else about,
+        "model": state_of(model),
     }
-    members = packed(header)
     advice = "pass overwrite=True to replace it, or give another path"
-    with one_file(path, overwrite, advice=advice, pipes=False) as part:
-        with open(part, "wb") as file:
-            write(file, members)
-        try:
-            _read(part)
-        except ContainerError as error:
-            reason = str(error.__cause__ or error).removesuffix(AGAIN)  # without the name of the temporary file
-            raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
+    with one_file(path, overwrite, advice=advice, pipes=False) as part, open(part, "wb") as file:
+        write(file, header)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Return the model in a file that `save` wrote.
 
-    Sizes, checksums, types, shapes and consistency are checked. A file that is truncated, edited or made up raises
-    `ContainerError`, a ValueError that says what is wrong. No code from the file is run.
+    Sizes, checksums, types and shapes are checked. A file that is truncated or damaged raises `ContainerError`, a ValueError that
+    says what is wrong. No code from the file is run.
 
     Parameters
     ----------
@@ -137,7 +124,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         `format`, `format_version`, `written_by` (versions of marmix, numpy and scikit-learn), `class`, `classes`, `features`
-        (`name` and `dtype` of each), `about`, and `sizes`: bytes of the `file` and of its `arrays`, by name.
+        (`name` and `dtype` of each) and `about`.
 
     See Also
     --------
@@ -159,31 +146,19 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     return _read(Path(path))[1]
 
 
-def _plain_json(about: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        copy = json.loads(json.dumps(dict(about), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"about must be plain JSON (dicts, lists, text, numbers, None): {error}") from None
-    if copy != about:
-        raise ValueError("about must be plain JSON: dicts with text as keys, lists, text, numbers, None.")
-    return dict(copy)
-
-
 def _read(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the model and its description."""
-    place = repr(os.fspath(path))
-    if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would block
-        raise ContainerError(f"{place} is not a file: give the path of a saved model.")
+    """The model in a file, and its description."""
+    if path.exists() and not path.is_file():  # reading a pipe would block
+        raise ContainerError(f"{str(path)!r} is not a file: give the path of a saved model.")
     with open(path, "rb") as file, np.errstate(all="ignore"):
         try:
-            header, sizes = read(file)
+            header = read(file)
             model = estimator_of(header["model"])
-            for key, value in input_of(model).items():
-                if header[key] != value:
-                    raise ContainerError(f"{key!r} in model.json does not agree with its model.{AGAIN}")
-        except ContainerError as error:
-            raise ContainerError(f"{place}: {error}") from error
+            return model, {key: header[key] for key in header if key not in ("model", "arrays")} | input_of(model)
         except Exception as error:  # damaged contents can raise anything
-            reason = f"{type(error).__name__}: {' '.join(str(error)[:1000].split())[:200]}"
-            raise ContainerError(f"{place} is damaged or is not a saved model ({reason}). Save it again.") from error
-    return model, {key: value for key, value in header.items() if key not in ("model", "arrays")} | {"sizes": sizes}
+            reason = str(error)
+            if not isinstance(error, ContainerError):
+                reason = (
+                    f"it is damaged, or not a saved model ({type(error).__name__}: {' '.join(reason.split())[:200]})."
+                )
+            raise ContainerError(f"{str(path)!r} cannot be loaded: {reason}") from error

@@ -1,0 +1,282 @@
+"""A model in a file: what is loaded is what was saved, and a model that cannot be saved is refused with a reason."""
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from make_models import DATA, GRID, KINDS, THREE
+from model_files import saved
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import marmix
+from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.persistence import ContainerError, describe, load, save
+from marmix.persistence.format import read, write
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+ANSWERS = ("predict_proba", "predict", "missing_proba", "uncertainty")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request):
+    """A fitted model, with its rows."""
+    if request.param == "boosting":
+        pytest.importorskip("lightgbm")
+    model, (X, y) = KINDS[request.param]
+    return clone(model).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    X, y = THREE
+    return MARGaussianMixture(link="logit").fit(X, y)
+
+
+def test_every_answer_is_the_same_to_the_last_bit(fitted, tmp_path):
+    model, X, y = fitted
+    again = load(saved(model, tmp_path))
+    assert type(again) is type(model)
+    assert repr(again) == repr(model)
+    for name in ANSWERS:
+        assert hasattr(again, name) == hasattr(model, name)
+        if hasattr(model, name):
+            np.testing.assert_array_equal(getattr(again, name)(X), getattr(model, name)(X))
+    one, other = (m[-1] if isinstance(m, Pipeline) else m for m in (again, model))
+    assert str(one.summary()) == str(other.summary())
+    assert one.notes_ == other.notes_
+    np.testing.assert_array_equal(clone(again).fit(X, y).predict_proba(X), model.predict_proba(X))
+
+
+def test_the_same_model_gives_the_same_bytes_also_after_loading(fitted, tmp_path):
+    model = fitted[0]
+    first = saved(model, tmp_path).read_bytes()
+    assert saved(load(tmp_path / "model.marmix"), tmp_path).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        (path.stem, name.removesuffix(".marmix"))
+        for path in sorted(DATA.glob("models-*.zip"))
+        for name in zipfile.ZipFile(path).namelist()
+        if name != "answers.json"
+    ],
+)
+def test_files_of_earlier_versions_predict_as_they_did(version, name, tmp_path):
+    with zipfile.ZipFile(DATA / f"{version}.zip") as archive:
+        answers = json.loads(archive.read("answers.json"))[name]
+        path = Path(archive.extract(f"{name}.marmix", tmp_path))
+    model, X = load(path), answers.pop("X")
+    X = pd.DataFrame(X) if isinstance(X, dict) else np.array(X)
+    for method, values in answers.items():
+        np.testing.assert_allclose(getattr(model, method)(X), values, rtol=1e-10)
+    assert describe(path)["about"] == {"made by": "make_models.py"}
+    saved(model, tmp_path)
+    np.testing.assert_array_equal(load(tmp_path / "model.marmix").predict_proba(X), model.predict_proba(X))
+
+
+def test_inference_recognises_the_rows_after_loading(two, tmp_path):
+    clf = MARLogisticRegression(C=np.inf, link="logit").fit(two.X, two.y)
+    again = load(saved(clf, tmp_path))
+    np.testing.assert_array_equal(again.inference(two.X, two.y).bse, clf.inference(two.X, two.y).bse)
+    assert [again.aic(), again.bic()] == [clf.aic(), clf.bic()]
+    with pytest.raises(ValueError, match="not the rows"):
+        again.inference(two.X[1:], two.y[1:])
+
+
+@pytest.mark.parametrize("estimator", [MARGaussianMixture(link="logit"), MARLogisticRegression(link="logit")], ids=str)
+def test_a_warm_start_continues_from_the_file(estimator, two, tmp_path):
+    clf = clone(estimator).set_params(warm_start=True).fit(two.X, two.y)
+    again = load(saved(clf, tmp_path))
+    again.fit(two.X[10:], two.y[10:])
+    clf.fit(two.X[10:], two.y[10:])
+    assert again.loglik_ == clf.loglik_
+    assert again.n_iter_ == clf.n_iter_
+
+
+def test_results_for_the_training_rows_are_not_saved(two, tmp_path):
+    clf = MARGaussianMixture(link="logit").fit(two.X, two.y)
+    with pytest.raises(AttributeError, match="not saved with the model"):
+        _ = load(saved(clf, tmp_path)).transduction_
+    size = saved(clf, tmp_path).stat().st_size
+    many = MARGaussianMixture(link="logit").fit(np.tile(two.X, (20, 1)), np.tile(two.y, 20))
+    assert saved(many, tmp_path).stat().st_size < 1.2 * size
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([3, 7], dtype=np.int8),
+        np.array([1.0, 2.0], dtype=np.float32),
+        np.array([False, True]),
+        np.array(["n", "yes"]),
+        np.array(["n\u00e9e", "<yes> & \U0001f600"], dtype=object),
+    ],
+    ids=lambda names: str(names.dtype),
+)
+def test_classes_keep_their_type(classes, two, tmp_path):
+    clf = MARGaussianMixture(link=None, covariance_type="tied").fit(two.X, classes[two.truth])
+    again = load(saved(clf, tmp_path))
+    assert again.classes_.dtype == clf.classes_.dtype
+    np.testing.assert_array_equal(again.predict(two.X), clf.predict(two.X))
+
+
+@pytest.mark.parametrize("kind", [range, pd.Index, pd.Series, np.array, tuple], ids=lambda kind: kind.__name__)
+def test_any_sequence_that_a_fit_takes_can_be_saved(kind, two, tmp_path):
+    classes, columns = (range(2), range(1)) if kind is range else (kind([0, 1]), kind([0]))
+    clf = MARLogisticRegression(link="logit", classes=classes, mechanism_features=columns).fit(two.X, two.y)
+    again = load(saved(clf, tmp_path))
+    assert (list(again.classes), list(again.mechanism_features)) == ([0, 1], [0])
+    np.testing.assert_array_equal(again.predict_proba(two.X), clf.predict_proba(two.X))
+
+
+def test_feature_names_come_back(two, tmp_path):
+    frame = pd.DataFrame(two.X, columns=["length", "width"])
+    clf = MARLogisticRegression(link="logit", mechanism_features=["width"]).fit(frame, two.y)
+    again = load(saved(clf, tmp_path))
+    np.testing.assert_array_equal(again.missing_proba(frame), clf.missing_proba(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame[["width", "length"]])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"with_mean": False}, {"with_std": False}, {"with_mean": False, "with_std": False}]
+)
+def test_scalers_of_every_kind_come_back(options, two, tmp_path):
+    pipeline = make_pipeline(StandardScaler(**options), MARLogisticRegression(link=None)).fit(two.X, two.y)
+    again = load(saved(pipeline, tmp_path))
+    np.testing.assert_array_equal(again.predict_proba(two.X), pipeline.predict_proba(two.X))
+    one, other = (p[0].partial_fit(two.X + 1.0) for p in (again, pipeline))
+    np.testing.assert_array_equal(one.transform(two.X), other.transform(two.X))
+
+
+@pytest.mark.parametrize("unit", [1e-74, 1.0, 1e149])
+@pytest.mark.parametrize(
+    "estimator", [MARLogisticRegression(degree=2, link=None), MARGaussianMixture(link=None)], ids=str
+)
+def test_a_fit_of_any_units_can_be_saved(estimator, unit, two, tmp_path):
+    X = two.X[:60] * [1.0, unit]
+    fit = clone(estimator).fit(X, two.truth[:60])
+    np.testing.assert_array_equal(load(saved(fit, tmp_path)).predict_proba(X), fit.predict_proba(X))
+
+
+# The file
+
+
+def test_describe_returns_what_is_in_the_file(mixture, tmp_path):
+    about = {"label": "outcome", "missing": ["NA", ""], "rows": 300, "deep": {"x": [1.5, None, True]}}
+    assert describe(saved(mixture, tmp_path, about=about)) == {
+        "format": "marmix",
+        "format_version": 3,
+        "written_by": {"marmix": marmix.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
+        "class": "MARGaussianMixture",
+        "classes": ["ash", "birch", "cedar"],
+        "features": [{"name": "x0", "dtype": "float64"}, {"name": "x1", "dtype": "float64"}],
+        "about": about,
+    }
+    pipeline, (X, y) = KINDS["table"]
+    features = describe(saved(clone(pipeline).fit(X, y), tmp_path))["features"]
+    assert [tuple(feature.values()) for feature in features] == [("a", "number"), ("b", "number"), ("c", "category")]
+
+
+def test_the_page_on_the_format_reads_a_file_without_marmix(tmp_path, monkeypatch):
+    page = (DATA.parents[1] / "docs" / "container.md").read_text(encoding="utf-8")
+    model = MARGaussianMixture(covariance_type="full").fit(*THREE)
+    save(model, tmp_path / "model.marmix")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    np.testing.assert_allclose(names["proba"], model.predict_proba([[0.5, 1.0]])[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, -0.0, 1.5e-308, float("inf"), 2**62, "\u00fc \U0001f600 \x00"),
+        *([1, [2.5, "x"], []], {"type": "dict", "a": 1}, {1: "one", "two": 2, 2.5: [None]}),
+        *(np.array(["ab", ""]), np.array([True, False]), np.array(["a", 1, 2.5, None], dtype=object)),
+        *(np.zeros((0, 3)), np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.arange(3, dtype=">i4")),
+    ],
+    ids=repr,
+)
+def test_a_value_survives(value):
+    file, writer = io.BytesIO(), dict.fromkeys(("marmix", "numpy", "scikit-learn"), "1")
+    header = {"format": "marmix", "format_version": 1, "written_by": writer, "about": {}}
+    write(file, header | {"model": {"value": value}})
+    again = read(file)["model"]["value"]
+    assert repr(again) == repr(value).replace("'>i4'", "int32")
+    if isinstance(value, np.ndarray):
+        assert again.dtype == value.dtype.newbyteorder("=")
+        assert again.flags.f_contiguous == value.flags.f_contiguous
+
+
+# What cannot be saved
+
+
+class Subclass(MARGaussianMixture):
+    pass
+
+
+def test_what_cannot_be_saved_is_refused_with_advice(two, tmp_path):
+    mixture = MARGaussianMixture(link=None).fit(two.X, two.y)
+    for model, reason in [
+        (MARGaussianMixture(measure=lambda log_tau: log_tau[:, 0]).fit(two.X, two.y), "measure holds a function"),
+        (LogisticRegression().fit(two.X, two.truth), "LogisticRegression cannot be saved: MARGaussianMixture"),
+        (make_pipeline(PCA(1), MARLogisticRegression(link=None)).fit(two.X, two.y), "PCA cannot be saved"),
+        (MARClassifierCV(estimators=GRID, cv=StratifiedKFold(3)).fit(two.X, two.y), "cv holds a .*KFold.*set_params"),
+        (clone(mixture).fit(two.X, two.y).set_params(init={"alpha": {1, 2}}), "alpha holds a set"),
+        (Subclass(link=None).fit(two.X, two.y), "Subclass cannot be saved"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            save(model, tmp_path / "model.marmix")
+    for model in (MARGaussianMixture(), make_pipeline(StandardScaler(), MARGaussianMixture())):
+        with pytest.raises(NotFittedError):
+            save(model, tmp_path / "model.marmix")
+    for about in ({"x": np.nan}, {"x": object()}):
+        with pytest.raises((TypeError, ValueError), match="JSON"):
+            save(mixture, tmp_path / "model.marmix", about=about)
+    assert list(tmp_path.iterdir()) == []
+
+
+# Where it goes
+
+
+def test_a_file_is_replaced_only_when_asked(mixture, tmp_path):
+    path = tmp_path / "model"
+    path.write_text("precious", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        save(mixture, path)
+    assert path.read_text(encoding="utf-8") == "precious"
+    save(mixture, str(path), overwrite=True)
+    assert load(str(path)).loglik_ == mixture.loglik_
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_path_that_is_no_file_is_refused(mixture, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        save(mixture, tmp_path, overwrite=True)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        save(mixture, tmp_path / "nowhere" / "model.marmix")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+    with pytest.raises(ContainerError, match="is not a file"):
+        load(tmp_path)
+
+
+@pytest.mark.posix_only("pipes")
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ContainerError, match="is not a file"):
+        load(tmp_path / "pipe")
