@@ -548,47 +548,38 @@ class Results:
         return int(np.sign(mean)) if clear else 0
 
 
-def print_matrix(report, results, title, measure, form, scale=1.0):
+def print_matrix(report, results, title, measure, form, scale=1.0, best=min):
     """A line for each tool, a column for each setting: marmix's mean, and the differences of the others to it."""
     settings = [s for s in results.settings if s != "positives" and results.values(s, OURS, measure)]
     tools = [t for t in results.tools if any(results.values(s, t, measure) for s in settings)]
-    best = {}
+    winners = {}
     for s in settings:
-        means = {t: scale * results.mean(s, t, measure).value for t in tools if results.values(s, t, measure)}
-        best[s] = min(means, key=means.get)
-    columns = {"tool": "", **dict.fromkeys(settings, form), "seconds": ".2g"}
-    table = report.table(title, columns, ignored=["seconds"])
+        means = {t: results.mean(s, t, measure).value for t in tools if results.values(s, t, measure)}
+        winners[s] = best(means, key=means.get)
+    table = report.table(
+        title, {"tool": "", **dict.fromkeys(settings, f"+{form}"), "seconds": ".2g"}, ignored=["seconds"]
+    )
     for tool in tools:
-        cells = [results.mean(s, tool, measure, paired=tool != OURS) for s in settings]
-        cells = [tables.Mean(*(abs(scale) * part for part in cell)) for cell in cells]
-        table.columns |= dict.fromkeys(settings, form if tool == OURS else f"+{form}")
-        table.add(tool, *cells, results.ratio(tool), bold=[s for s in settings if best[s] == tool])
+        means = [results.mean(s, tool, measure, paired=tool != OURS) for s in settings]
+        cells = [tables.Mean(scale * mean, scale * error) for mean, error in means]
+        bold = [s for s in settings if winners[s] == tool]
+        table.add(tool, *cells, results.ratio(tool), bold=bold, unsigned=tool == OURS)
 
 
 def print_tables(report, results, left_out):
     """All tables."""
-    numbers = {}
-    for s in results.settings:
-        numbers.setdefault(len({seed for name, seed, _ in results.records if name == s}), []).append(s)
-    counts = [f"{n} seed{'s' * (n > 1)} of {', '.join(names)}" for n, names in sorted(numbers.items(), reverse=True)]
-    report.say("; ".join(counts) + "." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""))
+    seeds = {s: len({seed for name, seed, _ in results.records if name == s}) for s in results.settings}
+    counts = "Seeds: " + ", ".join(f"{s} {n}" for s, n in seeds.items()) + "."
+    report.say(counts + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), "")
     title = "Log-loss on the hidden labels"
-    report.say(
-        "",
-        f"### {title}",
-        "",
-        "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows;",
-    )
-    report.say(
-        "a minus sign is better than marmix. The lowest mean of a column is bold. Seconds are a multiple of marmix's."
-    )
+    words = "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better."
+    report.say(f"### {title}", "", words, "The lowest mean of a column is bold. Seconds are a multiple of marmix's.")
     print_matrix(report, results, title, "log_loss", ".3f")
     title = "Hidden labels that are right, in percentage points"
     report.say("", f"### {title}", "", "A plus sign is better than marmix; the highest mean of a column is bold.")
-    print_matrix(report, results, title, "accuracy", ".1f", -100.0)
-    if any(results.values(s, OURS, "fresh_log_loss") for s in results.settings):
-        report.say("", "### Log-loss on fresh rows")
-        print_matrix(report, results, "Log-loss on fresh rows", "fresh_log_loss", ".3f")
+    print_matrix(report, results, title, "accuracy", ".1f", 100.0, max)
+    report.say("", "### Log-loss on fresh rows")
+    print_matrix(report, results, "Log-loss on fresh rows", "fresh_log_loss", ".3f")
     if "positives" in results.settings:
         print_positives(report, results)
     print_verdicts(report, results)
@@ -608,12 +599,9 @@ def print_positives(report, results):
 
 def print_verdicts(report, results):
     """Which tools are clearly better or worse than marmix."""
-    report.say("", "### Who is clearly better or worse", "")
-    report.say(
-        "Log-loss on the hidden labels; Student's 95 % interval of the difference to marmix does not contain zero."
-    )
-    columns = {"setting": "", "better than marmix": "", "worse than marmix": "", "of": ""}
-    table = report.table("verdicts", columns)
+    words = "Log-loss on the hidden labels; Student's 95 % interval of the difference to marmix does not contain zero."
+    report.say("", "### Who is clearly better or worse", "", words)
+    table = report.table("verdicts", {"setting": "", "better than marmix": "", "worse than marmix": "", "of": ""})
     for s in (s for s in results.settings if s != "positives"):
         others = [t for t in results.tools if t != OURS and results.values(s, t, "log_loss")]
         better, worse = ([t for t in others if results.side(s, t) == sign] for sign in (-1, 1))

@@ -92,11 +92,12 @@ class Table:
         self.record = {"title": title, "keys": keys, "within": within, "ignored": list(ignored)}
         self.record |= {"columns": list(columns), "rows": []}
 
-    def add(self, *cells, bold=()):
-        """Print a row, the cells of the columns `bold` in bold type."""
+    def add(self, *cells, bold=(), unsigned=False):
+        """Print a row, the cells of the columns `bold` in bold type; `unsigned`: no plus signs."""
         if not self.record["rows"]:
             self.report.say("| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns))
-        texts = [shown(cell, form) for cell, form in zip(cells, self.columns.values(), strict=True)]
+        forms = [form.lstrip("+") if unsigned else form for form in self.columns.values()]
+        texts = [shown(cell, form) for cell, form in zip(cells, forms, strict=True)]
         texts = [f"**{text}**" if name in bold else text for name, text in zip(self.columns, texts, strict=True)]
         self.report.say("| " + " | ".join(texts) + " |")
         self.record["rows"].append([plain(cell) for cell in cells])
