@@ -1,6 +1,6 @@
 """List the benchmarks, run small versions of them again, and say which figures moved.
 
-    python -m benchmarks --list                 the scripts, with their questions, and the recorded commands with their seconds
+    python -m benchmarks --list                 the scripts, with their questions, and what is recorded of them
     python -m benchmarks [NAME ...]             run recorded commands, all of them by default, and compare the figures
     python -m benchmarks NAME --record          run them and replace what is recorded
     python -m benchmarks --compare OLD NEW      compare two files, and run nothing
@@ -78,7 +78,7 @@ def print_list():
             print(f"{path.name}: {ast.get_docstring(ast.parse(path.read_text(encoding='utf-8'))).splitlines()[0]}")
             for name, record in records.items():
                 if record["command"].split()[1] == f"benchmarks/{path.name}":
-                    print(f"    {name}, {record['seconds']} s, {record['date']}: {record['command']}")
+                    print(f"    {name}, {record['cpu_seconds']} CPU seconds, {record['date']}: {record['command']}")
 
 
 def print_moved(rows):
@@ -111,7 +111,7 @@ def main(argv=None):
     trouble = 0
     for path in [RECORDED / f"{name}.json" for name in args.names] or sorted(RECORDED.glob("*.json")):
         old = read(path)
-        print(f"{path.stem}, about {old['seconds']} s: {old['command']}", flush=True)
+        print(f"{path.stem}, about {old['cpu_seconds']} CPU seconds: {old['command']}", flush=True)
         text = run(old)
         if text is None:
             print("    FAILED")

@@ -17,23 +17,23 @@ from pathlib import Path
 
 from common import tables
 
-RUN = """
-import json, resource, sys, time
+PEAK = """
+import json, sys, time
+def peak():  # of this program alone, unlike ru_maxrss, which begins with that of the program that started it
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return int(next(line for line in file if line.startswith("VmHWM")).split()[1]) / 1024
+"""
+RUN = f"""{PEAK}
 from marmix.cli import main
 begin = time.perf_counter()
 code = main(sys.argv[1:])
-seconds = time.perf_counter() - begin
-print(json.dumps([code, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+print(json.dumps([code, time.perf_counter() - begin, peak()]))
 """
-PANDAS = """
-import json, resource, sys, time
+PANDAS = f"""{PEAK}
 import pandas as pd
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-begin = time.perf_counter()
+before, begin = peak(), time.perf_counter()
 frame = pd.read_csv(sys.argv[1])
-seconds = time.perf_counter() - begin
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([0, seconds, peak, before]))
+print(json.dumps([0, time.perf_counter() - begin, peak(), before]))
 """
 
 
