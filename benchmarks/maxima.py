@@ -46,19 +46,19 @@ def hidden(y, u, slope, share, shape, rng):
     return np.where(rng.uniform(size=len(y)) < q(level), -1, y)
 
 
-def normal_rows(rng, n, d, classes, spread, slope, share, shape, by_margin):
-    """Normal classes with unit covariances and random means."""
+def normal_rows(rng, n, d, classes, spread, slope, share, shape):
+    """Normal classes with unit covariances and random means; labels are lost by the margin if the slope is negative."""
     means = spread * rng.normal(size=(classes, d))
     y = rng.integers(classes, size=n)
     X = rng.normal(size=(n, d)) + means[y]
     tau = softmax(-0.5 * np.sum((X[:, None] - means) ** 2, axis=2), axis=1)
     ordered = np.sort(tau, axis=1)
-    u = (ordered[:, -1] - ordered[:, -2]) ** 2 if by_margin else entropy(tau)
+    u = (ordered[:, -1] - ordered[:, -2]) ** 2 if slope < 0.0 else entropy(tau)
     return X, y, hidden(y, u, slope, share, shape, rng)
 
 
 def few_labels(rng, by_margin):
-    return normal_rows(rng, 200, 5, 3, 0.7, -2.0 if by_margin else 2.0, 0.8, 1.0, by_margin)
+    return normal_rows(rng, 200, 5, 3, 0.7, -2.0 if by_margin else 2.0, 0.8, 1.0)
 
 
 def gamma_rows(rng):
@@ -71,7 +71,7 @@ def gamma_rows(rng):
 def shape_rows(rng):
     shape, share = rng.choice([0.0, 0.5, 1.0, 3.0, 10.0]), rng.uniform(0.2, 0.8)
     options = int(rng.integers(1, 5)), int(rng.integers(2, 4)), rng.uniform(0.5, 2.0), -rng.uniform(0.5, 6.0)
-    return normal_rows(rng, 1000, *options, share, shape, True)
+    return normal_rows(rng, 1000, *options, share, shape)
 
 
 def separable_rows(rng):
