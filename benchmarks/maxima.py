@@ -13,13 +13,15 @@ the former; the time of a default fit in fits from a single start; and the share
   cloglog fits count among those that should not be higher.
 - no penalty: logistic regression with C=inf, 2 classes, 5 features, 200 rows, of which the labelled ones are often separable; the
   single start is the fit to the labelled rows.
+
+Sixty replicates take about ten minutes on one core.
 """
 
-import argparse
 import time
 import warnings
 
 import numpy as np
+from common import tables
 from scipy.optimize import brentq
 from scipy.special import expit, log_softmax, softmax
 
@@ -44,19 +46,19 @@ def hidden(y, u, slope, share, shape, rng):
     return np.where(rng.uniform(size=len(y)) < q(level), -1, y)
 
 
-def normal_rows(rng, n, d, classes, spread, slope, share, shape, by_margin):
-    """Normal classes with unit covariances and random means."""
+def normal_rows(rng, n, d, classes, spread, slope, share, shape):
+    """Normal classes with unit covariances and random means; labels are lost by the margin if the slope is negative."""
     means = spread * rng.normal(size=(classes, d))
     y = rng.integers(classes, size=n)
     X = rng.normal(size=(n, d)) + means[y]
     tau = softmax(-0.5 * np.sum((X[:, None] - means) ** 2, axis=2), axis=1)
     ordered = np.sort(tau, axis=1)
-    u = (ordered[:, -1] - ordered[:, -2]) ** 2 if by_margin else entropy(tau)
+    u = (ordered[:, -1] - ordered[:, -2]) ** 2 if slope < 0.0 else entropy(tau)
     return X, y, hidden(y, u, slope, share, shape, rng)
 
 
 def few_labels(rng, by_margin):
-    return normal_rows(rng, 200, 5, 3, 0.7, -2.0 if by_margin else 2.0, 0.8, 1.0, by_margin)
+    return normal_rows(rng, 200, 5, 3, 0.7, -2.0 if by_margin else 2.0, 0.8, 1.0)
 
 
 def gamma_rows(rng):
@@ -69,7 +71,7 @@ def gamma_rows(rng):
 def shape_rows(rng):
     shape, share = rng.choice([0.0, 0.5, 1.0, 3.0, 10.0]), rng.uniform(0.2, 0.8)
     options = int(rng.integers(1, 5)), int(rng.integers(2, 4)), rng.uniform(0.5, 2.0), -rng.uniform(0.5, 6.0)
-    return normal_rows(rng, 1000, *options, share, shape, True)
+    return normal_rows(rng, 1000, *options, share, shape)
 
 
 def separable_rows(rng):
@@ -131,31 +133,39 @@ def measured(rows, single, default, others, seed):
     return [best - fit.loglik_ for fit in fits], seconds, correct
 
 
+def percent(hits):
+    """The percentage of hits and its standard error."""
+    share = 100.0 * np.mean(hits)
+    return tables.Mean(share, np.sqrt(share * (100.0 - share) / len(hits)))
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = tables.parser_of(__doc__)
     parser.add_argument("--replicates", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(
-        "| setting | fits | single start: % low | median shortfall | default: % low | time | correct, single | default |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    report = tables.Report()
+    columns = {
+        "setting": "",
+        "fits": "",
+        "single start: % low": ".0f",
+        "median shortfall": ".1f",
+        "default: % low": ".0f",
+    }
+    columns |= {"time": ".1f", "correct, single": ".1f", "default": ".1f"}
+    table = report.table("maxima", columns, within=0.05, ignored=["time"])
     for name in args.settings:
         results = [measured(*SETTINGS[name], args.seed + i) for i in range(args.replicates)]
         short, seconds, correct = (np.array(part) for part in zip(*(r for r in results if r is not None), strict=True))
-        low = short > SHORT
-        share, n = 100.0 * low.mean(axis=0), len(low)
-        errors = np.sqrt(share * (100.0 - share) / n)
-        median = f"{np.median(short[low[:, 0], 0]):.1f}" if low[:, 0].any() else ""
+        low, n = short > SHORT, len(short)
+        median = np.median(short[low[:, 0], 0]) if low[:, 0].any() else np.nan
         change = 100.0 * np.std(correct[:, 1] - correct[:, 0]) / np.sqrt(n)
-        right = 100.0 * correct.mean(axis=0)
-        print(
-            f"| {name} | {n} | {share[0]:.0f} ± {errors[0]:.0f} | {median} | {share[1]:.0f} ± {errors[1]:.0f} | "
-            f"{np.median(seconds[:, 1] / seconds[:, 0]):.1f} | {right[0]:.1f} | {right[1]:.1f} ± {change:.1f} |",
-            flush=True,
-        )
+        ours, theirs = 100.0 * correct.mean(axis=0)[::-1]
+        times = np.median(seconds[:, 1] / seconds[:, 0])
+        table.add(name, n, percent(low[:, 0]), median, percent(low[:, 1]), times, theirs, tables.Mean(ours, change))
+    report.write(args.json)
 
 
 if __name__ == "__main__":

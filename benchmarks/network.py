@@ -10,11 +10,11 @@ missingness loss on the held-out rows; "average" is the mean of their probabilit
     python benchmarks/network.py [--seeds 5] [--rate 0.7]     # about ten minutes on one core
 """
 
-import argparse
 from copy import deepcopy
 
 import numpy as np
 import torch
+from common import tables
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import log_loss, roc_auc_score
@@ -106,24 +106,22 @@ def one(task, by, rate, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = tables.parser_of(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--rate", type=float, default=0.7, help="share of missing labels")
-    options = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
-    cases = [(task, "difficulty") for task in TASKS] + [("even or odd", "chance"), ("ten digits", "chance")]
-    print("Log-loss / accuracy / AUC on test rows, and the share of the log-loss gap to all labels that is closed.\n")
-    print(
-        "| digits | labels missing by | method | log-loss | accuracy | AUC | gap closed |\n|---|---|---|---|---|---|---|"
-    )
-    for task, by in cases:
-        runs = [one(task, by, options.rate, options.first + seed) for seed in range(options.seeds)]
+    report, columns = tables.Report(), {"digits": "", "labels missing by": "", "method": ""}
+    columns |= {"log-loss": ".3f", "accuracy": ".3f", "AUC": ".3f", "gap closed": ".2f"}
+    table = report.table("network", columns, keys=3, within=0.05)
+    for task, by in [*((task, "difficulty") for task in TASKS), ("even or odd", "chance"), ("ten digits", "chance")]:
+        runs = [one(task, by, args.rate, args.first + seed) for seed in range(args.seeds)]
         means = {name: np.mean([run[name] for run in runs], axis=0) for name in runs[0]}
         first, last = means["labelled rows"][0], means["all labels"][0]
-        for name, (loss, accuracy, auc) in means.items():
-            share = f"{(first - loss) / (first - last):.2f}"
-            print(f"| {task} | {by} | {name} | {loss:.3f} | {accuracy:.3f} | {auc:.3f} | {share} |", flush=True)
+        for name, scores in means.items():
+            table.add(task, by, name, *scores, (first - scores[0]) / (first - last))
+    report.write(args.json)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     pip install --no-deps cleanlab stepmix pulearn termcolor tqdm
     apt-get install r-base-core r-cran-mclust        # or install.packages("mclust") in R
     python benchmarks/tools.py --size small
-    python benchmarks/tools.py --size full --out tools.jsonl --markdown docs/comparison.md --figure docs/comparison.png
+    python benchmarks/tools.py --size full --out tools.jsonl --markdown docs/comparison.md
 
 Tools that are not installed are left out, with a line that says so. `gmmsslm` is not run: its model is fitted by marmix.
 
@@ -11,7 +11,7 @@ Tools that are not installed are left out, with a line that says so. `gmmsslm` i
 4000 fresh ones), and of real rows out-of-fold probabilities of a random forest that saw all labels.
 
 - tumours, digits: `load_tumours`, `load_odd_digits`: 70 % of the labels hidden, hard rows first;
-- MAGIC: 1500 rows of `load_magic` (a local file: set MARMIX_DATA to its folder) and 4000 fresh ones, hidden likewise;
+- MAGIC: 1500 rows of `magic04.data` (a local file: set MARMIX_DATA to its folder) and 4000 fresh ones, hidden likewise;
 - boundary: Gaussian classes, 70 % hidden by `hide_labels`, hard rows first;
 - random: Gaussian classes, 90 % hidden at random;
 - moons: two half circles with noise 0.2 (`make_moons`), 95 % hidden at random;
@@ -51,16 +51,9 @@ a thousandth of equal ones, as some tools say 0. Means over seeds and standard e
 Seconds are of one thread, tuning included (and the start of R), as a multiple of marmix's on the same rows, median over seeds and
 settings.
 
-**The score of any classifier.** The log-loss on all rows of each of the two tuned classifiers (held-out predictions of labelled
-rows): as its labelled rows show it, as `marmix.evaluation.log_loss` estimates it with `missing_proba_` and `posterior_` of
-marmix, and as it is.
-
-Published tables use seeds from 0; anything that is tuned is tuned with `--first 1000`.
+Published tables use seeds from 0; anything that is tuned is tuned with `--first 1000`. Small takes five minutes on one core.
 """
 
-import argparse
-import json
-import os
 import subprocess
 import tempfile
 import time
@@ -72,27 +65,29 @@ from shutil import which
 from typing import NamedTuple
 
 import numpy as np
-import real
+from common import rivals, tables
+from common import rows as sources
 from scipy import stats
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from marmix import MARClassifierCV, MARGaussianMixture, evaluation
-from marmix.datasets import hide_labels, load_magic, load_odd_digits, load_tumours, make_mar_mixture
+from marmix import MARClassifierCV, MARGaussianMixture
+from marmix.datasets import hide_labels, load_odd_digits, load_tumours, make_mar_mixture
 
 OURS = "marmix"
 BASES = {"logistic": "logistic", "boosting": "HistGradientBoosting"}
+KEYS = ("setting", "seed", "tool")
 COMPONENTS, MANY = (
     8,
     20,
-)  # principal components that mixtures see of more than so many features; 16 were worse for them, seed 1000
+)  # principal components that mixtures see of more than so many features; 16 were worse, seed 1000
 LARGEST_WEIGHT = 20.0
 
 
@@ -109,60 +104,53 @@ class Rows(NamedTuple):
 # rows
 
 
-def rows_of(X, y, truth, fresh=None, fresh_truth=None):
-    """Rows with standardised features; columns that do not vary are left out."""
-    varying = X.std(axis=0) > 0.0
-    scaler = StandardScaler().fit(X[:, varying])
-    if fresh is None:
-        fresh, fresh_truth = X[:0], truth[:0]
-    empty = np.empty((0, varying.sum()))
-    return Rows(
-        scaler.transform(X[:, varying]),
-        y,
-        truth,
-        scaler.transform(fresh[:, varying]) if len(fresh) else empty,
-        fresh_truth,
-    )
+def rows_of(X, y, truth):
+    """Rows with standardised features; those beyond the labels are fresh, and columns that do not vary are left out."""
+    n = len(y)
+    varying = X[:n].std(axis=0) > 0.0
+    X = StandardScaler().fit(X[:n, varying]).transform(X[:, varying])
+    return Rows(X[:n], y, truth[:n], X[n:], truth[n:])
 
 
-def bundled(load):
+def bundled(load, seed):
     """Rows of one of marmix's own data sets."""
-
-    def draw(seed):
-        bunch = load(seed=seed)
-        return rows_of(bunch.data, bunch.target, bunch.target_true)
-
-    return draw
+    bunch = load(seed=seed)
+    return rows_of(bunch.data, bunch.target, bunch.target_true)
 
 
 def magic(seed):
     """Rows of MAGIC, hard ones unlabelled."""
-    bunch = load_magic(data_home=os.environ["MARMIX_DATA"])
-    order = np.random.default_rng(seed).permutation(len(bunch.target))[:5500]
-    X, y = bunch.data[order], np.asarray(bunch.target)[order]
+    X, gamma = sources.telescope()
+    order = np.random.default_rng(seed).permutation(len(gamma))[:5500]
+    X, y = X[order], 1 - gamma[order]
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     tau = cross_val_predict(forest, X[:1500], y[:1500], cv=5, method="predict_proba")
-    partial = hide_labels(y[:1500], tau, random_state=seed, return_y=True)
-    return rows_of(X[:1500], partial, y[:1500], X[1500:], y[1500:])
+    return rows_of(X, hide_labels(y[:1500], tau, random_state=seed, return_y=True), y)
 
 
-def gaussian(hide, separation=2.0):
+def gaussian(hide, seed, separation=2.0):
     """Two Gaussian classes; `hide(y, tau, rng)` returns the labels that are left."""
-
-    def draw(seed):
-        bunch = make_mar_mixture(4600, n_features=4, separation=separation, rate=0.0, random_state=seed)
-        X, y, tau = bunch.data, bunch.target_true, bunch.posterior
-        partial = hide(y[:600], tau[:600], np.random.default_rng(seed))
-        return rows_of(X[:600], partial, y[:600], X[600:], y[600:])
-
-    return draw
+    bunch = make_mar_mixture(4600, n_features=4, separation=separation, rate=0.0, random_state=seed)
+    y = bunch.target_true
+    return rows_of(bunch.data, hide(y[:600], bunch.posterior[:600], np.random.default_rng(seed)), y)
 
 
 def moons(seed):
     """Two half circles, 95 % of the labels hidden at random."""
     X, y = make_moons(4600, noise=0.2, random_state=seed)
-    partial = hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed, return_y=True)
-    return rows_of(X[:600], partial, y[:600], X[600:], y[600:])
+    return rows_of(X, hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed, return_y=True), y)
+
+
+def boundary(y, tau, rng, **options):
+    return hide_labels(y, tau, random_state=rng, return_y=True, **options)
+
+
+def at_random(y, tau, rng):
+    return hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng, return_y=True)
+
+
+def by_class(y, tau, rng):
+    return np.where(rng.random(len(y)) < np.where(y == 1, 0.9, 0.5), -1, y)
 
 
 def noisy(y, tau, rng):
@@ -171,21 +159,21 @@ def noisy(y, tau, rng):
     return np.where(rng.random(len(y)) < 0.7, -1, wrong)
 
 
+def positives(y, tau, rng):
+    return np.where((y == 1) & (rng.random(len(y)) < 0.4), 1, -1)
+
+
 SETTINGS = {
-    "tumours": bundled(load_tumours),
-    "digits": bundled(load_odd_digits),
+    "tumours": partial(bundled, load_tumours),
+    "digits": partial(bundled, load_odd_digits),
     "MAGIC": magic,
-    "boundary": gaussian(lambda y, tau, rng: hide_labels(y, tau, random_state=rng, return_y=True)),
-    "random": gaussian(
-        lambda y, tau, rng: hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng, return_y=True)
-    ),
+    "boundary": partial(gaussian, boundary),
+    "random": partial(gaussian, at_random),
     "moons": moons,
-    "one-sided": gaussian(
-        lambda y, tau, rng: hide_labels(y, tau, measure="signed-margin", random_state=rng, return_y=True)
-    ),
-    "by class": gaussian(lambda y, tau, rng: np.where(rng.random(len(y)) < np.where(y == 1, 0.9, 0.5), -1, y)),
-    "noise": gaussian(noisy),
-    "positives": gaussian(lambda y, tau, rng: np.where((y == 1) & (rng.random(len(y)) < 0.4), 1, -1), 4.0),
+    "one-sided": partial(gaussian, partial(boundary, measure="signed-margin")),
+    "by class": partial(gaussian, by_class),
+    "noise": partial(gaussian, noisy),
+    "positives": partial(gaussian, positives, separation=4.0),
 }
 SIZES = {"small": (("tumours", "boundary", "random", "by class", "positives"), 2), "full": (tuple(SETTINGS), 10)}
 
@@ -211,8 +199,8 @@ class Shared:
         """A new classifier of this kind, tuned on the labelled rows."""
         rows, method = self.rows, BASES[kind]
         labelled = rows.y >= 0
-        settings, _ = self.part(kind, lambda: real.tune(method, rows.X[labelled], rows.y[labelled]))
-        return real.build(method, settings)
+        settings, _ = self.part(kind, lambda: rivals.tune(method, rows.X[labelled], rows.y[labelled]))
+        return rivals.build(method, settings)
 
     def ours(self):
         """`MARClassifierCV`, fitted."""
@@ -242,7 +230,7 @@ def labelled_only(kind, rows, shared):
 def kernel_machine(rows, shared):
     """A support vector machine on the labelled rows; C and gamma by cross-validated AUC."""
     X, y, d = rows.X[rows.y >= 0], rows.y[rows.y >= 0], rows.X.shape[1]
-    folds = StratifiedKFold(min(5, np.bincount(y).min()), shuffle=True, random_state=0)
+    folds = rivals.folds_of(y)
     grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.1 / d, 0.3 / d, 1.0 / d, 3.0 / d]}
     search = GridSearchCV(SVC(), grid, scoring="roc_auc", cv=folds, refit=False).fit(X, y)
     return CalibratedClassifierCV(SVC(**search.best_params_), cv=folds, ensemble=False).fit(X, y).predict_proba
@@ -257,21 +245,20 @@ def graph(family, rows, shared):
     d, labelled = rows.X.shape[1], np.flatnonzero(rows.y >= 0)
     kernels = [{"kernel": "knn", "n_neighbors": k} for k in (5, 10, 20)]
     kernels += [{"kernel": "rbf", "gamma": gamma / d} for gamma in (0.1, 1.0, 10.0)]
-    folds = StratifiedKFold(min(5, np.bincount(rows.y[labelled]).min()), shuffle=True, random_state=0)
-    losses = []
+    folds, losses = rivals.folds_of(rows.y[labelled]), []
     for kernel in kernels:
         held_out = np.empty((len(labelled), 2))
         for _, test in folds.split(labelled, rows.y[labelled]):
             y = rows.y.copy()
             y[labelled[test]] = -1
             held_out[test] = proper(family(**kernel).fit(rows.X, y).label_distributions_[labelled[test]])
-        losses.append(log_losses(rows.y[labelled], held_out).mean())
+        losses.append(tables.log_losses(rows.y[labelled], held_out).mean())
     return family(**kernels[int(np.argmin(losses))]).fit(rows.X, rows.y).predict_proba
 
 
 def weighting(kind, rows, shared):
     missing = rows.y < 0
-    model = real.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
+    model = rivals.build(BASES[kind], {} if kind == "logistic" else {"max_iter": 50})
     q = cross_val_predict(model, rows.X, missing, cv=5, method="predict_proba")[:, 1]
     return weighted_fit(rows, shared.base(kind), q)
 
@@ -308,8 +295,8 @@ def marmix_then_cleanlab(rows, shared):
 def tuned_on_positives(kind, rows, shared):
     """A classifier of whether a row is a labelled positive."""
     y = (rows.y == 1).astype(int)
-    settings, _ = shared.part(f"{kind}, positives", lambda: real.tune(BASES[kind], rows.X, y))
-    return real.build(BASES[kind], settings), y
+    settings, _ = shared.part(f"{kind}, positives", lambda: rivals.tune(BASES[kind], rows.X, y))
+    return rivals.build(BASES[kind], settings), y
 
 
 def positive_unlabelled(kind, rows, shared):
@@ -336,8 +323,8 @@ def unlabelled_as_negative(kind, rows, shared):
 
 
 def all_labels(kind, rows, shared):
-    settings, _ = real.tune(BASES[kind], rows.X, rows.truth)
-    return real.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
+    settings, _ = rivals.tune(BASES[kind], rows.X, rows.truth)
+    return rivals.build(BASES[kind], settings).fit(rows.X, rows.truth).predict_proba
 
 
 def reduced(rows):
@@ -422,12 +409,14 @@ class Tool(NamedTuple):
     package: str = ""
 
 
-def wrapping(name, tool, **kwargs):
+def wrapping(name, fit, shares=("{}",), **kwargs):
     """The lines of a tool that wraps a classifier."""
-    return {f"{name}, {kind}": Tool(partial(tool, kind), (kind,), **kwargs) for kind in BASES}
+    return {
+        f"{name}, {kind}": Tool(partial(fit, kind), tuple(part.format(kind) for part in shares), **kwargs)
+        for kind in BASES
+    }
 
 
-POSITIVE = ("by class", "positives")
 TOOLS = {
     OURS: Tool(marmix_alone, (OURS,)),
     "marmix, label term": Tool(with_label_term, settings=("by class",)),
@@ -437,20 +426,13 @@ TOOLS = {
     "label propagation": Tool(partial(graph, LabelPropagation)),
     "label spreading": Tool(partial(graph, LabelSpreading)),
     **wrapping("weighting", weighting),
-    "weighting, marmix's q, logistic": Tool(partial(weighting_by_marmix, "logistic"), ("logistic", OURS)),
-    "weighting, marmix's q, boosting": Tool(partial(weighting_by_marmix, "boosting"), ("boosting", OURS)),
+    **wrapping("weighting, marmix's q", weighting_by_marmix, ("{}", OURS)),
     **wrapping("cleanlab", cleanlab_of, package="cleanlab"),
     "marmix, then cleanlab": Tool(marmix_then_cleanlab, (OURS,), ("noise",), "cleanlab"),
-    **{
-        f"PU learning, {kind}": Tool(partial(positive_unlabelled, kind), (f"{kind}, positives",), POSITIVE, "pulearn")
-        for kind in BASES
-    },
-    **{
-        f"unlabelled as negative, {kind}": Tool(
-            partial(unlabelled_as_negative, kind), (f"{kind}, positives",), ("positives",)
-        )
-        for kind in BASES
-    },
+    **wrapping(
+        "PU learning", positive_unlabelled, ("{}, positives",), settings=("by class", "positives"), package="pulearn"
+    ),
+    **wrapping("unlabelled as negative", unlabelled_as_negative, ("{}, positives",), settings=("positives",)),
     "all labels, logistic": Tool(partial(all_labels, "logistic"), settings=("positives",)),
     "StepMix": Tool(stepmix, package="stepmix"),
     "mclust": Tool(mclust, package="mclust"),
@@ -462,9 +444,10 @@ def installed(package):
     """Whether a package of Python, or mclust of R, can be used."""
     if package != "mclust":
         return not package or find_spec(package) is not None
-    if not which("Rscript"):
-        return False
-    return subprocess.run(["Rscript", "-e", "library(mclust)"], capture_output=True).returncode == 0
+    return (
+        bool(which("Rscript"))
+        and not subprocess.run(["Rscript", "-e", "library(mclust)"], capture_output=True).returncode
+    )
 
 
 # measures
@@ -478,9 +461,10 @@ def proper(proba):
     return 0.999 * proba + 0.001 / proba.shape[1]
 
 
-def log_losses(y, proba):
-    """Minus the log-probability of each true class."""
-    return -np.log(proba[np.arange(len(y)), y])
+def scores(y, proba, name=""):
+    """Log-loss and accuracy."""
+    losses, right = tables.log_losses(y, proba), proba.argmax(axis=1) == y
+    return {f"{name}log_loss": float(losses.mean()), f"{name}accuracy": float(right.mean())} if len(y) else {}
 
 
 def measured(tool, rows, shared):
@@ -491,77 +475,34 @@ def measured(tool, rows, shared):
     of_unlabelled, of_any = predict if isinstance(predict, tuple) else (predict, predict)
     proba = proper(of_unlabelled(rows.X))[hidden]
     seconds = time.perf_counter() - begin + sum(shared.seconds[name] for name in before.intersection(tool.shares))
-    truth = rows.truth[hidden]
-    record = {
-        "log_loss": float(log_losses(truth, proba).mean()),
-        "accuracy": float(np.mean(proba.argmax(axis=1) == truth)),
-        "seconds": seconds,
-    }
-    if len(rows.fresh):
-        fresh = proper(of_any(rows.fresh))
-        record["fresh"] = float(log_losses(rows.fresh_truth, fresh).mean())
-        record["fresh_accuracy"] = float(np.mean(fresh.argmax(axis=1) == rows.fresh_truth))
-    return record
-
-
-def score_of(kind, rows, shared):
-    """The log-loss of a classifier on all rows: as the labelled rows show it, as marmix estimates it, as it is."""
-    labelled, model, ours = rows.y >= 0, shared.base(kind), shared.ours()
-    folds = StratifiedKFold(5, shuffle=True, random_state=1)
-    proba = np.empty((len(rows.y), 2))
-    X, y = rows.X[labelled], rows.y[labelled]
-    proba[labelled] = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
-    proba[~labelled] = model.fit(X, y).predict_proba(rows.X[~labelled])
-    proba = proper(proba)
-    estimate = evaluation.log_loss(rows.y, proba, ours.missing_proba_, classes=[0, 1], posterior=ours.posterior_)
-    return {
-        "labelled": float(log_losses(y, proba[labelled]).mean()),
-        "estimated": float(estimate.value),
-        "true": float(log_losses(rows.truth, proba).mean()),
-    }
-
-
-SCORES = {f"score of {kind}": partial(score_of, kind) for kind in BASES}
-
-
-def runs_in(tool, setting):
-    """Whether a tool is run in a setting."""
-    return setting in tool.settings if tool.settings else setting != "positives"
-
-
-def read(path):
-    """Records by setting, seed and tool; later ones replace earlier ones."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    records = [json.loads(line) for line in lines]
-    return {(r["setting"], r["seed"], r["tool"]): r for r in records}
+    fresh = proper(of_any(rows.fresh)) if len(rows.fresh) else np.empty((0, 2))
+    return scores(rows.truth[hidden], proba) | scores(rows.fresh_truth, fresh, "fresh_") | {"seconds": seconds}
 
 
 def compute(path, settings, seeds, tools):
     """Run what is not there yet; a seed of a setting runs all its tools in turn."""
-    done = read(path)
+    done = tables.read_lines(path, KEYS)
     for seed in seeds:
         for setting in settings:
-            names = [name for name in tools if runs_in(TOOLS[name], setting)]
-            names += list(SCORES) if setting != "positives" else []
-            lacking = [name for name in names if (setting, seed, name) not in done]
+            asked = [name for name in tools if setting in (TOOLS[name].settings or set(SETTINGS) - {"positives"})]
+            lacking = [name for name in asked if (setting, seed, name) not in done]
             if not lacking:
                 continue
             rows = SETTINGS[setting](seed)
-            shared = Shared(rows)
+            shared, records = Shared(rows), []
             for name in lacking:
-                record = {"setting": setting, "seed": seed, "tool": name}
+                records.append({"setting": setting, "seed": seed, "tool": name})
                 with warnings.catch_warnings(), threadpool_limits(1):
                     warnings.simplefilter("ignore")
                     try:
-                        record |= SCORES[name](rows, shared) if name in SCORES else measured(TOOLS[name], rows, shared)
+                        records[-1] |= measured(TOOLS[name], rows, shared)
                     except (ValueError, subprocess.CalledProcessError, np.linalg.LinAlgError) as error:
-                        record["error"] = str(getattr(error, "stderr", None) or error).strip().splitlines()[-1][:200]
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
+                        records[-1]["error"] = str(getattr(error, "stderr", None) or error).splitlines()[-1][:200]
+            tables.append_lines(path, records)
             print(f"{setting}, seed {seed}: {len(lacking)} fits", flush=True)
 
 
-# tables and figure
+# tables
 
 
 class Results:
@@ -588,16 +529,8 @@ class Results:
     def mean(self, setting, tool, measure, paired=False):
         """Mean over seeds and its standard error, of the values or of their differences to marmix."""
         if paired:
-            array = self.differences(setting, tool, measure)
-        else:
-            array = np.array(list(self.values(setting, tool, measure).values()))
-        if not len(array):
-            return np.nan, np.nan
-        return array.mean(), array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else np.nan
-
-    def seeds(self, setting):
-        """How many seeds a setting has."""
-        return len({seed for s, seed, _ in self.records if s == setting})
+            return tables.mean(self.differences(setting, tool, measure))
+        return tables.mean(list(self.values(setting, tool, measure).values()))
 
     def ratio(self, tool):
         """Median of its seconds as a multiple of marmix's."""
@@ -607,224 +540,99 @@ class Results:
             ratios += [value / ours[seed] for seed, value in values.items() if seed in ours]
         return np.median(ratios) if ratios else np.nan
 
-
-def cell(mean, error, form):
-    """A number with its standard error."""
-    if not np.isfinite(mean):
-        return ""
-    return f"{mean:{form}}" + (f" ± {error:{form.lstrip('+')}}" if np.isfinite(error) else "")
-
-
-def side(differences):
-    """The sign of the mean of differences, 0 if its 95 % interval contains zero."""
-    n = len(differences)
-    if n < 2:
-        return 0
-    half = stats.t.ppf(0.975, n - 1) * differences.std(ddof=1) / np.sqrt(n)
-    return int(np.sign(differences.mean())) if abs(differences.mean()) > half else 0
+    def side(self, setting, tool):
+        """The sign of the difference in log-loss to marmix, 0 if its 95 % interval contains zero."""
+        differences = self.differences(setting, tool, "log_loss")
+        mean, error = tables.mean(differences)
+        clear = len(differences) > 1 and abs(mean) > stats.t.ppf(0.975, len(differences) - 1) * error
+        return int(np.sign(mean)) if clear else 0
 
 
-def markdown_table(head, lines):
-    """A table with a line for each list of cells."""
-    return ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)] + [""]
-
-
-def matrix(results, measure, form, scale=1.0, best=min, times=False):
+def print_matrix(report, results, title, measure, form, scale=1.0, best=min):
     """A line for each tool, a column for each setting: marmix's mean, and the differences of the others to it."""
-    settings = [s for s in results.settings if s != "positives" and np.isfinite(results.mean(s, OURS, measure)[0])]
-    tools = [t for t in results.tools if any(np.isfinite(results.mean(s, t, measure)[0]) for s in settings)]
-    winners = {
-        s: best(
-            (t for t in tools if np.isfinite(results.mean(s, t, measure)[0])),
-            key=lambda t: results.mean(s, t, measure)[0],
-        )
-        for s in settings
-    }
-    lines = []
+    settings = [s for s in results.settings if s != "positives" and results.values(s, OURS, measure)]
+    tools = [t for t in results.tools if any(results.values(s, t, measure) for s in settings)]
+    winners = {}
+    for s in settings:
+        means = {t: results.mean(s, t, measure).value for t in tools if results.values(s, t, measure)}
+        winners[s] = best(means, key=means.get)
+    table = report.table(
+        title, {"tool": "", **dict.fromkeys(settings, f"+{form}"), "seconds": ".2g"}, ignored=["seconds"]
+    )
     for tool in tools:
-        cells = []
-        for setting in settings:
-            mean, error = results.mean(setting, tool, measure, paired=tool != OURS)
-            text = cell(scale * mean, scale * error, form if tool == OURS else f"+{form}")
-            cells.append(f"**{text}**" if winners[setting] == tool else text)
-        lines.append([tool, *cells, *[f"{results.ratio(tool):.2g}"] * times])
-    return markdown_table(["", *settings, *["seconds"] * times], lines)
+        means = [results.mean(s, tool, measure, paired=tool != OURS) for s in settings]
+        cells = [tables.Mean(scale * mean, scale * error) for mean, error in means]
+        bold = [s for s in settings if winners[s] == tool]
+        table.add(tool, *cells, results.ratio(tool), bold=bold, unsigned=tool == OURS)
 
 
-def report(results, left_out):
-    """The lines of the tables."""
-    numbers = {}
-    for setting in results.settings:
-        numbers.setdefault(results.seeds(setting), []).append(setting)
-    counts = "; ".join(
-        f"{n} seed{'s' * (n > 1)} of {', '.join(settings)}" for n, settings in sorted(numbers.items(), reverse=True)
-    )
-    lines = [f"{counts}." + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), ""]
-    lines += ["### Log-loss on the hidden labels", ""]
-    lines += [
-        "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better than "
-        "marmix. The lowest mean of a column is bold. Seconds are a multiple of marmix's.",
-        "",
-    ]
-    lines += matrix(results, "log_loss", ".3f", times=True)
-    lines += ["### Hidden labels that are right, in percentage points", ""]
-    lines += ["A plus sign is better than marmix; the highest mean of a column is bold.", ""]
-    lines += matrix(results, "accuracy", ".1f", 100.0, max)
-    if any(results.values(s, OURS, "fresh") for s in results.settings):
-        lines += ["### Log-loss on fresh rows", "", *matrix(results, "fresh", ".3f")]
+def print_tables(report, results, left_out):
+    """All tables."""
+    seeds = {s: len({seed for name, seed, _ in results.records if name == s}) for s in results.settings}
+    counts = "Seeds: " + ", ".join(f"{s} {n}" for s, n in seeds.items()) + "."
+    report.say(counts + (f" Left out, as not installed: {', '.join(left_out)}." if left_out else ""), "")
+    title = "Log-loss on the hidden labels"
+    words = "marmix: mean ± standard error over seeds. Others: difference to marmix on the same rows; a minus sign is better."
+    report.say(f"### {title}", "", words, "The lowest mean of a column is bold. Seconds are a multiple of marmix's.")
+    print_matrix(report, results, title, "log_loss", ".3f")
+    title = "Hidden labels that are right, in percentage points"
+    report.say("", f"### {title}", "", "A plus sign is better than marmix; the highest mean of a column is bold.")
+    print_matrix(report, results, title, "accuracy", ".1f", 100.0, max)
+    report.say("", "### Log-loss on fresh rows")
+    print_matrix(report, results, "Log-loss on fresh rows", "fresh_log_loss", ".3f")
     if "positives" in results.settings:
-        lines += ["### Only positives have labels", ""]
-        lines += ["marmix refuses such rows: it needs labels of two classes. Means ± standard errors.", ""]
-        measures = {"log_loss": ".3f", "accuracy": ".3f", "fresh": ".3f", "fresh_accuracy": ".3f"}
-        lines += markdown_table(
-            ["", "log-loss, hidden labels", "right, hidden labels", "log-loss, fresh rows", "right, fresh rows"],
-            [
-                [t, *(cell(*results.mean("positives", t, m), form) for m, form in measures.items())]
-                for t in results.tools
-                if results.values("positives", t, "log_loss")
-            ],
-        )
-    lines += ["### Who is clearly better or worse", ""]
-    lines += [
-        "Log-loss on the hidden labels; Student's 95 % interval of the difference to marmix does not contain zero.",
-        "",
-    ]
-    verdicts = []
-    for setting in [s for s in results.settings if s != "positives"]:
-        others = [t for t in results.tools if t != OURS and results.values(setting, t, "log_loss")]
-        sides = {t: side(results.differences(setting, t, "log_loss")) for t in others}
-        better, worse = ([t for t in others if sides[t] == sign] for sign in (-1, 1))
-        verdicts.append([setting, "; ".join(better) or "none", f"{len(worse)} of {len(others)}"])
-    lines += markdown_table(["", "better than marmix", "worse than marmix"], verdicts)
-    lines += ["### The score of any classifier", ""]
-    lines += markdown_table(
-        ["", "classifier", "log-loss, labelled rows", "estimated by marmix.evaluation", "true, all rows"],
-        [
-            [
-                s,
-                kind,
-                *(cell(*results.mean(s, f"score of {kind}", m), ".3f") for m in ("labelled", "estimated", "true")),
-            ]
-            for s in results.settings
-            for kind in BASES
-            if results.values(s, f"score of {kind}", "true")
-        ],
-    )
+        print_positives(report, results)
+    print_verdicts(report, results)
     errors = {(s, t): r["error"] for (s, _, t), r in results.records.items() if "error" in r}
-    return lines + [f"- {s}, {t} failed: {error}" for (s, t), error in errors.items()]
+    report.say("", *(f"- {s}, {t} failed: {error}" for (s, t), error in errors.items()))
 
 
-ROWS_OF_FIGURE = {
-    "labelled rows only": ("labelled rows only, logistic", "labelled rows only, boosting"),
-    "kernel SVM, labelled rows only": ("labelled rows only, kernel SVM",),
-    "self-training": ("self-training, logistic", "self-training, boosting"),
-    "inverse-probability weighting": ("weighting, logistic", "weighting, boosting"),
-    "cleanlab": ("cleanlab, logistic", "cleanlab, boosting"),
-    "PU learning": ("PU learning, logistic", "PU learning, boosting"),
-    "label propagation": ("label propagation",),
-    "label spreading": ("label spreading",),
-    "StepMix": ("StepMix",),
-    "mclust": ("mclust",),
-    "gmmsslm's model": ("gmmsslm's model",),
-}
-TITLES = {
-    "tumours": "tumours, hard rows hidden",
-    "digits": "digits, hard rows hidden",
-    "MAGIC": "MAGIC, hard rows hidden",
-    "boundary": "Gaussian, hard rows hidden",
-    "random": "Gaussian, 90 % hidden at random",
-    "moons": "moons, 95 % hidden at random",
-    "one-sided": "Gaussian, hidden on one side",
-    "by class": "Gaussian, hidden by class",
-    "noise": "Gaussian, a fifth of labels wrong",
-}
+def print_positives(report, results):
+    """What tools make of rows of which only positives have labels."""
+    report.say("", "### Only positives have labels", "", "marmix refuses such rows: it needs labels of two classes.")
+    names = {"log_loss": "log-loss, hidden labels", "accuracy": "right, hidden labels"}
+    names |= {"fresh_log_loss": "log-loss, fresh rows", "fresh_accuracy": "right, fresh rows"}
+    table = report.table("Only positives have labels", {"tool": "", **dict.fromkeys(names.values(), ".3f")})
+    for tool in (t for t in results.tools if results.values("positives", t, "log_loss")):
+        table.add(tool, *(results.mean("positives", tool, m) for m in names))
 
 
-def figure(path, results):
-    """Differences in log-loss to marmix, a panel for each setting, a row for each tool."""
-    from marmix.plotting.drawing import BLUE, GREY, ORANGE, canvas, ink, styled
-
-    settings = [s for s in results.settings if s in TITLES]
-    low, high, columns = -0.28, 0.52, min(3, len(settings))
-    with styled():
-        down = -(-len(settings) // columns)
-        fig, axes = canvas(9.0, 2.6 * down + 0.5, down, columns, sharex=True, sharey=True, squeeze=False)
-        for ax, setting in zip(axes.flat, settings, strict=False):
-            for at, tools in enumerate(ROWS_OF_FIGURE.values()):
-                for tool, shift, colour, mark in zip(tools, (-0.15, 0.15), (BLUE, ORANGE), "os", strict=False):
-                    differences = results.differences(setting, tool, "log_loss")
-                    if not len(differences):
-                        continue
-                    mean = differences.mean()
-                    colour = colour if len(tools) > 1 else ink()
-                    height = at + (shift if len(tools) > 1 else 0.0)
-                    ends = np.clip([differences.min(), differences.max()], low, high)
-                    ax.plot(ends, [height] * 2, "-", color=colour, lw=1.2)
-                    if not low < mean < high:
-                        mark = ">" if mean > high else "<"
-                    elif len(tools) == 1:
-                        mark = "D"
-                    ax.plot(np.clip(mean, low, high), height, mark, color=colour, ms=4)
-            ax.axvline(0.0, color=GREY, lw=1.0, zorder=0)
-            ax.set_title(TITLES[setting], loc="left")
-            ax.grid(axis="y", lw=0.3)
-        axes[0, 0].set(
-            yticks=range(len(ROWS_OF_FIGURE)),
-            yticklabels=list(ROWS_OF_FIGURE),
-            ylim=(len(ROWS_OF_FIGURE) - 0.5, -0.5),
-            xlim=(low - 0.01, high + 0.015),
-        )
-        for ax in list(axes.flat)[len(settings) :]:
-            ax.set_axis_off()
-        handles = [
-            axes[0, 0].plot([], [], mark, color=colour, ms=4, label=label)[0]
-            for label, colour, mark in (
-                ("with logistic regression", BLUE, "o"),
-                ("with gradient boosting", ORANGE, "s"),
-                ("wraps no classifier", ink(), "D"),
-                ("beyond the axis", GREY, ">"),
-            )
-        ]
-        fig.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-        axes[-1, columns // 2].set_xlabel(
-            "log-loss on the hidden labels, less marmix's\n(left of the line: better than marmix)"
-        )
-        fig.savefig(path)
+def print_verdicts(report, results):
+    """Which tools are clearly better or worse than marmix."""
+    words = "Log-loss on the hidden labels; Student's 95 % interval of the difference to marmix does not contain zero."
+    report.say("", "### Who is clearly better or worse", "", words)
+    table = report.table("verdicts", {"setting": "", "better than marmix": "", "worse than marmix": "", "of": ""})
+    for s in (s for s in results.settings if s != "positives"):
+        others = [t for t in results.tools if t != OURS and results.values(s, t, "log_loss")]
+        better, worse = ([t for t in others if results.side(s, t) == sign] for sign in (-1, 1))
+        table.add(s, "; ".join(better) or "none", len(worse), len(others))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = tables.parser_of(__doc__)
     parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--out", type=Path, help="results, which a later run continues; by default not kept")
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS))
     parser.add_argument("--seeds", type=int, help="number of seeds")
     parser.add_argument("--first", type=int, default=0, help="first seed: 1000 to tune, 0 for the tables")
-    parser.add_argument("--table", action="store_true", help="only print the tables of what is in --out")
     parser.add_argument("--markdown", type=Path, help="write the tables into this page")
-    parser.add_argument("--figure", type=Path, help="draw the figure (extra `plot`)")
     args = parser.parse_args()
     settings, n_seeds = SIZES[args.size]
     settings, n_seeds = args.settings or settings, args.seeds or n_seeds
     seeds = range(args.first, args.first + n_seeds)
-    packages = {tool.package for tool in TOOLS.values()}
-    left_out = sorted(package for package in packages if not installed(package))
-    if left_out:
-        print(f"Left out, as not installed: {', '.join(left_out)}")
-    if "MARMIX_DATA" not in os.environ and "MAGIC" in settings and not args.table:
-        print("MAGIC is left out: set MARMIX_DATA to the folder of magic04.data.")
+    left_out = sorted(package for package in {tool.package for tool in TOOLS.values()} if not installed(package))
+    if sources.telescope() is None:
         settings = [s for s in settings if s != "MAGIC"]
     with tempfile.TemporaryDirectory() as folder:
         path = args.out or Path(folder) / "tools.jsonl"
-        if not args.table:
-            compute(path, settings, seeds, [name for name, tool in TOOLS.items() if tool.package not in left_out])
-        records = {key: record for key, record in read(path).items() if key[0] in settings and key[1] in seeds}
-    results = Results(records)
-    lines = report(results, left_out)
-    print("\n".join(lines))
+        compute(path, settings, seeds, [name for name, tool in TOOLS.items() if tool.package not in left_out])
+        records = tables.read_lines(path, KEYS)
+    results = Results({key: record for key, record in records.items() if key[0] in settings and key[1] in seeds})
+    report = tables.Report()
+    print_tables(report, results, left_out)
+    report.write(args.json)
     if args.markdown:
-        real.write_page(args.markdown, lines, "tools.py")
-    if args.figure:
-        figure(args.figure, results)
+        report.write_page(args.markdown, "tools.py")
 
 
 if __name__ == "__main__":

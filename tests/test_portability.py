@@ -229,10 +229,7 @@ ONLY = {translated_newlines: "src/", renamed: "src/"}  # elsewhere either line e
 EXCEPTIONS = {
     ("src/marmix/outputs.py", renamed): "a folder that exists must not be replaced",
     ("docs/_ext/terminal.py", shells): "the site shows a POSIX shell, and is built with one",
-    ("benchmarks/growth.py", posix_paths): "asks Linux for the memory of a process",
-    ("benchmarks/growth.py", no_encoding): "asks Linux for the memory of a process",
-    ("benchmarks/journey.py", posix_names): "asks for the memory of a process",
-    ("benchmarks/memory.py", posix_names): "asks for the memory of a process",
+    ("benchmarks/journey.py", posix_paths): "asks Linux for the memory of a process",
     ("tests/test_release.py", shells): "the script of CI; skipped elsewhere",
     ("tests/test_files.py", posix_paths): "asks Linux for the memory of a process; skipped elsewhere",
     ("tests/test_files.py", no_encoding): "asks Linux for the memory of a process; skipped elsewhere",

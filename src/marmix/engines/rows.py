@@ -17,7 +17,7 @@ from marmix.core.moments import GroupMoments
 from marmix.engines.checks import check_scales
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
-# (benchmarks/cores.py).
+# (docs/performance.md, Cores).
 _BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 
