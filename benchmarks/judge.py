@@ -16,9 +16,7 @@ import numpy as np
 
 from marmix import MARClassifierCV
 from marmix.datasets import make_mar_mixture
-from marmix.evaluation import accuracy, log_loss
-from marmix.evaluation.conformal import conformal_sets
-from marmix.evaluation.flexible import flexible
+from marmix.evaluation import accuracy, conformal_sets, flexible, log_loss
 
 SETTINGS = {
     "Gaussian, 300 rows, 50 % missing": {"n_samples": 300, "rate": 0.5},

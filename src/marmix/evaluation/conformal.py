@@ -24,8 +24,6 @@ from marmix.core.arrays import Array, unmasked
 from marmix.core.labels import as_classes, label_shares
 from marmix.evaluation.pseudo_labels import checked_proba
 
-__all__ = ["conformal_sets"]
-
 
 def conformal_sets(
     y: Any,
@@ -71,15 +69,15 @@ def conformal_sets(
 
     See Also
     --------
-    marmix.MARClassifierCV : Has a method `predict_set`, which uses its held-out probabilities.
-    marmix.evaluation.flexible.flexible : Estimates of `missing_proba` that use no model of marmix.
+    marmix.MARClassifierCV : Has a method `imputed_sets`, which uses its held-out probabilities.
+    marmix.evaluation.flexible : Estimates of `missing_proba` that use no model of marmix.
 
     Examples
     --------
     Of 20 labelled rows, four were unclear. A new row is called "a" with a probability of 0.6:
 
     >>> import numpy as np
-    >>> from marmix.evaluation.conformal import conformal_sets
+    >>> from marmix.evaluation import conformal_sets
     >>> y = np.array(["a", "b"] * 10)
     >>> proba = np.where(y[:, None] == ["a", "b"], 0.8, 0.2)
     >>> proba[:4] = 0.5

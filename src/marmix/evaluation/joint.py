@@ -127,23 +127,16 @@ class JointTable:
     def wrong(self, level: float = 0.95) -> Range:
         """Number of unlabelled rows whose predicted class is wrong."""
         n = self.tables[0, 1].sum()
-        errors = self.tables[:, 1].sum(axis=(1, 2)) - np.trace(self.tables[:, 1], axis1=1, axis2=2)
-        share = _range(errors, np.full(len(errors), n), level)
+        share = _range(n - np.trace(self.tables[:, 1], axis1=1, axis2=2), np.full(len(self.tables), n), level)
         return Range(*(None if end is None else float(end * n) for end in share))
 
     def precision(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows predicted as this class that belong to it."""
-        return [
-            _range(right, total, level)
-            for right, total in zip(self._right().T, self.tables[:, 1].sum(axis=1).T, strict=True)
-        ]
+        return self._right_of(self.tables[:, 1].sum(axis=1), level)
 
     def recall(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows of this class that are predicted as it."""
-        return [
-            _range(right, total, level)
-            for right, total in zip(self._right().T, self.tables[:, 1].sum(axis=2).T, strict=True)
-        ]
+        return self._right_of(self.tables[:, 1].sum(axis=2), level)
 
     def shares(self, level: float = 0.95) -> list[Range]:
         """The share of each class among all rows."""
@@ -161,8 +154,10 @@ class JointTable:
             return Above(labelled.right + unlabelled.right, labelled.wrong + unlabelled.wrong)
         return labelled if rows == "labelled" else unlabelled
 
-    def _right(self) -> Array:
-        return np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
+    def _right_of(self, totals: Array, level: float) -> list[Range]:
+        """By class, the unlabelled rows whose predicted class is right as a share of `totals` (1 + n_draws, K)."""
+        right = np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
+        return [_range(*columns, level) for columns in zip(right.T, totals.T, strict=True)]
 
 
 def at_or_above(p: Array, weight: Array) -> Array:
