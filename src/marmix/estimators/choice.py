@@ -777,7 +777,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def imputed_sets(self, X: Any, y: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
 
-        Conformal sets (`marmix.evaluation.conformal`) from the held-out probabilities, calibrated on the labelled rows and
+        Conformal sets (`marmix.evaluation.conformal_sets`) from the held-out probabilities, calibrated on the labelled rows and
         weighted by ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest
         (`marmix.evaluation.flexible`), so the coverage does not depend on the mechanism being right, only on labels
         being missing at random given the features.

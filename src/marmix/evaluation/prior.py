@@ -42,7 +42,9 @@ def prior_of(prior: Mapping[Any, float] | ArrayLike | None, classes: NDArray[Any
         raise ValueError(f"a class has the share {wrong[0]:g}: shares must lie between 0 and 1.")
     total, every = float(known.sum()), len(known) == len(names)
     if abs(total - 1.0) > 1e-6 if every else total >= 1.0:
-        raise ValueError(f"the given class shares sum to {total:g}: those of all classes must sum to 1, of some to less.")
+        raise ValueError(
+            f"the given class shares sum to {total:g}: those of all classes must sum to 1, of some to less."
+        )
     if not len(known):
         return None
     return shares / total if every else shares
