@@ -1,4 +1,4 @@
-"""Classifiers around classifiers: `LabelledRows` leaves unlabelled rows out of a fit, `WithUnlabelled` brings them in."""
+"""Wrappers: `LabelledRows` leaves unlabelled rows out of a fit, `WithUnlabelled` brings them in."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from marmix.evaluation.scorer import checked_classes, missing_proba_of
 
 
 class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier that holds another one, whose methods and fitted attributes it has; subclasses say how it is fitted."""
+    """A classifier with the methods and fitted attributes of another one that it holds."""
 
     estimator: Any
     estimator_: Any
@@ -36,11 +36,12 @@ class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 class LabelledRows(_Wrapper):
-    """Fits any classifier to the labelled rows only: the fair rival of an estimator that learns from unlabelled ones too.
+    """Fits any classifier to the labelled rows only.
 
-    ``fit(X, y)`` leaves out the rows whose label is missing, and fits a clone of `estimator` to the others. A classifier of
-    another library would learn -1 as a class. So would a transformer that looks at the labels, such as `SelectKBest`: around
-    one, this is a step of a pipeline that ends in an estimator of marmix.
+    It is the fair rival of an estimator that learns from unlabelled rows too. ``fit(X, y)`` leaves out the rows whose
+    label is missing, and fits a clone of `estimator` to the others. A classifier of another library would learn -1 as
+    a class. So would a transformer that looks at the labels, such as `SelectKBest`: around one, this is a step of a
+    pipeline that ends in an estimator of marmix.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class LabelledRows(_Wrapper):
 
 
 class WithUnlabelled(_Wrapper):
-    """Fits an estimator that learns from unlabelled rows inside a tool that takes labelled rows only.
+    """Fits an estimator to unlabelled rows too, inside a tool that takes labelled rows only.
 
     ``fit(X, y)`` takes labelled rows, appends `X_unlabelled`, and fits a clone of `estimator` to all of them. So tools of
     scikit-learn that would take a missing label for a class, such as `CalibratedClassifierCV`, `StackingClassifier` and

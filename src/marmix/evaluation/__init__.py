@@ -1,4 +1,4 @@
-r"""Scores, cross-validation and conformal sets when the labelled rows are not a representative sample.
+r"""Scores, cross-validation and conformal sets when labelled rows are not representative.
 
 If the labels of hard rows are missing, a score over the labelled rows is optimistic. Let :math:`q_j` be the probability
 that the label of row j is missing, :math:`m_j` be 1 if it is and 0 otherwise, and :math:`w_j = 1 / (1 - q_j)`. The loss

@@ -1,4 +1,4 @@
-r"""Conformal sets: a set of classes for each row, which holds the true class with a stated probability.
+r"""Conformal sets: sets of classes that hold the true one with a stated probability.
 
 Labelled rows are easier than unlabelled ones, so errors on labelled rows cannot simply be carried over. With held-out
 probabilities p of the labelled rows i, and :math:`w(x) = q(x) / (1 - q(x))`, which is proportional to the ratio of the

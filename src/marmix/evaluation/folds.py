@@ -20,11 +20,12 @@ def labelled_rows(y: Any, classes: ArrayLike | None = None) -> tuple[NDArray[np.
 
 
 class PartialLabelKFold(KFold):
-    """K-fold cross-validation over the labelled rows; unlabelled rows are in every training set and in no test set.
+    """K-fold cross-validation over the labelled rows.
 
-    Training sets therefore contain relatively more unlabelled rows than the data, by up to a factor of k / (k - 1),
-    which affects estimators that model the features or the missingness; `MARClassifierCV` corrects for it by weights. A
-    classifier of another library would learn missing labels as a class: wrap it in `marmix.LabelledRows`.
+    Unlabelled rows are in every training set and in no test set. Training sets therefore contain relatively more
+    unlabelled rows than the data, by up to a factor of k / (k - 1), which affects estimators that model the features
+    or the missingness; `MARClassifierCV` corrects for it by weights. A classifier of another library would learn
+    missing labels as a class: wrap it in `marmix.LabelledRows`.
 
     Parameters
     ----------

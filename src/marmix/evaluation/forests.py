@@ -1,4 +1,4 @@
-r"""Estimates of q(x) and of P(y | x) that use no model of marmix, so that a model need not judge itself.
+r"""Estimates of q(x) and P(y | x) by random forests, so that a model need not judge itself.
 
 Scores of partially labelled data rely on :math:`q(x) = P(\text{label missing} \mid x)` and on posteriors
 (`marmix.evaluation`). Here both come from random forests, one of the missing indicator and one of the labels, and the
@@ -66,10 +66,10 @@ class Flexible(NamedTuple):
 
 
 def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> Flexible:
-    """Return random-forest estimates of P(label missing | x) and P(y | x), for each row from trees grown without it.
+    """Return random-forest estimates of P(label missing | x) and P(y | x).
 
-    Use them in `marmix.evaluation.log_loss` and the other scores, for instance to compare classifiers that model the
-    missingness in different ways.
+    Those of each row come from trees grown without it. Use them in `marmix.evaluation.log_loss` and the other scores,
+    for instance to compare classifiers that model the missingness in different ways.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
 def flexible_missing_proba(
     X: NDArray[Any], missing: NDArray[np.bool_], random_state: Any = 0
 ) -> tuple[Array, RandomForestClassifier]:
-    """P(label missing | x) of each row from trees grown without it, at most ``1 - 1 / n``, and the forest."""
+    """P(label missing | x) of each row from trees grown without it, and the forest."""
     if missing.all() or not missing.any():
         raise ValueError("all labels are missing, or none is: there is no missingness to estimate.")
     forest = _forest(len(X), _LEAF, random_state).fit(X, missing)
@@ -169,6 +169,6 @@ def _forest(n: int, leaf: int, random_state: Any) -> RandomForestClassifier:
 
 
 def _out_of_bag(forest: RandomForestClassifier, otherwise: Array) -> Array:
-    """Probabilities of each training row from trees grown without it; `otherwise` for a row that all trees saw."""
+    """Probabilities of training rows from trees grown without them; `otherwise` where there is none."""
     proba = np.asarray(forest.oob_decision_function_)
     return np.where(np.isfinite(proba), proba, otherwise)

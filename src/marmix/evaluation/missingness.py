@@ -11,7 +11,7 @@ from marmix.evaluation.folds import labelled_rows
 
 
 class MissingnessCheck(NamedTuple):
-    """Observed and fitted rates of missing labels in bins of rows, as returned by `missingness_check`.
+    """Observed and fitted rates of missing labels in bins of rows, from `missingness_check`.
 
     Print it for a table.
 

@@ -20,7 +20,7 @@ TINY = 1e-300  # smallest probability whose logarithm is taken
 
 
 def prior_of(prior: Mapping[Any, float] | ArrayLike | None, classes: NDArray[Any]) -> Array | None:
-    """The known shares as an array over the classes, NaN where a share is not known; None if none is known."""
+    """The known shares of the classes as an array, NaN where not known; None if none is known."""
     if prior is None:
         return None
     names = classes.tolist()
@@ -51,7 +51,7 @@ def prior_of(prior: Mapping[Any, float] | ArrayLike | None, classes: NDArray[Any
 
 
 def unlabelled_counts(prior: Array, labels: NDArray[Any], classes: NDArray[Any], counts: Array | None = None) -> Array:
-    """The numbers of rows of each class among the unlabelled ones that make the shares of all rows the known ones.
+    """The number of unlabelled rows of each class with which all rows have the known shares.
 
     NaN for a class whose share is not known. `labels` are codes, -1 where missing, or shares of votes.
     """
@@ -79,7 +79,7 @@ def class_offsets(
     start: Array | None = None,
     tolerance: float = 1e-12,
 ) -> Array:
-    """The offsets b (K,), of mean zero, with which the probabilities (n, K) sum to the expected numbers of rows.
+    """The offsets b (K,), of mean zero, with which probabilities (n, K) sum to expected numbers.
 
     Newton's method for the minimum of the convex ``sum_j w_j logsumexp(log p_j + b) - b . expected``, until the shares of the
     classes are right to within the tolerance.
@@ -109,7 +109,7 @@ def class_offsets(
 
 
 def tilted(proba: Array, offset: Array | None) -> Array:
-    """``p_k e^{b_k}`` of probabilities (n, K), renormalised: the probabilities with these offsets of the class scores."""
+    """Probabilities (n, K) with these offsets of the class scores: ``p_k e^{b_k}``, renormalised."""
     if offset is None:
         return proba
     return np.asarray(softmax(np.log(np.maximum(proba, TINY)) + offset, axis=1))

@@ -52,7 +52,7 @@ def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[
 
 
 def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba", rows: Any = slice(None)) -> Array:
-    """Class probabilities as an array of this shape; an error if these rows are not finite, in [0, 1] and of sum one."""
+    """Class probabilities as an array; in these rows they must lie in [0, 1] and sum to one."""
     p = np.asarray(unmasked(proba), dtype=float)
     if p.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {p.shape}.")
@@ -67,7 +67,7 @@ def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba",
 
 
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
-    """``1 / (1 - q)`` of the labelled among n rows, truncated at `largest_weight`, and the number of truncated weights."""
+    """Truncated weights ``1 / (1 - q)`` of the labelled among n rows, and how many are truncated."""
     with np.errstate(divide="ignore"):
         w = 1.0 / (1.0 - q)
     if not np.isfinite(w).all():
@@ -82,9 +82,9 @@ def largest_weight(n_labelled: int, n: int) -> float:
 
 
 def representation(q: Array, labelled: NDArray[np.bool_], counts: Array) -> tuple[Array, float]:
-    """Weights of labelled rows that stand for the unlabelled ones, ``q / (1 - q)``, and the effective number of such rows.
+    """Weights ``q / (1 - q)`` of labelled rows that stand for unlabelled ones, and their effective number.
 
-    The weights sum to the effective number, ``(sum w)^2 / sum w^2``.
+    The weights are scaled to sum to the effective number, ``(sum w)^2 / sum w^2``.
     """
     odds = np.minimum(q[labelled], NO_CHANCE)
     weight = counts[labelled] * odds / (1.0 - odds)
@@ -221,13 +221,13 @@ class UncertainPosterior:
         return self.at(self.coefficients)
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
-        """For each principal axis, the posteriors one standard deviation to both sides of the most probable ones."""
+        """For each principal axis, the posteriors one standard deviation to either side."""
         for step in self.steps:
             yield self.at(self.coefficients + step), self.at(self.coefficients - step)
 
     @property
     def drawn_by_class(self) -> Array | None:
-        """The posteriors (n, K) one standard deviation towards labels drawn by class; None if there is no such change."""
+        """The posteriors (n, K) one standard deviation towards labels drawn by class, if any."""
         return None if self.by_class is None else tilted(self.central, self.by_class)
 
     def draw(self, rng: np.random.Generator) -> Array:
@@ -236,7 +236,7 @@ class UncertainPosterior:
         return tau if self.by_class is None else tilted(tau, abs(rng.standard_normal()) * self.by_class)
 
     def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-        """Draw classes of some of the rows: coefficients from their distribution, then a class of every row."""
+        """Draw classes of some rows: coefficients from their distribution, then a class of each row."""
         log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do
         directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
         (J, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
@@ -262,7 +262,7 @@ class UncertainPosterior:
 
 
 def _errors_of_fit(p: Array, shares: Array, labels: Array, information: float, scale: Array) -> Array:
-    """Variances (J + 2 K) of coefficients that come from a fit to `labels` (K,); `information` is that of log p."""
+    """Variances (J + 2 K) of the coefficients of a fit to this many labels (K,) of each class."""
     K, n = len(labels), max(float(labels.sum()), 1.0)
     errors = np.zeros(len(scale) + K)
     errors[0] = min(1.0, 1.0 / (n * max(information, TINY))) / scale[0] ** 2
@@ -275,9 +275,10 @@ def _errors_of_fit(p: Array, shares: Array, labels: Array, information: float, s
 
 
 def _drawn_by_class(tau: Array, weights: Array, given: Array) -> Array | None:
-    """Log-odds by which posteriors of unlabelled rows change if labels were drawn by class; None if shares are more even then.
+    """Change in the log-odds of unlabelled rows if labels were drawn by class.
 
-    The shares of the classes in all rows maximise the likelihood of the features, by the EM algorithm.
+    None if the classes are then more evenly shared. The shares of the classes in all rows maximise the likelihood of
+    the features, by the EM algorithm.
     """
     start = (given + 0.5) / (given + 0.5).sum()
     ratio, total = np.ones(len(given)), given.sum() + weights.sum()

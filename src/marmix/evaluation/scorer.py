@@ -21,7 +21,7 @@ SCORES: dict[str, tuple[Callable[..., Score], int]] = {
 
 
 def population_scorer(metric: str, missingness: Any = None) -> Callable[[Any, Any, Any], float]:
-    """Return a scorer for `cross_val_score` and `GridSearchCV` that estimates a metric on the whole population.
+    """Return a scorer for scikit-learn that estimates a metric on the whole population.
 
     Parameters
     ----------

@@ -315,7 +315,7 @@ def roc_auc(
 
 
 def mean_of(losses: Array, counts: Array | None = None) -> Estimate:
-    """The mean of losses (n, K) over pseudo-labels, with weights of the rows, and the influence of every row."""
+    """The mean of losses (n, K) over pseudo-labels, with weights of the rows."""
 
     def estimate(r: Array) -> tuple[float, Array]:
         if counts is not None:
@@ -333,7 +333,9 @@ def mean_of(losses: Array, counts: Array | None = None) -> Estimate:
 def imputed_estimates(
     estimates: Sequence[Estimate], indicator: Array, q: Array, posterior: UncertainPosterior
 ) -> list[tuple[float, float]]:
-    """The value of each estimate with imputed labels, and its standard error with that of the posteriors in it.
+    """The value of each estimate with imputed labels, and its standard error.
+
+    The error includes how far the posteriors may be off.
 
     `indicator` (n, K) is one at the label of a row, zero for unlabelled rows.
     """
@@ -380,7 +382,7 @@ class _Rows(NamedTuple):
         return cls(p, indicator, q, posterior)
 
     def score(self, estimate: Estimate, most: float) -> Score:
-        """The score of an estimate (value, influence of every row), from the weighted and from the plain pseudo-labels."""
+        """The score of an estimate, from weighted and from plain pseudo-labels."""
         _, indicator, q, posterior = self
         if isinstance(posterior, UncertainPosterior):
             ((value, stderr),) = imputed_estimates([estimate], indicator, q, posterior)
@@ -407,7 +409,7 @@ def _with_stderr(estimate: Estimate, r: Array) -> tuple[float, float]:
 
 
 def _weighted_auc(score: Array, positive: Array, negative: Array) -> tuple[float, Array]:
-    """P(score of a positive > score of a negative) of weighted rows, ties counting half, and the influence of each row.
+    """The area under the ROC curve of weighted rows, and the influence of each row.
 
     The squared influences sum to DeLong's variance if all weights are one.
     """
