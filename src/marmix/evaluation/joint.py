@@ -126,9 +126,8 @@ class JointTable:
 
     def wrong(self, level: float = 0.95) -> Range:
         """Number of unlabelled rows whose predicted class is wrong."""
-        n = self.tables[0, 1].sum()
-        share = _range(n - np.trace(self.tables[:, 1], axis1=1, axis2=2), np.full(len(self.tables), n), level)
-        return Range(*(None if end is None else float(end * n) for end in share))
+        n, (value, low, high) = self.tables[0, 1].sum(), self.accuracy("unlabelled", level)
+        return Range(*(None if share is None else float(n * (1.0 - share)) for share in (value, high, low)))
 
     def precision(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows predicted as this class that belong to it."""
