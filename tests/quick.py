@@ -39,7 +39,7 @@ def small_fits(patch, tiny=False):
         del rivals["random forest"]
     patch.setattr("marmix.journey.fit.default_candidates", two if tiny else few)
     patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
-    patch.setattr("marmix.evaluation.flexible._TREES", 5 if tiny else 30)
+    patch.setattr("marmix.evaluation.forests._TREES", 5 if tiny else 30)
     patch.setattr("marmix.journey.findings._DRAWS", 20)
 
 

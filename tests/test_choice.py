@@ -31,7 +31,7 @@ SMALL = {
         "check_classifiers_classes": "-1 marks a missing label, and the check uses it as a class"
     },
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:Every row has a label")
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation import conformal_sets
 
 CLASSES = np.array(["a", "b", "c"])
 

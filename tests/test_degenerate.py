@@ -318,9 +318,9 @@ def test_weights_that_no_fit_could_use_are_refused(two):
         clf.fit(two.X, two.y, sample_weight=np.where(two.y == 1, 0.0, 1.0))
     with pytest.raises(ValueError, match="sample_weight contains NaN"):
         clf.fit(two.X, two.y, sample_weight=np.nan * ones)
-    with pytest.raises(ValueError, match=r"sample_weight.shape == \(3,\), expected \(300,\)"):
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(300,\)"):
         clf.fit(two.X, two.y, sample_weight=ones[:3])
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match="every sample_weight is zero"):
         clf.fit(two.X, two.y, sample_weight=0.0 * ones)
 
 
@@ -374,10 +374,8 @@ def test_all_rows_labelled_gives_the_closed_form_estimates(covariance_type, link
     assert fitted.loglik_ == pytest.approx(log_joint[np.arange(len(three.X)), three.truth].sum(), rel=1e-10)
     assert fitted.loglik_missing_ == 0.0
     assert fitted.converged_
-    if link is None:
-        assert not said
-    else:
-        assert said[BoundaryWarning].startswith("Every row has a label: there is no mechanism to estimate")
+    assert said[BoundaryWarning].startswith("Every row has a label: there is no mechanism to estimate")
+    if link is not None:
         np.testing.assert_array_equal(fitted.missing_proba(three.X), 0.0)
         np.testing.assert_array_equal(fitted.alpha_, [-np.inf, 0.0])
 

@@ -1,20 +1,20 @@
 """Scores that estimate the loss on the whole population, and splits that test on labelled rows only."""
 
 import dataclasses
-from functools import cache
 
 import numpy as np
 import pytest
 from sklearn import metrics
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from marmix import MARGaussianMixture, MARLogisticRegression, evaluation
+from marmix import LabelledRows, MARLogisticRegression, evaluation
 from marmix.core.labels import label_shares
 from marmix.evaluation import PartialLabelKFold, StratifiedPartialLabelKFold, population_scorer
 from marmix.evaluation.pseudo_labels import DOUBT, UncertainPosterior, representation
 
-SCORES = {name: function for name, (function, _) in evaluation.scores.SCORES.items()}
+SCORES = {name: function for name, (function, _) in evaluation.scorer.SCORES.items()}
 
 
 def uncertain(proba, z, *args):
@@ -38,36 +38,23 @@ def classifier(x):
 
 
 PLAIN = {
-    "log_loss": lambda y, p: metrics.log_loss(y, p),
-    "brier": lambda y, p: np.mean((p[:, 1] - y) ** 2),
-    "accuracy": lambda y, p: metrics.accuracy_score(y, p.argmax(axis=1)),
-    "roc_auc": lambda y, p: metrics.roc_auc_score(y, p[:, 1]),
+    "log_loss": lambda y, p, w=None: metrics.log_loss(y, p, sample_weight=w),
+    "brier": lambda y, p, w=None: np.average((p[:, 1] - y) ** 2, weights=w),
+    "accuracy": lambda y, p, w=None: metrics.accuracy_score(y, p.argmax(axis=1), sample_weight=w),
+    "roc_auc": lambda y, p, w=None: metrics.roc_auc_score(y, p[:, 1], sample_weight=w),
 }
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
-def test_scores_of_labelled_rows_agree_with_scikit_learn(name):
-    x, y, _, _ = population(500, np.random.default_rng(0))
-    score = SCORES[name](y, classifier(x), np.zeros(500), classes=[0, 1])
-    assert score.value == pytest.approx(PLAIN[name](y, classifier(x)), rel=1e-12)
-    assert score.plain == pytest.approx(score.value, rel=1e-12)
-    assert score.stderr == pytest.approx(score.plain_stderr, rel=1e-12)
-    assert score.n_effective == pytest.approx(500)
-    assert score.n_labelled == 500
-
-
-@pytest.mark.parametrize("name", ["log_loss", "accuracy", "roc_auc"])
-def test_weighted_scores_agree_with_scikit_learn(name):
+def test_weighted_and_plain_scores_agree_with_scikit_learn(name):
     x, y, _, q = population(800, np.random.default_rng(1))
-    y_partial = np.where(np.random.default_rng(2).uniform(size=800) < q, -1, y)
-    labelled = y_partial >= 0
-    w, p = 1 / (1 - q[labelled]), classifier(x)
-    theirs = {
-        "log_loss": lambda: metrics.log_loss(y[labelled], p[labelled], sample_weight=w),
-        "accuracy": lambda: metrics.accuracy_score(y[labelled], p[labelled].argmax(axis=1), sample_weight=w),
-        "roc_auc": lambda: metrics.roc_auc_score(y[labelled], p[labelled, 1], sample_weight=w),
-    }[name]()
-    assert SCORES[name](y_partial, p, q, classes=[0, 1]).value == pytest.approx(theirs, rel=1e-12)
+    p, labelled = classifier(x), np.random.default_rng(2).uniform(size=800) > q
+    score = SCORES[name](np.where(labelled, y, -1), p, q, classes=[0, 1])
+    assert score.value == pytest.approx(PLAIN[name](y[labelled], p[labelled], 1 / (1 - q[labelled])), rel=1e-12)
+    assert score.plain == pytest.approx(PLAIN[name](y[labelled], p[labelled]), rel=1e-12)
+    whole = SCORES[name](y, p, np.zeros(800), classes=[0, 1])
+    assert (whole.value, whole.stderr) == pytest.approx((whole.plain, whole.plain_stderr), rel=1e-12)
+    assert whole.n_effective == pytest.approx(whole.n_labelled) == 800
 
 
 def test_three_classes_are_scored_one_vs_rest():
@@ -81,48 +68,28 @@ def test_three_classes_are_scored_one_vs_rest():
     assert brier == pytest.approx(np.mean(((p - np.eye(3)[y]) ** 2).sum(axis=1)), rel=1e-12)
 
 
-@cache
-def people_and_samples():
-    """Two million rows with their labels, and 500 samples of 2000 of which labels are missing."""
+CASES = [("accuracy", None), ("roc_auc", None), *(("log_loss", wrong) for wrong in (None, "q", "posterior"))]
+
+
+@pytest.mark.parametrize(("name", "wrong"), CASES)
+def test_scores_are_unbiased_for_the_population_and_doubly_robust_ones_if_q_or_the_posterior_is_right(name, wrong):
     rng = np.random.default_rng(5)
-    x, y, _, _ = population(2_000_000, rng)
-    samples = []
-    for _ in range(500):
-        row, label, tau, q = population(2000, rng)
-        samples.append((row, np.where(rng.uniform(size=2000) < q, -1, label), tau, q))
-    return (x, y), samples
-
-
-@pytest.mark.parametrize("robust", [False, True])
-@pytest.mark.parametrize("name", ["accuracy", "log_loss", "roc_auc", pytest.param("brier", marks=pytest.mark.long)])
-def test_scores_are_unbiased_for_the_population_and_plain_scores_are_not(name, robust):
-    (x, y), samples = people_and_samples()
-    truth = PLAIN[name](y, classifier(x))
-    values, errors, plain = [], [], []
-    for x, y_partial, tau, q in samples:
-        score = SCORES[name](y_partial, classifier(x), q, classes=[0, 1], posterior=tau if robust else None)
-        values.append(score.value)
-        errors.append(score.stderr)
-        plain.append(score.plain)
-    error_of_mean = np.std(values, ddof=1) / np.sqrt(500)
-    assert abs(np.mean(values) - truth) < 2 * error_of_mean
-    assert abs(np.mean(plain) - truth) > 20 * np.std(plain) / np.sqrt(500)
-    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)  # the standard error is right
-
-
-@pytest.mark.parametrize("wrong", ["q", "posterior"])
-def test_the_doubly_robust_score_is_unbiased_if_q_or_the_posterior_is_right(wrong):
-    rng = np.random.default_rng(6)
     x, y, _, _ = population(1_000_000, rng)
-    truth = PLAIN["log_loss"](y, classifier(x))
-    values = []
-    for _ in range(300):
+    truth = PLAIN[name](y, classifier(x))
+    scores = []
+    for _ in range(400):
         x, y, tau, q = population(1000, rng)
-        y_partial = np.where(rng.uniform(size=1000) < q, -1, y)
+        y = np.where(rng.uniform(size=1000) < q, -1, y)
         q = np.full(1000, 0.6) if wrong == "q" else q
         tau = np.full((1000, 2), 0.5) if wrong == "posterior" else tau
-        values.append(evaluation.log_loss(y_partial, classifier(x), q, classes=[0, 1], posterior=tau).value)
-    assert abs(np.mean(values) - truth) < 3 * np.std(values) / np.sqrt(300)
+        options = [{"posterior": tau}, *([{}] if wrong is None else [])]
+        scores.append([SCORES[name](y, classifier(x), q, classes=[0, 1], **kwargs) for kwargs in options])
+    for column in zip(*scores, strict=True):
+        values, errors, plain = np.array([(score.value, score.stderr, score.plain) for score in column]).T
+        assert abs(values.mean() - truth) < 3 * values.std() / np.sqrt(400)
+        assert abs(plain.mean() - truth) > 15 * plain.std() / np.sqrt(400)
+        if wrong is None:
+            assert errors.mean() == pytest.approx(values.std(), rel=0.1)
 
 
 def test_huge_weights_are_truncated_and_counted():
@@ -136,7 +103,6 @@ def test_huge_weights_are_truncated_and_counted():
     assert score.n_truncated == 1
     assert score.n_effective > 100  # without truncation, row 0 alone would count
     assert score.value == pytest.approx((20 * -np.log(0.001) + 399 * np.log(2)) / 419, rel=1e-6)
-    assert "±" in str(score)
 
 
 @pytest.mark.parametrize(
@@ -184,43 +150,30 @@ def test_splitters_need_y_and_enough_labelled_rows():
         next(PartialLabelKFold().split(np.zeros((5, 1))))
     with pytest.raises(ValueError, match="more than the 2 labelled rows"):
         next(PartialLabelKFold(3).split(np.zeros((5, 1)), [0, 1, -1, -1, -1]))
-    assert PartialLabelKFold(7).get_n_splits() == 7
-    assert "n_splits=7" in repr(PartialLabelKFold(7))
 
 
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-def test_splitters_and_scorers_work_in_scikit_learn_s_searches():
+@pytest.mark.parametrize("name", sorted(SCORES))
+def test_a_scorer_is_the_score_with_q_of_the_estimator_or_of_another(name):
     rng = np.random.default_rng(0)
-    x, y, _, q = population(400, rng)
-    X = np.column_stack([x, rng.normal(size=400)])
-    y_partial = np.where(rng.uniform(size=400) < q, -1, y)
-    folds = StratifiedPartialLabelKFold(3)
-    mixture_scores = cross_val_score(
-        MARGaussianMixture(link="logit"), X, y_partial, cv=folds, scoring=population_scorer("log_loss")
-    )
-    assert (mixture_scores < 0).all()
-    assert np.isfinite(mixture_scores).all()
-    mechanism = MARLogisticRegression(link="logit").fit(X, y_partial)
-    labelled = y_partial >= 0
-    logistic_scores = cross_val_score(
-        LogisticRegression(), X[labelled], y_partial[labelled], cv=3, scoring=population_scorer("roc_auc", mechanism)
-    )
-    assert (logistic_scores > 0.5).all()
-    by_function = cross_val_score(
-        LogisticRegression(),
-        X[labelled],
-        y_partial[labelled],
-        cv=3,
-        scoring=population_scorer("roc_auc", mechanism.missing_proba),
-    )
-    np.testing.assert_array_equal(logistic_scores, by_function)
-    search = GridSearchCV(
-        MARGaussianMixture(link="logit"),
-        {"covariance_type": ["tied", "full"]},
-        cv=folds,
-        scoring=population_scorer("brier"),
-    ).fit(X, y_partial)
-    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    x, y, _, q = population(200, rng)
+    X, y = x[:, None], np.where(rng.uniform(size=200) < q, -1, y)
+    fit, labelled = MARLogisticRegression(C=np.inf).fit(X, y), LabelledRows(GaussianNB()).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(C=np.inf)).fit(X, y)
+    sign = -1 if name in ("log_loss", "brier") else 1
+    for estimator, missingness in (
+        (fit, None),
+        (labelled, fit),
+        (labelled, fit.missing_proba),
+        (labelled, pipeline),
+        (pipeline, None),
+    ):
+        score = SCORES[name](y, estimator.predict_proba(X), fit.missing_proba(X), classes=[0, 1]).value
+        assert population_scorer(name, missingness)(estimator, X, y) == pytest.approx(sign * score, rel=1e-5)
+    with pytest.raises(ValueError, match="GaussianNB has learnt missing labels as a class"):
+        population_scorer(name, fit)(GaussianNB().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="LabelledRows has no missing_proba"):
+        population_scorer(name)(labelled, X, y)
     with pytest.raises(ValueError, match="metric='f1'"):
         population_scorer("f1")
 
@@ -238,9 +191,6 @@ def test_missingness_check_rejects_wrong_mechanisms_only():
     assert check.p_value < 1e-10
     assert check.z[0] < -3 < 3 < check.z[-1]
     np.testing.assert_allclose(check.n @ check.observed, np.sum(one_sided < 0))
-    assert "p-value" in str(check)
-    with pytest.raises(ValueError, match="shape"):
-        evaluation.missingness_check(one_sided, q[:3], tau[:, 1])
 
 
 @pytest.mark.parametrize("row", [0, 1])
@@ -399,17 +349,6 @@ def test_estimated_shares_given_as_known_change_nothing_in_the_centre():
     np.testing.assert_allclose(
         UncertainPosterior.of(p, shares, q, [other], prior=prior).central, free.central, rtol=1e-7
     )
-
-
-def test_shares_that_the_labels_exceed_are_refused():
-    z, p, _, q, _ = uncertain_rows(120)
-    shares = label_shares(z, np.arange(3))
-    least = shares.mean(axis=0)
-    with pytest.raises(ValueError, match="class number 1"):
-        UncertainPosterior.of(p, shares, q, prior=np.array([1.0 - 0.5 * least[1] - least[2], 0.5 * least[1], least[2]]))
-    for prior in ([0.5, 0.5], [0.5, 0.4, 0.3], [1.1, 0.2, -0.3]):
-        with pytest.raises(ValueError, match="shares that sum to one"):
-            UncertainPosterior.of(p, shares, q, prior=np.array(prior))
 
 
 def test_labels_drawn_by_class_leave_room_for_the_shares_of_the_features():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from marmix.datasets import make_mar_mixture
-from marmix.evaluation import log_loss
-from marmix.evaluation.flexible import flexible
+from marmix.evaluation import flexible, log_loss
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,7 @@ from marmix import (
     MARStudentMixture,
     evaluation,
 )
-from marmix.evaluation.conformal import conformal_sets
-from marmix.evaluation.flexible import flexible
+from marmix.evaluation import conformal_sets, flexible
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.plotting import CalibrationDisplay, RocDisplay, ThresholdDisplay, UncertaintyDisplay

@@ -22,7 +22,7 @@ from sklearn.metrics import log_loss
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARStudentMixture
 from marmix.datasets import hide_labels
-from marmix.evaluation.conformal import conformal_sets
+from marmix.evaluation import conformal_sets
 from marmix.plotting import MixtureDisplay
 
 types = np.array(["B cell", "NK cell", "T helper", "T killer", "dendritic"])
@@ -81,7 +81,7 @@ MixtureDisplay.from_estimator(student, X, y)
 # -----------------------
 # A set of types for each cell, such that the true type of 95 % of the unnamed cells is in its set, needs to know how much
 # harder the unnamed cells are. ``imputed_sets`` learns that from a random forest, whatever the mechanism.
-# `marmix.evaluation.conformal.conformal_sets` takes any probabilities of a missing name, here those of the Student mixture.
+# `marmix.evaluation.conformal_sets` takes any probabilities of a missing name, here those of the Student mixture.
 
 p, q = clf.held_out_proba_, student.missing_proba(X)
 sets = {

@@ -43,14 +43,14 @@ model = make_pipeline(
 # A grid search with two scorers
 # ------------------------------
 # `marmix.evaluation.StratifiedPartialLabelKFold` keeps unlabelled rows in every training set and tests on labelled ones.
-# ``"marmix_neg_log_loss"`` weights these so that they stand for all rows; ``"neg_log_loss"`` is scikit-learn's own.
+# `marmix.evaluation.population_scorer` weights these so that they stand for all rows; ``"neg_log_loss"`` is scikit-learn's own.
 
 grid = {
     "marlogisticregression__C": np.logspace(-2, 3, 6),
     "marlogisticregression__mechanism_weight": [0.0, 1.0],
 }
 folds = StratifiedPartialLabelKFold(5, shuffle=True, random_state=0)
-scorers = {"all rows (marmix)": "marmix_neg_log_loss", "labelled rows": "neg_log_loss"}
+scorers = {"all rows (marmix)": population_scorer("log_loss"), "labelled rows": "neg_log_loss"}
 search = GridSearchCV(model, grid, scoring=scorers, refit="all rows (marmix)", cv=folds).fit(
     X, y
 )
@@ -93,7 +93,7 @@ ax.plot(
     C,
     -one["mean_test_all rows (marmix)"],
     "C0o-",
-    label="all rows, estimated (marmix_neg_log_loss)",
+    label="all rows, estimated (population_scorer)",
 )
 ax.plot(C, -one["mean_test_labelled rows"], "C1s--", label="labelled rows (neg_log_loss)")
 ax.set(xscale="log", xlabel="C (inverse penalty)", ylabel="log-loss", ylim=(0, None))
@@ -117,4 +117,4 @@ for name, clf in {"tuned pipeline": search.best_estimator_, "random forest": for
 # %%
 # See also
 # --------
-# :doc:`/guide/pipelines`: calibration, stacking and voting with `marmix.WithUnlabelled`, and what is refused.
+# :doc:`/guide/pipelines`: calibration, stacking and voting with `marmix.WithUnlabelled`, and a table of what works.

@@ -139,6 +139,15 @@ def unmasked(array: Any) -> Any:
     return np.ma.filled(array.astype(float), np.nan) if np.ma.is_masked(array) else array.data
 
 
+def select_rows(X: Any, places: NDArray[np.integer]) -> Any:
+    """Rows of an array, a table, a sparse matrix or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[places]
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[places]
+    return (X if hasattr(X, "shape") else np.asarray(X))[places]
+
+
 def on_device(array: Any) -> bool:
     """Whether this is a torch or CuPy array (or array-api-strict, which stands in for them in tests)."""
     return type(array).__module__.split(".")[0] in ("torch", "cupy", "array_api_strict") and hasattr(array, "shape")

@@ -52,7 +52,8 @@ SENTENCES = {
     "missing-texts": "{text} A text that is a class must be named in classes=.",
     "doubtful-labels": "Counted as a class, although it may mean a missing label: {text}. Replace it by None if it does, or name "
     "all classes in classes=.",
-    "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised.",
+    "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised. If labels should "
+    "be missing, a LabelEncoder or a tool that numbers labels has made a class of them: name the classes in classes=.",
     "shape-zero": "The estimated shape is 0, its lower limit (link='cloglog'): the data do not determine the form of the link. "
     "Posteriors are hardly affected; fix the shape or the link to avoid this warning.",
     "shape-infinite": "The estimated shape is at its upper limit, {limit:g}, which stands for infinity: the data do not "
@@ -96,12 +97,14 @@ SENTENCES = {
 }
 
 
+def all_labelled_notes(any_missing: bool, classes: Any) -> list[Note]:
+    """A note if no label is missing and nobody named the classes, so that one of them may stand for missing labels."""
+    return [] if any_missing or classes is not None else [Note("all-labelled")]
+
+
 def mechanism_notes(mechanism: Mechanism | None, loglik_per_row: float) -> Iterator[Note]:
     """Notes on parameters of the mechanism at a limit; `loglik_per_row` is that of the missingness."""
-    if mechanism is None:
-        return
-    if not np.isfinite(mechanism.alpha[0]):
-        yield Note("all-labelled")
+    if mechanism is None or not np.isfinite(mechanism.alpha[0]):  # ignored, or no label is missing
         return
     if mechanism.free_shape and mechanism.shape == 0.0:
         yield Note("shape-zero")

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import _check_sample_weight
 
 from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
 from marmix.core.files import release
@@ -162,8 +161,14 @@ def file_weights(
 
 def checked_weights(X: NDArray[Any], sample_weight: Any) -> Array:
     """Checked weights of rows in memory."""
-    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=float)
+    if weight.ndim == 0:
+        weight = np.full(len(X), float(weight))
+    if weight.shape != (len(X),):
+        raise ValueError(f"sample_weight must have shape ({len(X)},), one weight a row; got {weight.shape}.")
     check_weights(weight)
+    if not weight.any():
+        raise ValueError("every sample_weight is zero: give some rows a positive weight.")
     return weight
 
 

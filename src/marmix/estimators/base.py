@@ -14,7 +14,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.callers import InsideScikitLearn
 from marmix.core.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.files import open_array
@@ -25,7 +24,7 @@ from marmix.core.likelihood import ScoreModel
 from marmix.core.measures import log_tau
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel
-from marmix.core.notes import BoundaryWarning, Note, maxima_notes, mechanism_notes
+from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, maxima_notes, mechanism_notes
 from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
 from marmix.engines.checks import check_finite, checked_weights
@@ -126,7 +125,7 @@ def _has_link(estimator: "MARClassifier") -> bool:
     return True
 
 
-class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator):
+class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     """Base class of `MARGaussianMixture`, `MARLogisticRegression` and `MARKernelClassifier`: all but the score model."""
 
     measure: str | Callable[..., object]
@@ -253,7 +252,10 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         rows, offset = training.rows, objective.offset
         sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
         mechanism = self._mechanism_of_user(fit.mechanism, training.covariates)
-        limits = mechanism_notes(mechanism, sums.missing / objective.engine.total_weight)
+        limits = [
+            *all_labelled_notes(rows.any_missing, self.classes),
+            *mechanism_notes(mechanism, sums.missing / objective.engine.total_weight),
+        ]
         model = FittedModel(
             score_model=objective.model,
             theta=fit.theta,

@@ -20,7 +20,7 @@ from marmix.core.measures import entropy, log_tau, posterior
 from marmix.core.mechanism import Mechanism
 from marmix.core.model import FittedModel
 from marmix.core.moments import GroupMoments, group_moments, merged
-from marmix.core.notes import BoundaryWarning, Note, mechanism_notes
+from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, mechanism_notes
 from marmix.core.trees import Trees, TreeScores, no_trees, trees_of
 from marmix.core.workers import available
 from marmix.engines import HostRows, Rows, rows_of
@@ -283,7 +283,8 @@ class MARBoostingClassifier(MARClassifier):
         unlabelled = growth.z < 0
         uncertain = entropy(posterior(scores[:, unlabelled])).value
         trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
-        limits = [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
+        limits = all_labelled_notes(rows.any_missing, self.classes)
+        limits += [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
         model = FittedModel(
             score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
             theta=trees,

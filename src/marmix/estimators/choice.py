@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.callers import InsideScikitLearn
 from marmix.core.arrays import Array, to_host_or_refuse, unmasked
 from marmix.core.files import open_array
 from marmix.core.labels import (
@@ -30,7 +29,7 @@ from marmix.core.labels import (
     most_voted,
     vote_shares,
 )
-from marmix.core.notes import Note, sentence
+from marmix.core.notes import Note, all_labelled_notes, sentence
 from marmix.engines import row_order
 from marmix.engines.checks import check_finite, check_results, checked_weights, in_floats, refuse_sparse
 from marmix.estimators.base import MARClassifier, NotKept, replace_fit, score_labelled, sensitivity_of
@@ -52,7 +51,7 @@ from marmix.estimators.summary import Described
 from marmix.estimators.validation import feature_columns
 from marmix.evaluation import scores as evaluation
 from marmix.evaluation.conformal import conformal_sets
-from marmix.evaluation.flexible import flexible_missing_proba
+from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
 from marmix.inference.fitted import too_many_parameters
@@ -154,7 +153,7 @@ class Overlap(NamedTuple):
     n_labelled: int
 
 
-class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator):
+class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     r"""Average of candidate classifiers, weighted by the evidence of held-out rows: the recommended start.
 
     .. math::
@@ -418,7 +417,8 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             )  # many features take much memory
             following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
-        self.note_records_ = [] if prior is None else [_prior_note(prior)]
+        self.note_records_ = all_labelled_notes(bool((z < 0).any()), self.classes)
+        self.note_records_ += [] if prior is None else [_prior_note(prior)]
         if shares is None:
             unnamed = self.classes_ if self.classes is None else ()
             self.note_records_ += missing_texts_notes(missing_texts(y, self.classes), unnamed)
@@ -777,7 +777,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
     def imputed_sets(self, X: Any, y: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Sets of classes for the training rows that hold the true class of an unlabelled row with a stated probability.
 
-        Conformal sets (`marmix.evaluation.conformal`) from the held-out probabilities, calibrated on the labelled rows and
+        Conformal sets (`marmix.evaluation.conformal_sets`) from the held-out probabilities, calibrated on the labelled rows and
         weighted by ``q / (1 - q)`` as unlabelled rows are harder. q is estimated by a random forest
         (`marmix.evaluation.flexible`), so the coverage does not depend on the mechanism being right, only on labels
         being missing at random given the features.

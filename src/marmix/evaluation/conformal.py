@@ -1,4 +1,4 @@
-r"""Conformal sets: a set of classes for each row, which holds the true class with a stated probability.
+r"""Conformal sets: sets of classes that hold the true one with a stated probability.
 
 Labelled rows are easier than unlabelled ones, so errors on labelled rows cannot simply be carried over. With held-out
 probabilities p of the labelled rows i, and :math:`w(x) = q(x) / (1 - q(x))`, which is proportional to the ratio of the
@@ -23,8 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from marmix.core.arrays import Array, unmasked
 from marmix.core.labels import as_classes, label_shares
 from marmix.evaluation.pseudo_labels import checked_proba
-
-__all__ = ["conformal_sets"]
 
 
 def conformal_sets(
@@ -71,15 +69,15 @@ def conformal_sets(
 
     See Also
     --------
-    marmix.MARClassifierCV : Has a method `predict_set`, which uses its held-out probabilities.
-    marmix.evaluation.flexible.flexible : Estimates of `missing_proba` that use no model of marmix.
+    marmix.MARClassifierCV : Has a method `imputed_sets`, which uses its held-out probabilities.
+    marmix.evaluation.flexible : Estimates of `missing_proba` that use no model of marmix.
 
     Examples
     --------
     Of 20 labelled rows, four were unclear. A new row is called "a" with a probability of 0.6:
 
     >>> import numpy as np
-    >>> from marmix.evaluation.conformal import conformal_sets
+    >>> from marmix.evaluation import conformal_sets
     >>> y = np.array(["a", "b"] * 10)
     >>> proba = np.where(y[:, None] == ["a", "b"], 0.8, 0.2)
     >>> proba[:4] = 0.5

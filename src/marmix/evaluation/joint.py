@@ -1,4 +1,4 @@
-"""`JointTable`: estimated numbers of rows by true and predicted class, from which all figures about predictions follow."""
+"""`JointTable`: estimated numbers of rows by true and predicted class."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Part = Literal["all", "labelled", "unlabelled"]
 
 
 class Range(NamedTuple):
-    """An estimate and its interval; None where there is nothing to divide by, or where the interval would say nothing."""
+    """An estimate and its interval; None if there is nothing to divide by, or it is too wide."""
 
     value: float | None
     low: float | None
@@ -33,7 +33,7 @@ class Above(NamedTuple):
 
     @classmethod
     def of(cls, p: Array, right: Array, wrong: Array) -> "Above":
-        """From the probability of the class in each row, and how often the row counts as the class and as the rest."""
+        """From probabilities of the class, and how often each row counts as the class and as the rest."""
         return cls(at_or_above(p, right), at_or_above(p, wrong))
 
     @property
@@ -54,13 +54,13 @@ class Above(NamedTuple):
 
 @dataclass(frozen=True)
 class JointTable:
-    """Numbers of rows by true class and predicted class, estimated, with random draws that say how uncertain they are.
+    """Estimated numbers of rows by true and predicted class, with random draws.
 
-    A labelled row counts by its label, an unlabelled one by its posterior. In a draw, the posteriors have coefficients from
-    their distribution (see `UncertainPosterior`) and every unlabelled row has a class drawn from them: a draw is what the
-    file may look like once every label is known. Intervals are quantiles of the draws, widened to contain the estimate where
-    they do not. So every figure lies in its range, figures agree with each other, and an interval is one for the rows of this
-    file, not for a population.
+    All figures about predictions follow from it. A labelled row counts by its label, an unlabelled one by its
+    posterior. In a draw, the posteriors have coefficients from their distribution (see `UncertainPosterior`) and
+    every unlabelled row has a class drawn from them: a draw is what the file may look like once every label is known.
+    Intervals are quantiles of the draws, widened to contain the estimate where they do not. So every figure lies in
+    its range, figures agree with each other, and an interval is one for the rows of this file, not for a population.
 
     Attributes
     ----------
@@ -126,24 +126,16 @@ class JointTable:
 
     def wrong(self, level: float = 0.95) -> Range:
         """Number of unlabelled rows whose predicted class is wrong."""
-        n = self.tables[0, 1].sum()
-        errors = self.tables[:, 1].sum(axis=(1, 2)) - np.trace(self.tables[:, 1], axis1=1, axis2=2)
-        share = _range(errors, np.full(len(errors), n), level)
-        return Range(*(None if end is None else float(end * n) for end in share))
+        n, (value, low, high) = self.tables[0, 1].sum(), self.accuracy("unlabelled", level)
+        return Range(*(None if share is None else float(n * (1.0 - share)) for share in (value, high, low)))
 
     def precision(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows predicted as this class that belong to it."""
-        return [
-            _range(right, total, level)
-            for right, total in zip(self._right().T, self.tables[:, 1].sum(axis=1).T, strict=True)
-        ]
+        return self._right_of(self.tables[:, 1].sum(axis=1), level)
 
     def recall(self, level: float = 0.95) -> list[Range]:
         """By class, the share of the unlabelled rows of this class that are predicted as it."""
-        return [
-            _range(right, total, level)
-            for right, total in zip(self._right().T, self.tables[:, 1].sum(axis=2).T, strict=True)
-        ]
+        return self._right_of(self.tables[:, 1].sum(axis=2), level)
 
     def shares(self, level: float = 0.95) -> list[Range]:
         """The share of each class among all rows."""
@@ -155,14 +147,16 @@ class JointTable:
         return self.tables[0, 1]
 
     def thresholds(self, k: int, rows: Part = "all") -> Above:
-        """Expected numbers of rows of class k, and of the others, whose probability of k is at or above each threshold."""
+        """Expected numbers of rows of class k, and of others, at or above each threshold of P(k)."""
         labelled, unlabelled = self.above[k]
         if rows == "all":
             return Above(labelled.right + unlabelled.right, labelled.wrong + unlabelled.wrong)
         return labelled if rows == "labelled" else unlabelled
 
-    def _right(self) -> Array:
-        return np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
+    def _right_of(self, totals: Array, level: float) -> list[Range]:
+        """By class, rightly predicted unlabelled rows as a share of `totals` (1 + n_draws, K)."""
+        right = np.diagonal(self.tables[:, 1], axis1=1, axis2=2)
+        return [_range(*columns, level) for columns in zip(right.T, totals.T, strict=True)]
 
 
 def at_or_above(p: Array, weight: Array) -> Array:
@@ -173,7 +167,7 @@ def at_or_above(p: Array, weight: Array) -> Array:
 
 
 def _range(part: Array, total: Array, level: float) -> Range:
-    """The first share, and the quantiles of the others; draws with nothing to divide by do not count."""
+    """The first share, and quantiles of the others; draws with nothing to divide by do not count."""
     defined = total > 0.0
     if not defined[0] or np.mean(defined) < level:
         return Range(None, None, None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
@@ -19,7 +20,7 @@ TINY = 1e-300  # smallest probability whose logarithm is taken
 
 
 def prior_of(prior: Mapping[Any, float] | ArrayLike | None, classes: NDArray[Any]) -> Array | None:
-    """The known shares as an array over the classes, NaN where a share is not known; None if none is known."""
+    """The known shares of the classes as an array, NaN where not known; None if none is known."""
     if prior is None:
         return None
     names = classes.tolist()
@@ -36,28 +37,28 @@ def prior_of(prior: Mapping[Any, float] | ArrayLike | None, classes: NDArray[Any
                 f"prior has shape {shares.shape}: it must have a share for each of the {len(names)} classes."
             )
     known = shares[~np.isnan(shares)]
-    if not ((known > 0.0) & (known < 1.0)).all():
-        wrong = known[~((known > 0.0) & (known < 1.0))][0]
-        raise ValueError(f"a class has the share {wrong:g}: shares must lie between 0 and 1.")
+    wrong = known[(known <= 0.0) | (known >= 1.0)]
+    if len(wrong):
+        raise ValueError(f"a class has the share {wrong[0]:g}: shares must lie between 0 and 1.")
     total, every = float(known.sum()), len(known) == len(names)
-    if every and abs(total - 1.0) > 1e-6:
-        raise ValueError(f"the given class shares sum to {total:g}: those of all classes must sum to 1.")
-    if not every and total >= 1.0:
-        raise ValueError(f"the given class shares sum to {total:g}, which leaves nothing for the other classes.")
-    if every:
-        shares = shares / total
-    return shares if len(known) else None
+    if abs(total - 1.0) > 1e-6 if every else total >= 1.0:
+        raise ValueError(
+            f"the given class shares sum to {total:g}: those of all classes must sum to 1, of some to less."
+        )
+    if not len(known):
+        return None
+    return shares / total if every else shares
 
 
 def unlabelled_counts(prior: Array, labels: NDArray[Any], classes: NDArray[Any], counts: Array | None = None) -> Array:
-    """The numbers of rows of each class among the unlabelled ones that make the shares of all rows the known ones.
+    """The number of unlabelled rows of each class with which all rows have the known shares.
 
     NaN for a class whose share is not known. `labels` are codes, -1 where missing, or shares of votes.
     """
     indicator = label_shares(labels, np.arange(len(classes)))
     counts = np.ones(len(indicator)) if counts is None else counts
-    given, total = counts @ indicator, float(counts.sum())
-    if not counts[~indicator.any(axis=1)].any():
+    given, total, unlabelled = counts @ indicator, float(counts.sum()), counts[~indicator.any(axis=1)].sum()
+    if not unlabelled:
         raise ValueError("no label is missing, so the class shares follow from the labels: do not give any.")
     expected = prior * total - given
     for name, share, labelled, rest in zip(classes.tolist(), prior, given, expected, strict=True):
@@ -66,7 +67,7 @@ def unlabelled_counts(prior: Array, labels: NDArray[Any], classes: NDArray[Any],
                 f"{labelled / total:.2%} of the rows have the label {name!r}, so its share cannot be {share:.2%}: it is a share "
                 "of all rows, labelled or not."
             )
-    if np.isnan(prior).any() and np.nansum(expected) >= counts[~indicator.any(axis=1)].sum():
+    if np.isnan(prior).any() and np.nansum(expected) >= unlabelled:
         raise ValueError("the given class shares leave fewer rows for the other classes than have their labels.")
     return np.asarray(expected)
 
@@ -78,7 +79,7 @@ def class_offsets(
     start: Array | None = None,
     tolerance: float = 1e-12,
 ) -> Array:
-    """The offsets b (K,), of mean zero, with which the probabilities (n, K) sum to the expected numbers of rows.
+    """The offsets b (K,), of mean zero, with which probabilities (n, K) sum to expected numbers.
 
     Newton's method for the minimum of the convex ``sum_j w_j logsumexp(log p_j + b) - b . expected``, until the shares of the
     classes are right to within the tolerance.
@@ -89,9 +90,7 @@ def class_offsets(
     free = np.flatnonzero(known)[int(known.all()) :]  # if all are known, the first follows from the others
 
     def value(b: Array) -> float:
-        scores = log_p + b
-        most = scores.max(axis=1)
-        return float(counts @ (most + np.log(np.exp(scores - most[:, None]).sum(axis=1))) - b @ target)
+        return float(counts @ np.logaddexp.reduce(log_p + b, axis=1) - b @ target)
 
     b = np.zeros(proba.shape[1]) if start is None else start
     for _ in range(100):
@@ -110,9 +109,7 @@ def class_offsets(
 
 
 def tilted(proba: Array, offset: Array | None) -> Array:
-    """``p_k e^{b_k}`` of probabilities (n, K), renormalised: the probabilities with these offsets of the class scores."""
+    """Probabilities (n, K) with these offsets of the class scores: ``p_k e^{b_k}``, renormalised."""
     if offset is None:
         return proba
-    scores = np.log(np.maximum(proba, TINY)) + offset
-    tau = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(np.log(np.maximum(proba, TINY)) + offset, axis=1))

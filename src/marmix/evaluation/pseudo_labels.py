@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import entr
+from scipy.special import entr, softmax
 
 from marmix.core.arrays import Array, unmasked
 from marmix.evaluation.prior import class_offsets, tilted
@@ -52,7 +52,7 @@ def pseudo_labels(indicator: Array, q: Array, posterior: Array | None) -> tuple[
 
 
 def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba", rows: Any = slice(None)) -> Array:
-    """Class probabilities as an array of this shape; an error if these rows are not finite, in [0, 1] and of sum one."""
+    """Class probabilities as an array; in these rows they must lie in [0, 1] and sum to one."""
     p = np.asarray(unmasked(proba), dtype=float)
     if p.shape != shape:
         raise ValueError(f"{name} must have shape {shape}; got {p.shape}.")
@@ -67,7 +67,7 @@ def checked_proba(proba: ArrayLike, shape: tuple[int, ...], name: str = "proba",
 
 
 def inverse_weights(q: Array, n: int) -> tuple[Array, int]:
-    """``1 / (1 - q)`` of the labelled among n rows, truncated at `largest_weight`, and the number of truncated weights."""
+    """Truncated weights ``1 / (1 - q)`` of the labelled among n rows, and how many are truncated."""
     with np.errstate(divide="ignore"):
         w = 1.0 / (1.0 - q)
     if not np.isfinite(w).all():
@@ -82,9 +82,9 @@ def largest_weight(n_labelled: int, n: int) -> float:
 
 
 def representation(q: Array, labelled: NDArray[np.bool_], counts: Array) -> tuple[Array, float]:
-    """Weights of labelled rows that stand for the unlabelled ones, ``q / (1 - q)``, and the effective number of such rows.
+    """Weights ``q / (1 - q)`` of labelled rows that stand for unlabelled ones, and their effective number.
 
-    The weights sum to the effective number, ``(sum w)^2 / sum w^2``.
+    The weights are scaled to sum to the effective number, ``(sum w)^2 / sum w^2``.
     """
     odds = np.minimum(q[labelled], NO_CHANCE)
     weight = counts[labelled] * odds / (1.0 - odds)
@@ -179,49 +179,41 @@ class UncertainPosterior:
         labelled, counts = np.asarray(indicator.any(axis=1)), np.ones(len(q)) if counts is None else counts
         log_p = np.log(np.maximum(proba, TINY))
         directions = np.array([log_p, *(log_p - np.log(np.maximum(other, TINY)) for other in others)])
-        shares = counts[~labelled] / max(counts[~labelled].sum(), TINY)
-        p = proba[~labelled]
-        sd = np.full(len(directions) + proba.shape[1], DOUBT)
-        sd[len(directions) :] /= np.sqrt(2.0)
-        most = np.full(len(sd), _MOST)
-        most[1 : len(directions)] = _MOST_OTHERS
-        d = directions[:, ~labelled]
+        J, K = len(directions), proba.shape[1]
+        sd = np.repeat([DOUBT, DOUBT / np.sqrt(2.0)], [J, K])
+        most = np.array([_MOST, *[_MOST_OTHERS] * len(others), *[_MOST] * K])
+        weights = np.where(labelled, 0.0, counts)
+        p, d, shares = proba[~labelled], directions[:, ~labelled], weights[~labelled] / max(weights.sum(), TINY)
         information = ((d**2 * p).sum(axis=2) - (d * p).sum(axis=2) ** 2) @ shares
         information = np.concatenate([information, shares @ (p * (1.0 - p))])
         scale = 1.0 / np.sqrt(np.maximum(information, (sd / most) ** 2))
-        directions *= scale[: len(directions), None, None]
-        classes = scale[len(directions) :]
+        directions *= scale[:J, None, None]
         weight, _ = representation(q, labelled, counts)
         coefficients, covariance = _most_probable(
-            log_p[labelled], directions[:, labelled], classes, indicator[labelled], weight, sd
+            log_p[labelled], directions[:, labelled], scale[J:], indicator[labelled], weight, sd
         )
-        K = len(classes)
-        coefficients = np.concatenate([coefficients, np.zeros(K)])
-        covariance = np.pad(covariance, (0, K)) + np.diag(
-            _errors_of_fit(p, shares, weight @ indicator[labelled], information[0], scale)
-        )
-        variances, axes = np.linalg.eigh(covariance)
+        errors = _errors_of_fit(p, shares, weight @ indicator[labelled], information[0], scale)
+        variances, axes = np.linalg.eigh(np.pad(covariance, (0, K)) + np.diag(errors))
         steps = (axes * np.sqrt(np.maximum(variances, 0.0))).T
-        weights = np.where(labelled, 0.0, counts)
         given = counts @ indicator
-        totals = None if prior is None else _totals(prior, given, weights.sum())
-        result = cls(proba, directions, classes, coefficients, steps, None, weights, totals)
+        totals = None if prior is None else np.maximum(prior * counts.sum() - given, 0.0)
+        result = cls(proba, directions, scale[J:], np.pad(coefficients, (0, K)), steps, None, weights, totals)
         if prior is None and not labelled.all():
             result = replace(result, by_class=_drawn_by_class(result.central[~labelled], weights[~labelled], given))
         return result
 
     def at(self, coefficients: Array) -> Array:
         """The posteriors (n, K) with these coefficients."""
-        dense, K = len(self.directions), len(self.classes)
-        scores = np.log(np.maximum(self.proba, TINY)) + np.tensordot(coefficients[:dense], self.directions, 1)
-        scores += coefficients[dense : dense + K] * self.classes
+        J, K = len(self.directions), len(self.classes)
+        log_p = np.log(np.maximum(self.proba, TINY))
+        scores = _shifted(log_p, self.directions, self.classes, coefficients[: J + K])
         top = self.proba.argmax(axis=1)
-        scores[np.arange(len(top)), top] += coefficients[dense + K :][top]
-        tau = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores[np.arange(len(top)), top] += coefficients[J + K :][top]
+        tau: Array = softmax(scores, axis=1)
         if self.totals is not None:
             rows = self.weights > 0.0
             tau = tilted(tau, class_offsets(tau[rows], self.totals, self.weights[rows]))
-        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+        return tau
 
     @property
     def central(self) -> Array:
@@ -229,41 +221,36 @@ class UncertainPosterior:
         return self.at(self.coefficients)
 
     def pairs(self) -> Iterator[tuple[Array, Array]]:
-        """For each principal axis, the posteriors one standard deviation to both sides of the most probable ones."""
+        """For each principal axis, the posteriors one standard deviation to either side."""
         for step in self.steps:
             yield self.at(self.coefficients + step), self.at(self.coefficients - step)
 
     @property
     def drawn_by_class(self) -> Array | None:
-        """The posteriors (n, K) one standard deviation towards labels drawn by class; None if there is no such change."""
-        if self.by_class is None:
-            return None
-        tau = self.central * np.exp(self.by_class)
-        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+        """The posteriors (n, K) one standard deviation towards labels drawn by class, if any."""
+        return None if self.by_class is None else tilted(self.central, self.by_class)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The posteriors (n, K) with coefficients drawn from their distribution."""
         tau = self.at(self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps)
-        if self.by_class is not None:
-            tau *= np.exp(abs(rng.standard_normal()) * self.by_class)
-        return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+        return tau if self.by_class is None else tilted(tau, abs(rng.standard_normal()) * self.by_class)
 
     def truths(self, rows: NDArray[np.bool_], n_draws: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
-        """Draw classes of some of the rows: coefficients from their distribution, then a class of every row."""
+        """Draw classes of some rows: coefficients from their distribution, then a class of each row."""
         log_p = np.log(np.maximum(self.proba[rows].T, TINY)).astype(np.float32, order="C")  # single precision will do
         directions = np.ascontiguousarray(self.directions[:, rows].transpose(0, 2, 1), dtype=np.float32)
-        (dense, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
+        (J, K, n), flat = directions.shape, directions.reshape(len(directions), -1)
         top, column, shift = self.proba[rows].argmax(axis=1), np.arange(n), None
         weights = self.weights[rows]
         totals = None if self.totals is None else self.totals * (weights.sum() / self.weights.sum())
         for _ in range(n_draws):
             c = self.coefficients + rng.standard_normal(len(self.steps)) @ self.steps
-            offsets = c[dense : dense + K] * self.classes
+            offsets = c[J : J + K] * self.classes
             if self.by_class is not None:
                 offsets = offsets + abs(rng.standard_normal()) * self.by_class
-            scores = log_p + (c[:dense].astype(np.float32) @ flat).reshape(K, n)
+            scores = log_p + (c[:J].astype(np.float32) @ flat).reshape(K, n)
             scores += offsets.astype(np.float32)[:, None]
-            scores[top, column] += c[dense + K :].astype(np.float32)[top]
+            scores[top, column] += c[J + K :].astype(np.float32)[top]
             scores -= scores.max(axis=0)
             tau = np.exp(scores, out=scores)
             if totals is not None:
@@ -275,7 +262,7 @@ class UncertainPosterior:
 
 
 def _errors_of_fit(p: Array, shares: Array, labels: Array, information: float, scale: Array) -> Array:
-    """Variances (J + 2 K) of coefficients that come from a fit to `labels` (K,); `information` is that of log p."""
+    """Variances (J + 2 K) of the coefficients of a fit to this many labels (K,) of each class."""
     K, n = len(labels), max(float(labels.sum()), 1.0)
     errors = np.zeros(len(scale) + K)
     errors[0] = min(1.0, 1.0 / (n * max(information, TINY))) / scale[0] ** 2
@@ -288,9 +275,10 @@ def _errors_of_fit(p: Array, shares: Array, labels: Array, information: float, s
 
 
 def _drawn_by_class(tau: Array, weights: Array, given: Array) -> Array | None:
-    """Log-odds by which posteriors of unlabelled rows change if labels were drawn by class; None if shares are more even then.
+    """Change in the log-odds of unlabelled rows if labels were drawn by class.
 
-    The shares of the classes in all rows maximise the likelihood of the features, by the EM algorithm.
+    None if the classes are then more evenly shared. The shares of the classes in all rows maximise the likelihood of
+    the features, by the EM algorithm.
     """
     start = (given + 0.5) / (given + 0.5).sum()
     ratio, total = np.ones(len(given)), given.sum() + weights.sum()
@@ -304,51 +292,34 @@ def _drawn_by_class(tau: Array, weights: Array, given: Array) -> Array | None:
     return np.asarray(_BY_CLASS * np.log(np.maximum(ratio, TINY)))
 
 
-def _totals(prior: Array, given: Array, unlabelled: float) -> Array:
-    """Weight of the unlabelled rows of each class, from known shares of all rows and the weight of the labels given."""
-    total = given.sum() + unlabelled
-    if prior.shape != given.shape or (prior < 0.0).any() or abs(prior.sum() - 1.0) > 1e-6:
-        raise ValueError(f"prior must be {len(given)} shares that sum to one; got {prior.tolist()}.")
-    rest = prior * (total / prior.sum()) - given
-    if (rest < -1e-9 * total).any():
-        k = int(rest.argmin())
-        raise ValueError(
-            f"prior says that {prior[k]:.3g} of all rows are of class number {k}, but labels of this class are given to "
-            f"{given[k] / total:.3g} of them: raise its share, or leave prior out."
-        )
-    return np.maximum(rest, 0.0)
-
-
-def _tilted(log_p: Array, directions: Array, classes: Array, coefficients: Array) -> Array:
-    dense = len(directions)
-    scores = log_p + np.tensordot(coefficients[:dense], directions, 1) + coefficients[dense:] * classes
-    scores -= scores.max(axis=1, keepdims=True)
-    tau = np.exp(scores)
-    return np.asarray(tau / tau.sum(axis=1, keepdims=True))
+def _shifted(log_p: Array, directions: Array, classes: Array, coefficients: Array) -> Array:
+    """``log p + sum_i c_i d_i`` (n, K), up to a constant of each row."""
+    J = len(directions)
+    return np.asarray(log_p + np.tensordot(coefficients[:J], directions, 1) + coefficients[J:] * classes)
 
 
 def _most_probable(
     log_p: Array, directions: Array, classes: Array, indicator: Array, weight: Array, sd: Array
 ) -> tuple[Array, Array]:
     """The most probable coefficients, by Newton's method, and the inverse Hessian there."""
-    dense, chosen = len(directions), weight[:, None] * indicator
+    J, labels = len(directions), weight[:, None] * indicator
 
     def value(c: Array) -> float:
-        tau = _tilted(log_p, directions, classes, c)
-        return float(np.sum(chosen * np.log(np.maximum(tau, 1e-300))) - 0.5 * np.sum((c / sd) ** 2))
+        tau = softmax(_shifted(log_p, directions, classes, c), axis=1)
+        return float(np.sum(labels * np.log(np.maximum(tau, 1e-300))) - 0.5 * np.sum((c / sd) ** 2))
 
     def curvature(c: Array) -> tuple[Array, Array]:
-        tau = weight[:, None] * _tilted(log_p, directions, classes, c)
-        residual = chosen - tau
+        tau = softmax(_shifted(log_p, directions, classes, c), axis=1)
+        weighted = weight[:, None] * tau
+        residual = labels - weighted
         gradient = np.concatenate([(directions * residual).sum(axis=(1, 2)), classes * residual.sum(axis=0)])
-        share = np.divide(tau, weight[:, None], out=np.zeros_like(tau), where=weight[:, None] > 0.0)
-        mean = (directions * share).sum(axis=2)  # (J, rows)
+        mean = (directions * tau).sum(axis=2)  # (J, rows)
         hessian = np.diag(1.0 / sd**2)
-        hessian[:dense, :dense] += np.einsum("ink,jnk,nk->ij", directions, directions, tau) - (mean * weight) @ mean.T
-        hessian[dense:, dense:] += (np.diag(tau.sum(axis=0)) - share.T @ tau) * np.outer(classes, classes)
-        across = (np.einsum("ink,nk->ik", directions, tau) - mean @ tau) * classes
-        hessian[:dense, dense:] += across
-        hessian[dense:, :dense] += across.T
+        hessian[:J, :J] += np.einsum("ink,jnk,nk->ij", directions, directions, weighted) - (mean * weight) @ mean.T
+        hessian[J:, J:] += (np.diag(weighted.sum(axis=0)) - tau.T @ weighted) * np.outer(classes, classes)
+        across = (np.einsum("ink,nk->ik", directions, weighted) - mean @ weighted) * classes
+        hessian[:J, J:] += across
+        hessian[J:, :J] += across.T
         return gradient - c / sd**2, hessian
 
     c = np.zeros(len(sd))

@@ -146,7 +146,7 @@ class ImputedLabels(NamedTuple):
     --------
     marmix.Inference : its method `imputed_labels` returns it.
     Imputations : labels drawn several times, for analyses that follow.
-    marmix.evaluation.conformal.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
+    marmix.evaluation.conformal_sets : sets of labels with a stated coverage, whether or not the model is right.
 
     Examples
     --------

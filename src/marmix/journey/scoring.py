@@ -11,7 +11,7 @@ from marmix.core.arrays import Array
 from marmix.core.files import release
 from marmix.core.labels import most_voted
 from marmix.evaluation.conformal import conformal_sets
-from marmix.evaluation.flexible import flexible_missing_proba
+from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from marmix.core.arrays import Array, to_host_or_refuse
+from marmix.core.arrays import Array, select_rows, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, most_voted, number_labels, vote_shares
 from marmix.estimators import MARClassifierCV
@@ -56,7 +55,7 @@ def numbered(y: Any, classes: NDArray[Any]) -> NDArray[np.integer]:
 def rows_at(X: Any, places: NDArray[np.integer]) -> Any:
     """Selected rows, in a table of the same kind."""
     (X,) = to_host_or_refuse("a display", open_array(X))
-    return _safe_indexing(X, places)
+    return select_rows(X, places)
 
 
 def feature_names(estimator: Any) -> list[str]:

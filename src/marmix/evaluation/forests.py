@@ -1,4 +1,4 @@
-r"""Estimates of q(x) and of P(y | x) that use no model of marmix, so that a model need not judge itself.
+r"""Estimates of q(x) and P(y | x) by random forests, so that a model need not judge itself.
 
 Scores of partially labelled data rely on :math:`q(x) = P(\text{label missing} \mid x)` and on posteriors
 (`marmix.evaluation`). Here both come from random forests, one of the missing indicator and one of the labels, and the
@@ -16,10 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_array
 
 from marmix.core.arrays import Array, unmasked
-from marmix.core.labels import encode_labels, has_votes, most_voted, vote_shares
 from marmix.engines.checks import check_finite, in_floats
-
-__all__ = ["Flexible", "flexible"]
+from marmix.engines.rows import encoded
 
 _TREES = 200
 _LEAF, _LABEL_LEAF = 10, 3  # rows in a leaf of a tree: of the missing indicator, of labels
@@ -51,7 +49,7 @@ class Flexible(NamedTuple):
     The forest gives the probability of a missing label for new rows:
 
     >>> from marmix.datasets import make_mar_mixture
-    >>> from marmix.evaluation.flexible import flexible
+    >>> from marmix.evaluation import flexible
     >>> rows = make_mar_mixture(200, random_state=0)
     >>> judge = flexible(rows.data, rows.target)
     >>> judge.posterior.shape, judge.classes
@@ -61,17 +59,17 @@ class Flexible(NamedTuple):
     True
     """
 
-    missing_proba: Array  # (n,)
-    posterior: Array  # (n, K)
+    missing_proba: Array
+    posterior: Array
     classes: NDArray[Any]
-    forest: RandomForestClassifier  # of the missing indicator
+    forest: RandomForestClassifier
 
 
 def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> Flexible:
-    """Return random-forest estimates of P(label missing | x) and P(y | x), for each row from trees grown without it.
+    """Return random-forest estimates of P(label missing | x) and P(y | x).
 
-    Use them in `marmix.evaluation.log_loss` and the other scores, for instance to compare classifiers that model the
-    missingness in different ways.
+    Those of each row come from trees grown without it. Use them in `marmix.evaluation.log_loss` and the other scores,
+    for instance to compare classifiers that model the missingness in different ways.
 
     Parameters
     ----------
@@ -106,8 +104,7 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
 
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
-    >>> from marmix.evaluation import log_loss
-    >>> from marmix.evaluation.flexible import flexible
+    >>> from marmix.evaluation import flexible, log_loss
     >>> rows = make_mar_mixture(400, rate=0.4, random_state=0)
     >>> proba = MARLogisticRegression().fit(rows.data, rows.target).predict_proba(rows.data)
     >>> judge = flexible(rows.data, rows.target)
@@ -122,11 +119,7 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
     """
     X = in_floats(unmasked(X), partial(check_array, input_name="X"))
     check_finite(X, [f"x{i}" for i in range(X.shape[1])], allow_nan=True)
-    if has_votes(y):
-        shares, names = vote_shares(y, classes)
-        z = most_voted(shares)
-    else:
-        z, names = encode_labels(y, classes)
+    z, names, _ = encoded(y, classes, None)
     if len(z) != len(X):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(X)} and {len(z)}.")
     q, forest = flexible_missing_proba(X, z < 0, random_state)
@@ -141,7 +134,7 @@ def flexible(X: Any, y: Any, *, classes: Any = None, random_state: Any = 0) -> F
 def flexible_missing_proba(
     X: NDArray[Any], missing: NDArray[np.bool_], random_state: Any = 0
 ) -> tuple[Array, RandomForestClassifier]:
-    """P(label missing | x) of each row from trees grown without it, at most ``1 - 1 / n``, and the forest."""
+    """P(label missing | x) of each row from trees grown without it, and the forest."""
     if missing.all() or not missing.any():
         raise ValueError("all labels are missing, or none is: there is no missingness to estimate.")
     forest = _forest(len(X), _LEAF, random_state).fit(X, missing)
@@ -176,6 +169,6 @@ def _forest(n: int, leaf: int, random_state: Any) -> RandomForestClassifier:
 
 
 def _out_of_bag(forest: RandomForestClassifier, otherwise: Array) -> Array:
-    """Probabilities of each training row from trees grown without it; `otherwise` for a row that all trees saw."""
+    """Probabilities of training rows from trees grown without them; `otherwise` where there is none."""
     proba = np.asarray(forest.oob_decision_function_)
     return np.where(np.isfinite(proba), proba, otherwise)
