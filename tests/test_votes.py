@@ -240,11 +240,10 @@ def test_estimators_that_hold_rows_out_hold_out_all_votes_of_a_row(estimator):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda y: y.__setitem__((7, 0), -1.0), "row 7 of y has a negative"),
-        (lambda y: y.__setitem__((7, 1), np.inf), "row 7 of y has an infinite"),
-        (lambda y: y.__setitem__((7, 1), np.nan), "row 7 of y has NaN in some"),
+        (lambda y: y.__setitem__((7, 0), -1.0), r"row 7 of y has the votes \[-1.0, "),
+        (lambda y: y.__setitem__((7, 1), np.inf), r"row 7 of y has the votes .*inf\]"),
+        (lambda y: y.__setitem__((7, 1), np.nan), r"row 7 of y has the votes .*nan\]"),
         (lambda y: y.__setitem__((slice(None), 1), 0.0), "class 1 has no vote"),
-        (lambda y: y.fill(0.0), "no vote at all"),
     ],
 )
 def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, words):
@@ -258,7 +257,7 @@ def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, 
 
 
 def test_votes_must_match_the_classes_and_the_rows():
-    with pytest.raises(ValueError, match="3 classes"):
+    with pytest.raises(ValueError, match="2 columns of votes, but the classes are"):
         MARGaussianMixture(classes=["a", "b", "c"]).fit(X, VOTES)
     with pytest.raises(ValueError, match="one column of votes for each class"):
         MARGaussianMixture(classes=["a", "b"]).fit(X, pd.DataFrame(VOTES, columns=["a", "c"]))

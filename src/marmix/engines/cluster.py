@@ -453,7 +453,7 @@ class ClusterRows(Rows):
         holders = self._load()
         if all_classes is None:
             distinct = [part for parts in holders.call("labels", named).values() for part in parts]
-            all_classes, self.missing_texts = choose_classes(distinct, named, _declared_categories(y))
+            all_classes, self.missing_texts = choose_classes(distinct, named)
         self.classes = all_classes
         self.codes = labels if self._coded else [delayed(number_labels)(part, all_classes) for part in labels]
         self._encode(holders)
@@ -561,12 +561,6 @@ def _refuse_votes(y: Any) -> None:
             "votes, y of shape (n, K), are not supported on a cluster: repeat each row once for every class with votes, with the "
             "share of the votes as its sample_weight."
         )
-
-
-def _declared_categories(y: Any) -> list[Any] | None:
-    """The categories of a series, if they are known without computing it."""
-    categories = getattr(getattr(y._meta, "dtype", None), "categories", None)
-    return None if categories is None or not y.cat.known else list(categories)
 
 
 def _check_aligned(X: Any, **beside: Any) -> None:

@@ -1,7 +1,7 @@
 """`Rows`, the user's rows wherever they are, and `Engine`, the rows of a fit in its axes, over which functions are mapped."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -149,8 +149,6 @@ class Rows(ABC):
         Shares of the classes in the votes of each row, in the form that `map` takes; None if each row has one label.
     missing_texts : mapping
         Texts that counted as missing labels, and how many rows have each.
-    unnamed : sequence
-        The classes, if they are labels that nobody named.
     labels_in_file : bool
         Whether the labels are in a file; imputed labels are then not kept in memory.
     """
@@ -159,7 +157,6 @@ class Rows(ABC):
     codes: Any
     shares: Any = None
     missing_texts: Mapping[str, int] = MappingProxyType({})
-    unnamed: Sequence[Any] = ()
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
@@ -190,8 +187,6 @@ class Rows(ABC):
         self._add_labels(y, weight, named, classes, single)
         if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
-        if named is None and classes is None and not has_votes(y):
-            self.unnamed = self.classes.tolist()
         return self
 
     @abstractmethod

@@ -272,7 +272,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts, rows.unnamed)],
+            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts)],
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
@@ -288,7 +288,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         at_limit = [
             text
             for note, text in zip(model.notes, model.sentences, strict=True)
-            if note.code not in ("maxima", "missing-texts", "doubtful-labels")
+            if note.code not in ("maxima", "missing-texts")
         ]
         if at_limit:
             warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)

@@ -302,7 +302,7 @@ class MARBoostingClassifier(MARClassifier):
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=[*limits, *missing_texts_notes(rows.missing_texts, rows.unnamed)],
+            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
         held_out = None

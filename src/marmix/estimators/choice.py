@@ -350,7 +350,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
         fitted._fit(X, y, sample_weight)
         records, said = (
             zip(fitted.note_records_, fitted.notes_, strict=True),
-            ("prior", "missing-texts", "doubtful-labels"),
+            ("prior", "missing-texts"),
         )
         if notes := [note for record, note in records if record.code not in said]:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
@@ -420,8 +420,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             self._doing(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
         self.note_records_ = [] if prior is None else [_prior_note(prior)]
         if shares is None:
-            unnamed = self.classes_ if self.classes is None else ()
-            self.note_records_ += missing_texts_notes(missing_texts(y, self.classes), unnamed)
+            self.note_records_ += missing_texts_notes(missing_texts(y, self.classes))
         late = [name for name in grid if any(job not in started for job in jobs if job[0] == name)]
         if late:
             self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
