@@ -1,9 +1,6 @@
 """Threads: results do not depend on their number, and limits set by users are respected."""
 
-import os
-import signal
 import threading
-from functools import cached_property
 
 import joblib
 import numpy as np
@@ -103,29 +100,6 @@ def test_the_threads_of_the_linear_algebra_do_not_change_a_bit():
     np.testing.assert_array_equal(*fits)
 
 
-def test_after_an_error_the_other_workers_stop():
-    stopped, done = threading.Event(), []
-
-    class Items(list):
-        def __iter__(self):
-            try:
-                yield from range(1000)
-            finally:
-                stopped.set()
-
-    def start():
-        def one(item):
-            if item == 0:
-                raise ValueError
-            done.append(stopped.wait(60))
-
-        return one
-
-    with pytest.raises(ValueError):  # noqa: PT011
-        ordered(start, Items(range(1000)), 2)
-    assert done in ([], [True])
-
-
 def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
     def asked():
         raise AssertionError
@@ -174,41 +148,3 @@ class TestLimits:
 
 def test_inside_a_process_of_joblib_there_is_no_more_than_its_share():
     assert joblib.Parallel(2)(joblib.delayed(available)() for _ in range(2)) == [1, 1]
-
-
-@pytest.mark.posix_only("fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks beside threads
-@pytest.mark.parametrize("where", ["the limit of threads", "a cached property"])
-def test_a_process_forked_in_the_middle_of_the_work_of_another_thread_can_work(where):
-    entered, leave = threading.Event(), threading.Event()
-
-    class Values:
-        @cached_property
-        def value(self):
-            if threading.current_thread() is not threading.main_thread():
-                entered.set()
-                leave.wait(60)
-            return 3
-
-    def work():
-        if where == "a cached property":
-            return Values().value
-        with one_thread():
-            entered.set()
-            leave.wait(60)
-
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        thread = threading.Thread(target=work)
-        thread.start()
-        entered.wait(60)
-        child = os.fork()
-        if not child:
-            signal.alarm(60)  # ends a process that hangs
-            with one_thread():
-                right = Values().value == 3 and set(blas_threads()) == {1}
-            os._exit(0 if right and blas_threads() == before else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        leave.set()
-        thread.join()
-        assert blas_threads() == before

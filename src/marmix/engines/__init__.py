@@ -6,6 +6,7 @@ from typing import Any
 from marmix.core.arrays import detached, on_cluster, on_device, unmasked
 from marmix.core.files import in_file, open_array
 from marmix.engines.checks import check_table, in_floats, refuse_sparse
+from marmix.engines.cluster import ClusterRows, described
 from marmix.engines.device import DeviceRows
 from marmix.engines.host import FileEngine, HostRows, NumpyEngine, row_order
 from marmix.engines.rows import Engine, Rows, block_rows
@@ -32,8 +33,6 @@ def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
     X = unmasked(detached(open_array(X)))
     refuse_sparse(X)
     if on_cluster(X):
-        from marmix.engines.cluster import ClusterRows, described
-
         check_table(X)
         validate(described(X), skip_check_array=True)
         return ClusterRows(X)
