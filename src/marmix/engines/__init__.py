@@ -24,11 +24,10 @@ __all__ = [
 ]
 
 
-def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
+def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
     """The `Rows` for an array-like or the path of a `.npy` file, chosen by where the data are.
 
-    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features. `fit` is
-    whether a model is to be fitted to the rows.
+    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
     """
     X = unmasked(detached(open_array(X)))
     refuse_sparse(X)
@@ -40,4 +39,4 @@ def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
         check_table(X)
         validate(X, skip_check_array=True)
         return DeviceRows(X) if on_device(X) else HostRows(X)
-    return HostRows(in_floats(X, validate, fit))
+    return HostRows(in_floats(X, validate))

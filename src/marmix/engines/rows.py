@@ -14,7 +14,6 @@ from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments
-from marmix.engines.checks import check_scales
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
 # (benchmarks/cores.py).
@@ -161,7 +160,6 @@ class Rows(ABC):
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
     allow_nan = False  # whether `map` takes rows with missing values
-    smallest = 1.0 / LARGEST  # numbers of a feature below which their squares vanish
     only_squares = (
         False  # whether moments on the host are without products of features, of which wide data have too many
     )
@@ -231,7 +229,7 @@ class Rows(ABC):
         pass
 
     def check_moments(self, mean: Array, variance: Array, names: list[str]) -> None:
-        """Raise an error that names a feature that is not finite, too large or too small, given mean and variance of the rows.
+        """Raise an error that names a feature that is not finite or too large, given mean and variance of the rows.
 
         Values are looked at only if the moments give reason to.
         """
@@ -243,7 +241,6 @@ class Rows(ABC):
                 raise ValueError(
                     "Input X has numbers so large that sums of their squares overflow: rescale the features."
                 )
-        check_scales(mean, variance, names, self.smallest)
 
     @abstractmethod
     def _check_values(self, names: list[str]) -> None:

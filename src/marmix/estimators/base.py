@@ -172,7 +172,7 @@ class MARClassifier(InsideScikitLearn, Described, ClassifierMixin, BaseEstimator
         if reset:  # validate on a copy of the parameters: a fit that fails leaves this estimator as it was
             checked = type(self).__new__(type(self))
             checked.__dict__.update(self.get_params(deep=False))
-        rows = rows_of(X, partial(validate_data, checked, reset=reset), fit=reset).with_labels(
+        rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
             named=self.classes,

@@ -703,7 +703,7 @@ class MARClassifierCV(InsideScikitLearn, Described, ClassifierMixin, BaseEstimat
             check_is_fitted(self)
         (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
         refuse_sparse(X)
-        X = in_floats(X, partial(validate_data, self, reset=reset), fit=reset)
+        X = in_floats(X, partial(validate_data, self, reset=reset))
         check_finite(X, self._names())
         return X
 
