@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import marmix
 from marmix.cli import main
-from marmix.terminal import visible
+from marmix.terminal import command_line, visible
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x9b31m\r\x08\u202eabc\u2066\u200b\x7f\U000e0041"
 BIDI = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)]
@@ -41,6 +42,11 @@ def test_no_text_controls_a_terminal_and_plain_text_and_json_stay_as_they_are(te
 def test_letters_and_emoji_that_need_joiners_keep_them():
     for text in ("می‌خواهم", "👩‍🔬", "żołądź\t1\n"):
         assert visible(text) == text
+
+
+@given(st.lists(st.text(st.sampled_from("ab \\\"'$&|\n"), min_size=1), min_size=1))
+def test_a_command_to_paste_is_read_back_by_a_shell(words):
+    assert shlex.split(command_line(words, windows=False)) == words
 
 
 @pytest.fixture(scope="module")
