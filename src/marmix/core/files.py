@@ -39,8 +39,12 @@ def release(array: NDArray[Any]) -> None:
 
     Copy-on-write maps are skipped, as their pages may hold changes that are not in the file.
     """
-    pages = getattr(array, "_mmap", None)
-    if pages is None or getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
+    if getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
+        return
+    pages: Any = array
+    while isinstance(pages, np.ndarray):
+        pages = pages.base
+    if not isinstance(pages, mmap.mmap):
         return
     base = np.frombuffer(pages, dtype=np.uint8).ctypes.data
     low, high = np.lib.array_utils.byte_bounds(array)
