@@ -96,9 +96,10 @@ class LabelColumn:
         self._numbers = {str(label): k for k, label in enumerate(names)}  # of the classes, or in order of appearance
         self._meanings = {_meaning(label): str(label) for label in names if not isinstance(label, str)}
         also = {str(text).strip() for text in missing}
-        for text in sorted(also & self._numbers.keys()):
+        both = also & self._numbers.keys()
+        if both:
             raise ValueError(
-                f"--missing names {shown(text)}, which is among the classes {listed(self._numbers)}: leave it out there."
+                f"--missing names {shown(min(both))}, which is among the classes {listed(self._numbers)}: leave it out there."
             )
         self._missing = {text for text in MISSING_LABELS if self._class_of(text) is None} | also
         self._parts: list[NDArray[np.int32]] = []
@@ -126,33 +127,11 @@ class LabelColumn:
         return self._parts[-1]
 
     def add_batch(self, batch: Any) -> NDArray[np.integer]:
-        """Add the labels of the next rows, from a record batch.
-
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-            Rows with the label column.
-
-        Returns
-        -------
-        integer array of shape (n,)
-            Codes of the labels, as from `add`.
-        """
+        """Add the labels of the next rows, from a record batch; returns codes as `add` does."""
         return self.add(batch.column(self.name))
 
     def encode(self, column: Any) -> NDArray[np.int32]:
-        """Count the labels of the next rows without keeping their codes; see `numbered`.
-
-        Parameters
-        ----------
-        column : pyarrow.Array or ChunkedArray
-            Cells of the label column.
-
-        Returns
-        -------
-        integer array of shape (n,)
-            Codes of the labels, as from `add`.
-        """
+        """Count the labels of the next rows as `add` does, without keeping their codes; `numbered` makes them final."""
         if arrow().types.is_nested(column.type):
             raise ValueError(f"{self.where} holds {column.type}: labels are text or whole numbers.")
         encoded = plain(column).dictionary_encode()
@@ -192,25 +171,13 @@ class LabelColumn:
         return self.marks.total()
 
     def discard(self, texts: Iterable[str]) -> None:
-        """Count labels that were added as missing from now on.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            The labels.
-        """
+        """Count labels that were added as missing from now on."""
         for text in {str(text).strip() for text in texts} - self._missing:
             self._missing.add(text)
             self.marks += Counter({text: self.counts.pop(text, 0)})
 
     def texts(self) -> list[str]:
-        """Return the labels as text, in order of first appearance.
-
-        Returns
-        -------
-        list of str
-            Without the texts that mean a missing label.
-        """
+        """The labels as text, in order of first appearance, without the discarded ones."""
         return [text for text in self._numbers if text not in self._missing]
 
     @property
@@ -219,14 +186,7 @@ class LabelColumn:
         return np.array(sorted(_typed(self.texts()))) if self.known is None else self.known
 
     def check(self) -> None:
-        """Raise ValueError if no model can be fitted: a class has no label, or almost all labels are different.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two classes, a given class without a label, or almost as many classes as labelled
-            rows.
-        """
+        """Raise ValueError if a class has no label, there are fewer than two, or almost all labels are different."""
         texts, n_labels = self.texts(), self.counts.total()
         absent = [text for text in texts if not self.counts[text]]
         if absent:
@@ -245,20 +205,7 @@ class LabelColumn:
             )
 
     def numbered(self, codes: NDArray[np.integer], dtype: Any = np.int32) -> NDArray[Any]:
-        """Return the final codes of rows, once all labels are added.
-
-        Parameters
-        ----------
-        codes : integer array of shape (n,)
-            Codes from `add` or `encode`.
-        dtype : dtype, default=int32
-            Type of the result.
-
-        Returns
-        -------
-        integer array of shape (n,)
-            Index of each row's class in `classes`, -1 if the label is missing.
-        """
+        """Indices in `classes`, -1 if missing, for codes from `add` or `encode`, once all labels are added."""
         place = {str(name): k for k, name in enumerate(self.classes.tolist())}
         return np.array([*(place.get(text, MISSING) for text in self._numbers), MISSING], dtype)[codes]
 
@@ -269,13 +216,7 @@ class LabelColumn:
         return self.numbered(self._parts[0])
 
     def notes(self) -> list[str]:
-        """Return a note that says which texts counted as missing labels, and how often.
-
-        Returns
-        -------
-        list of str
-            One sentence, or none if no label is missing.
-        """
+        """A sentence that says which texts counted as missing labels, and how often; none if no label is missing."""
         return [missing_in_words(self.marks, self.unit)] if self.marks else []
 
 
