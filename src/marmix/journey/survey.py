@@ -234,7 +234,6 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     left_out |= {name for name in features if reading.columns[name].nothing}
     blank = [row.place for row in reading.sparse or () if set(row.cells) <= left_out]
     about_labels = _classes(labels, refusal, blank, options.keep)
-    labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy and doubt.remedy[0] == "--missing")
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
