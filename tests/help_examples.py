@@ -1,6 +1,5 @@
 """The examples of every help page, and small files to run them on."""
 
-import argparse
 import re
 import shlex
 from pathlib import Path
@@ -14,10 +13,7 @@ from marmix.datasets import make_mar_mixture
 def parsers():
     """The parser of the program and those of its commands, in the order of `marmix --help`."""
     parser = parser_of_all()
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from action.choices.values()
+    return [parser, *parser.commands.values()]
 
 
 def examples():

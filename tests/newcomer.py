@@ -17,6 +17,7 @@ import tomllib
 import traceback
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -118,7 +119,8 @@ class Newcomer:
                 assert (ROOT / script).is_file(), f"no file {script}"
                 options_of(ROOT / script).parse_args(words)
             else:
-                assert program in ("cd", "git") or find_spec(program), f"no program {program}"
+                installed = find_spec(program) or program in entry_points(group="console_scripts").names
+                assert program in ("cd", "git") or installed, f"no program {program}"
 
     def marmix(self, words, expected=0):
         options = parser_of_all().parse_args(words)

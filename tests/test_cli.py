@@ -120,7 +120,7 @@ def test_version_is_that_of_the_package():
         (["dmo"], "'dmo'"),
         (["demo", "--splits", "few"], "--splits"),
         (["demo", "--seed", "x"], "--seed"),
-        ([], "command"),
+        ([], "COMMAND"),
     ],
 )
 def test_wrong_arguments_give_exit_code_2_and_a_short_message(arguments, word):

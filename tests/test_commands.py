@@ -456,7 +456,7 @@ def test_formulas_are_reported_or_escaped(frame, tmp_path, capsys):
         ("fit nowhere.csv --label kind --out out", "nowhere.csv"),
         ("fit trees.csv --label knd --out out", "'kind'"),
         ("fit trees.csv --label kind --features hight --out out", "'height'"),
-        ("fit trees.csv --label height --exclude name --out out", "--label"),
+        ("fit trees.csv --label height --exclude name --out out", "Label column 'height'"),
         ("fit trees.csv --label kind --exclude name --out trees.csv", "trees.csv"),
         ("predict trees.csv trees.csv", "trees.csv"),
         ("evaluate no.marmix trees.csv --label kind", "no.marmix"),
@@ -652,10 +652,10 @@ def test_characters_that_the_terminal_lacks_are_no_error(frame, tmp_path, monkey
     assert json.loads(plain(*evaluate))["classes"] == ["elm", "żołądź"]
 
 
-def check_lost_output(done, advice="--out"):
+def check_lost_output(done):
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
-    assert advice in done.stderr
+    assert "--out" in done.stderr
 
 
 def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
@@ -665,17 +665,11 @@ def test_a_closed_standard_output_is_reported(program, fitted, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize(
-    ("command", "advice"),
-    [
-        ("predict out/model.marmix trees.csv --quiet", "--out"),
-        ("info out/model.marmix", "standard output cannot be written"),
-    ],
-)
-def test_a_full_disk_is_reported_in_one_line(command, advice, program, fitted):
+@pytest.mark.parametrize("command", ["predict out/model.marmix trees.csv --quiet", "info out/model.marmix"])
+def test_a_full_disk_is_reported_in_one_line(command, program, fitted):
     full = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115 - what is left in its buffer cannot be written when it is closed
     with redirect_stdout(full):
-        check_lost_output(program(*command.split(), cwd=fitted[0]), advice)
+        check_lost_output(program(*command.split(), cwd=fitted[0]))
     with contextlib.suppress(OSError):
         full.close()
 

@@ -12,7 +12,6 @@ import pytest
 
 from marmix.cli import main, parser_of_all
 from marmix.commands.fit import fit_options
-from marmix.core.labels import looks_missing
 from marmix.journey.survey import survey
 from marmix.tables import DataFile, Preparation, open_table
 
@@ -171,87 +170,6 @@ def test_a_column_lost_to_a_few_cells_is_a_caution_and_other_remedies_are_notes(
     ]
 
 
-UNKNOWN = """
-    inconnu, Unknown, UNBEKANNT, desconocido, sconosciuto, onbekend, okänd, n/a, N.A., n.d., k.A., undetermined, unclear, tbd,
-    pending, -, ., --, ??, missing, unlabelled, no_label, (unknown), -9, none, not available, to be determined, no  label,
-    don't know, Keine Angabe, non déterminé
-"""
-
-
-def test_words_for_unknown_are_known_in_any_case_and_language():
-    texts = [text.strip() for text in UNKNOWN.split(",")]
-    assert [text for text in texts if not looks_missing(text, ["elm", "oak", text])] == []
-
-
-def test_codes_for_unknown_depend_on_the_other_labels():
-    assert all(looks_missing(code, ["0", "1", "2", code]) for code in ("9", "99", "999", "-9", "-99", "99.0"))
-    assert not looks_missing("9", [str(digit) for digit in range(10)])
-    assert not looks_missing("99", ["98", "99", "100"])
-    assert not looks_missing("99", ["elm", "99"])
-    assert not looks_missing("-", ["+", "-"])
-    assert not any(
-        looks_missing(text, ["elm", text]) for text in ("oak", "other", "nausea", "negative", "1", "+", "tb")
-    )
-
-
-@pytest.mark.parametrize(("text", "quoted"), [("inconnu", "inconnu"), ("Not known", "'Not known'"), ("-9", "=-9")])
-def test_a_label_that_looks_missing_is_missing_or_kept(look, text, quoted):
-    leaks = {"column": np.where(HIDDEN, "", X.astype(str)), "truth": np.array(["elm", "oak"])[TRUTH]}
-    frame = table(kind=np.where(HIDDEN, text, LABELS), **leaks)
-    found = look(frame)
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
-        ("missing label", ("--missing", text)),
-        ("leak", ("--exclude", "column")),  # these show once the label counts as missing
-        ("leak", ("--exclude", "truth")),
-    ]
-    assert quoted in found.command
-    kept = look(frame, f"--keep={text}", "--exclude", "truth")
-    assert [(doubt.what, doubt.remedy) for doubt in kept.doubts] == [("no missing label", ("--keep", "kind"))]
-    assert f"{text!r} ({HIDDEN.sum()})" in kept.doubts[0].text
-    assert look(frame, f"--keep={text}", "--keep", "kind", "--exclude", "truth").doubts == []
-    preparation, labels = found.prepared(lambda columns: [])
-    assert (labels.codes < 0).tolist() == HIDDEN.tolist()
-    assert labels.classes.tolist() == ["elm", "oak"]
-    assert preparation.features_in() == ["x"]
-
-
-THREE = np.arange(N) % 3
-
-
-@pytest.mark.parametrize(
-    "names", ["None Mild Severe", "none mild severe", "-1 0 1", "NA EU SA", "null weak strong", "None 1+ 2+"]
-)
-@pytest.mark.parametrize("beside", ["", "unknown"])
-def test_a_text_that_may_be_a_class_is_left_to_the_user_and_both_answers_settle_it(names, beside, look):
-    text, *others = names.split()
-    frame = table(kind=np.where(np.arange(N) % 5 == 0, beside, np.array(names.split())[THREE]))
-    found = look(frame)
-    assert [(doubt.what, doubt.remedy[1]) for doubt in found.open] == [("marker", text)]
-    assert f"{text!r} in {np.sum(frame['kind'] == text)} of {N} rows" in found.open[0].text
-    assert found.cautions() == [] or beside
-    missing, named = (line.strip() for line in found.text().splitlines() if line.startswith("  marmix"))
-    for command, classes in ((missing, others), (named, [text, *others])):
-        options = parsed(shlex.split(command)[1:])
-        again = survey(open_table(options.data), options, lambda share: None)
-        assert again.questions == []
-        labels = again.prepared(lambda columns: [])[1]
-        assert sorted(labels.classes.astype(str)) == sorted(classes)
-        assert (labels.codes >= 0).tolist() == frame["kind"].isin(classes).tolist()
-    for kept in ([], [text]):
-        options = found.answered(kept)
-        assert options == parsed(options.command[1:])
-        assert survey(open_table(options.data), options, lambda share: None).open == []
-
-
-def test_named_classes_settle_every_question_about_labels(look):
-    frame = table(kind=np.where(HIDDEN, "?", np.array(["unknown", "Unknown", "None"])[(np.arange(N) // 3) % 3]))
-    found = look(frame, "--classes", "unknown", "Unknown", "None")
-    assert found.questions == []
-    labels = found.prepared(lambda columns: [])[1]
-    assert labels.classes.tolist() == ["unknown", "Unknown", "None"]
-    assert ((labels.codes < 0).tolist(), dict(labels.marks)) == (HIDDEN.tolist(), {"?": HIDDEN.sum()})
-
-
 @pytest.mark.parametrize("values", [(0, 1), (1, 0), (2.5, -1.0), ("open", "done"), ("True", "False"), ("north", "3")])
 def test_a_column_that_tells_whether_there_is_a_label_is_doubtful(values, look):
     column = np.where(HIDDEN, *np.array(values, dtype=object))
@@ -267,50 +185,47 @@ def test_a_constant_where_the_label_is_missing_is_doubtful_beside_measurements(l
     assert (doubt.what, doubt.remedy) == ("leak", ("--exclude", "column"))
 
 
-def test_labels_that_differ_in_writing_only_are_asked_about(look):
-    kinds = np.where(np.arange(N) % 4 == 1, np.char.upper(LABELS.astype(str)), LABELS)
-    found = look(table(kind=kinds))
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("similar labels", ("--keep", "OAK"))]
-    assert all(f"({np.sum(kinds == label)})" in found.doubts[0].text for label in ("OAK", "oak"))
-    assert look(table(kind=kinds), "--keep", "OAK").questions == []
+def test_named_classes_settle_every_question_about_labels(look):
+    kinds = np.where(HIDDEN, "?", np.array(["unknown", "Unknown", "None"])[(np.arange(N) // 3) % 3])
+    kinds[1] = "single"
+    (doubt, single) = look(table(kind=kinds)).doubts
+    assert (doubt.what, doubt.remedy, doubt.fatal) == ("similar labels", None, True)
+    assert all(f"{label!r} ({np.sum(kinds == label)})" in doubt.text for label in ("unknown", "Unknown"))
+    assert (single.what, single.remedy) == ("single label", ("--missing", "single"))
+    found = look(table(kind=kinds), "--classes", "unknown", "Unknown", "None", "single")
+    assert found.questions == []
+    labels = found.prepared(lambda columns: [])[1]
+    assert labels.classes.tolist() == ["unknown", "Unknown", "None", "single"]
+    assert ((labels.codes < 0).tolist(), dict(labels.marks)) == (HIDDEN.tolist(), {"?": HIDDEN.sum()})
 
 
 def test_a_file_with_all_labels_is_said_to_have_them_once(look):
-    found = look(table(kind=np.array(["elm", "oak"])[TRUTH]))
+    frame = table(kind=np.where(HIDDEN, "unknown", LABELS))
+    found = look(frame)
     assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("no missing label", ("--keep", "kind"))]
+    assert f"'unknown' ({HIDDEN.sum()})" in found.doubts[0].text
     assert found.cautions() == []  # the findings say it
+    for words in (["--keep", "kind"], ["--missing", "unknown"], ["--classes", "elm", "oak", "unknown"]):
+        assert look(frame, *words).doubts == []
 
 
-def test_a_single_label_is_missing_or_kept_and_labels_like_it_are_only_said(look):
+def test_a_single_label_is_missing_if_there_are_two_other_classes(look):
     kinds = LABELS.copy()
     kinds[1] = "Oak "
     found = look(table(kind=kinds))
-    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
-        ("similar labels", None),
-        ("single label", ("--missing", "Oak")),
-    ]
+    assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [("single label", ("--missing", "Oak"))]
     assert found.prepared(lambda columns: [])[1].classes.tolist() == ["elm", "oak"]
-    kept = look(table(kind=kinds), "--keep", "Oak")
-    assert ([doubt.what for doubt in kept.doubts], kept.questions) == (["similar labels", "single label"], [])
     two_classes = look(table(kind=np.where((LABELS == "oak") & (np.arange(N) > 1), "", LABELS)))
     assert ([doubt.what for doubt in two_classes.doubts], two_classes.questions) == (["single label"], [])
-
-
-def test_votes_that_look_missing_are_doubtful_too(tmp_path):
-    path = tmp_path / "trees.csv"
-    votes = {"one": LABELS, "two": np.where(HIDDEN, "unknown", LABELS)}
-    pd.DataFrame({"x": X, "nr": range(N), **votes}).to_csv(path, index=False)
-    options = parsed(["fit", str(path), "--votes", "one", "two", "--out", "out"])
-    found = survey(open_table(path), options, lambda share: None)
-    assert [doubt.remedy for doubt in found.doubts] == [("--missing", "unknown"), ("--id", "nr")]
-    assert (found.prepared(lambda columns: [])[1].codes < 0).tolist() == HIDDEN.tolist()
 
 
 AWKWARD = ["my column", "it's", "-x", "--yes", 'say "hi"', "a\\b", "$HOME"]
 
 
 def test_the_command_line_parses_back_to_the_remedied_options_and_raises_no_question(look, tmp_path):
-    frame = table(kind=np.where(HIDDEN, "to be determined", LABELS), drop=WORDS)
+    kinds = LABELS.copy()
+    kinds[1] = "to be determined"
+    frame = table(kind=kinds, drop=WORDS)
     for i, name in enumerate(AWKWARD):
         frame[name] = [f"{name}{i}{j}" for j in range(N)]
     for words in (["--yes", "--exclude", "drop"], ["--seed", "3", "--missing=-", "--id", "drop"]):
@@ -362,7 +277,7 @@ def test_a_footer_is_a_row_without_a_feature_wherever_its_text_is(column, look):
     )
     found = look(frame)
     assert [(doubt.what, doubt.remedy) for doubt in found.doubts] == [
-        *([("label", ("--missing", "Checked by A. B."))] if column == "kind" else []),
+        *([("single label", ("--missing", "Checked by A. B."))] if column == "kind" else []),
         ("identifier", ("--id", "name")),
         ("blank rows", None),
     ]
@@ -389,8 +304,10 @@ def test_a_text_beside_other_features_is_an_odd_cell_and_no_footer(look):
 
 @pytest.fixture
 def messy(tmp_path):
-    """A file with row numbers, a word for unknown and a footer, and the command to fit it."""
-    frame = table(nr=range(1, N + 1), y=RNG.random(N).round(3), kind=np.where(HIDDEN, "inconnu", LABELS))
+    """A file with row numbers, a class with a single label and a footer, and the command to fit it."""
+    kinds = np.where(HIDDEN, "?", LABELS)
+    kinds[1] = "larch"
+    frame = table(nr=range(1, N + 1), y=RNG.random(N).round(3), kind=kinds)
     with_row(frame, nr="Checked by A. B.").to_csv(tmp_path / "trees.csv", index=False)
     command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--quiet"]
     return tmp_path, [*command, "--model", "logistic", "--folds", "2"]
@@ -400,8 +317,8 @@ def test_without_a_terminal_the_questions_end_the_program_with_code_2_and_nothin
     folder, command = messy
     assert main(command) == 2
     error = capsys.readouterr().err
-    assert all(words in error for words in ("'inconnu'", "'nr'", f"row {N + 1} "))
-    assert shlex.split(error.splitlines()[-1]) == ["marmix", *command, "--missing", "inconnu", "--id", "nr"]
+    assert all(words in error for words in ("'larch'", "'nr'", f"row {N + 1} "))
+    assert shlex.split(error.splitlines()[-1]) == ["marmix", *command, "--missing", "larch", "--id", "nr"]
     assert [path.name for path in folder.iterdir()] == ["trees.csv"]
 
 
@@ -431,22 +348,8 @@ def test_a_terminal_asks_once(answer, goes_on, messy, monkeypatch):
     _, command = messy
     begun = answered(answer, monkeypatch)
     assert main(command) == (1 if goes_on else 2)
-    assert sys.stderr.getvalue().count("[y/N]") == sys.stderr.getvalue().count("--missing inconnu --id nr") == 1
-    assert [(list(options.missing), options.id) for options in begun] == [(["inconnu"], "nr")] * goes_on
-
-
-@pytest.mark.parametrize(
-    ("answers", "outcome"),
-    [("y\ny\n", ("keep", "None")), ("n\ny\n", ("missing", "None")), ("\n", None), ("", None), ("y\nn\n", None)],
-)
-def test_a_terminal_asks_whether_a_text_is_a_class(answers, outcome, tmp_path, monkeypatch):
-    table(nr=range(N), kind=np.where(HIDDEN, "", np.array(["None", "Mild", "Severe"])[(np.arange(N) // 3) % 3])).to_csv(
-        tmp_path / "trees.csv", index=False
-    )
-    begun = answered(answers, monkeypatch)
-    command = ["fit", str(tmp_path / "trees.csv"), "--label", "kind", "--out", str(tmp_path / "out"), "--quiet"]
-    assert main(command) == (1 if outcome else 2)
-    assert [list(getattr(options, outcome[0])) for options in begun] == ([[outcome[1]]] if outcome else [])
+    assert sys.stderr.getvalue().count("[y/N]") == sys.stderr.getvalue().count("--missing larch --id nr") == 1
+    assert [(list(options.missing), options.id) for options in begun] == [(["larch"], "nr")] * goes_on
 
 
 @pytest.mark.usefixtures("quick_figures")
@@ -456,14 +359,16 @@ def test_yes_applies_the_remedies_and_says_so_everywhere(messy, capsys):
     error = capsys.readouterr().err
     summary = json.loads((folder / "out" / "summary.json").read_text(encoding="utf-8"))
     said = json.dumps([summary.get("warnings"), summary.get("cautions")])
-    for words in ("--missing inconnu", "--id nr"):
+    for words in ("--missing larch", "--id nr"):
         assert words in error
         assert words in said
     assert f"row {N + 1} " in said
-    assert summary["reproduction"]["command"] == shlex.join(["marmix", *command, "--missing", "inconnu", "--id", "nr"])
-    assert (summary["labels"]["imputed"], summary["labels"]["unfilled"]) == (HIDDEN.sum(), 1)
-    assert summary["labels"]["missing_texts"] == {"": 1, "inconnu": HIDDEN.sum()}
-    assert f"in {HIDDEN.sum()} rows, empty in 1." in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert summary["reproduction"]["command"] == shlex.join(["marmix", *command, "--missing", "larch", "--id", "nr"])
+    assert (summary["labels"]["imputed"], summary["labels"]["unfilled"]) == (HIDDEN.sum() + 1, 1)
+    assert summary["labels"]["missing_texts"] == {"": 1, "?": HIDDEN.sum(), "larch": 1}
+    assert f"in {HIDDEN.sum()} rows, &#x27;larch&#x27; in 1, empty in 1." in (folder / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
     assert (summary["data"]["id"], summary["data"]["incomplete_rows"]) == ("nr", 0)
     written = pd.read_csv(folder / "out" / "imputed.csv")
     assert written["marmix_label"].isna().tolist() == [False] * N + [True]

@@ -4,12 +4,11 @@ import contextlib
 import csv
 import io
 import json
-import signal
+import shlex
 import subprocess
 import sys
 import unicodedata
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import marmix
-from marmix import terminal
 from marmix.cli import main
-from marmix.terminal import VisibleText, visible
+from marmix.terminal import command_line, visible
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x9b31m\r\x08\u202eabc\u2066\u200b\x7f\U000e0041"
 BIDI = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)]
@@ -44,6 +42,11 @@ def test_no_text_controls_a_terminal_and_plain_text_and_json_stay_as_they_are(te
 def test_letters_and_emoji_that_need_joiners_keep_them():
     for text in ("می‌خواهم", "👩‍🔬", "żołądź\t1\n"):
         assert visible(text) == text
+
+
+@given(st.lists(st.text(st.sampled_from("ab \\\"'$&|\n"), min_size=1), min_size=1))
+def test_a_command_to_paste_is_read_back_by_a_shell(words):
+    assert shlex.split(command_line(words, windows=False)) == words
 
 
 @pytest.fixture(scope="module")
@@ -119,44 +122,6 @@ def test_rows_are_raw_data_for_a_program_and_harmless_for_a_terminal(kind, hosti
     assert "yes" in text
 
 
-def test_without_standard_error_messages_do_not_mix_with_the_rows(hostile, monkeypatch):
-    _, model, data, _ = hostile
-    outputs = []
-    for quiet in ([], ["--quiet"]):
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-            patch.setattr(sys, "stderr", None)
-            patch.setattr(sys, "stdin", None)
-            assert main(["predict", str(model), str(data), *quiet]) == 0
-            assert main(["info", "absent"]) == 1
-            sys.stdout.flush()
-            outputs.append(sys.stdout.buffer.getvalue())
-    assert outputs[0] == outputs[1]
-
-
-def test_without_standard_output_a_result_that_would_go_there_is_an_error(hostile, monkeypatch, capsys):
-    _, model, data, label = hostile
-    for words in (["info", str(model)], ["evaluate", str(model), str(data), "--label", label, "--json"]):
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", None)
-            assert main(words) == 1
-        assert "standard output is closed" in capsys.readouterr().err
-
-
-def test_messages_that_nobody_can_read_do_not_end_the_work(hostile, monkeypatch, tmp_path):
-    class Broken(io.StringIO):
-        def write(self, text):
-            raise BrokenPipeError
-
-    _, model, data, _ = hostile
-    monkeypatch.setattr(sys, "stderr", Broken())
-    monkeypatch.setattr("marmix.journey.progress._EVERY", 0.0)
-    assert main(["predict", str(model), str(data), "--out", str(tmp_path / "rows.csv")]) == 0
-    assert (tmp_path / "rows.csv").exists()
-    with pytest.raises(BrokenPipeError):
-        VisibleText(Broken()).write("x")
-
-
 def test_warnings_of_libraries_are_not_printed(hostile, monkeypatch, capsys):
     _, model, _, _ = hostile
     describe = marmix.persistence.describe
@@ -174,41 +139,19 @@ def test_warnings_of_libraries_are_not_printed(hostile, monkeypatch, capsys):
             marmix.persistence.describe(model)
 
 
-def process(code, *words, **options):
-    """A process that needs no other module of ours."""
-    begin = f"import os, runpy, signal, sys; names = runpy.run_path({terminal.__file__!r}); "
-    return subprocess.run([sys.executable, "-c", begin + code, *words], capture_output=True, check=False, **options)
+# What an import could change: signals, warnings, floating-point errors, hooks and log handlers.
+IMPORT = """
+import logging, signal, sys, warnings
+import numpy as np
+def state():
+    signals = [signal.getsignal(number) for number in signal.valid_signals()]
+    return signals, list(warnings.filters), np.geterr(), sys.excepthook, list(logging.getLogger().handlers)
+import dask, joblib, pyarrow, scipy.stats, sklearn.ensemble
+before = state()
+import marmix, marmix.cli
+assert state() == before
+"""
 
 
-def test_no_file_gets_the_number_of_a_closed_stream():
-    code = "[os.close(i) for i in range(3)]; names['open_handles'](); os._exit(os.open(os.devnull, os.O_RDONLY))"
-    assert process(code).returncode >= 3
-
-
-@pytest.mark.posix_only("signals")
-@pytest.mark.parametrize("program", [True, False])
-def test_an_interrupt_while_the_program_begins_is_quiet_and_that_of_others_is_theirs(program):
-    code = f"sys.argv[0] = {'/bin/marmix' if program else 'mine.py'!r}; signal.signal(2, signal.default_int_handler); "
-    done = process(code + "names['quiet_interrupts'](); os.kill(os.getpid(), 2); import time; time.sleep(60)")
-    assert (done.returncode == 130) == program
-    assert (done.stderr == b"") == program
-
-
-def test_importing_the_package_leaves_interrupts_alone():
-    assert signal.getsignal(signal.SIGINT) is not terminal._leave
-
-
-@pytest.mark.long
-@pytest.mark.posix_only("signals")
-@pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4, 0.8])
-@pytest.mark.parametrize("words", [["-m", "marmix"], [str(Path(sys.executable).with_name("marmix"))]])
-def test_an_interrupt_at_any_moment_has_exit_code_130_and_no_traceback(words, seconds):
-    command = [sys.executable, *words, "simulate", "--rows", "100000000", "--out", "rows.csv"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as running:
-        try:
-            running.wait(seconds)
-        except subprocess.TimeoutExpired:
-            running.send_signal(signal.SIGINT)
-        _, stderr = running.communicate()
-    assert running.returncode == 130
-    assert "Traceback" not in stderr
+def test_importing_marmix_changes_nothing_outside_marmix():
+    subprocess.run([sys.executable, "-c", IMPORT], check=True)

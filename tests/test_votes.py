@@ -22,7 +22,6 @@ from marmix import (
     MARStudentMixture,
     votes,
 )
-from marmix.cli import main
 from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,
@@ -37,8 +36,7 @@ from marmix.evaluation import (
 from marmix.evaluation.pseudo_labels import pseudo_labels
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
-from marmix.journey import FitOptions, Progress, evaluate_file, fit_file, report_file
-from marmix.plotting import RocDisplay
+from marmix.journey import FitOptions, Progress, evaluate_file, fit_file
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies, whole_row_folds
 from marmix.tables.labels import ShareColumns, VoteColumns
@@ -240,11 +238,10 @@ def test_estimators_that_hold_rows_out_hold_out_all_votes_of_a_row(estimator):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda y: y.__setitem__((7, 0), -1.0), "row 7 of y has a negative"),
-        (lambda y: y.__setitem__((7, 1), np.inf), "row 7 of y has an infinite"),
-        (lambda y: y.__setitem__((7, 1), np.nan), "row 7 of y has NaN in some"),
+        (lambda y: y.__setitem__((7, 0), -1.0), r"row 7 of y has the votes \[-1.0, "),
+        (lambda y: y.__setitem__((7, 1), np.inf), r"row 7 of y has the votes .*inf\]"),
+        (lambda y: y.__setitem__((7, 1), np.nan), r"row 7 of y has the votes .*nan\]"),
         (lambda y: y.__setitem__((slice(None), 1), 0.0), "class 1 has no vote"),
-        (lambda y: y.fill(0.0), "no vote at all"),
     ],
 )
 def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, words):
@@ -258,7 +255,7 @@ def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, 
 
 
 def test_votes_must_match_the_classes_and_the_rows():
-    with pytest.raises(ValueError, match="3 classes"):
+    with pytest.raises(ValueError, match="2 columns of votes, but the classes are"):
         MARGaussianMixture(classes=["a", "b", "c"]).fit(X, VOTES)
     with pytest.raises(ValueError, match="one column of votes for each class"):
         MARGaussianMixture(classes=["a", "b"]).fit(X, pd.DataFrame(VOTES, columns=["a", "c"]))
@@ -396,14 +393,6 @@ def test_scores_of_votes_are_those_of_weighted_copies(score, robust):
     assert score(table, proba, q, classes=["a", "b"], posterior=proba if robust else None) == result
 
 
-def test_curves_of_votes_have_the_area_of_their_score():
-    fit = MARGaussianMixture().fit(X, VOTES)
-    proba, q = fit.predict_proba(X), fit.missing_proba(X)
-    display = RocDisplay.from_predictions(VOTES, proba, q, posterior=proba)
-    expected = roc_auc(VOTES, proba, q, classes=[0, 1], posterior=proba)
-    assert display.curves[1].area == pytest.approx(expected.value, abs=1e-12)
-
-
 def test_splitters_checks_and_scorers_take_votes():
     z = np.where(VOTES.any(axis=1), VOTES.argmax(axis=1), -1)
     for splitter in (PartialLabelKFold(4), StratifiedPartialLabelKFold(4)):
@@ -486,11 +475,6 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     probable = np.where(written["marmix_p_ill"] > 0.5, "ill", "well")
     np.testing.assert_array_equal(written["marmix_label"][~settled], probable[~settled])
     assert json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))["labels"]["votes"] == vars(facts)
-    again = report_file(
-        tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", tmp_path / "r.html", progress=Progress(quiet=True)
-    )
-    assert again.labels == findings.labels
-    assert again.scores == findings.scores
     table[["ill", "well"]] = counts  # the same votes as counts of the classes
     table.to_csv(tmp_path / "rows.csv", index=False)
     by_vote, by_share = (
@@ -504,25 +488,3 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     accuracy = next(score.plain for score in by_vote.scores if score.name == "accuracy")
     agree = np.where(written["marmix_p_ill"] > 0.5, counts[:, 0], counts[:, 1])[voted] / counts[voted].sum(axis=1)
     assert accuracy == pytest.approx(agree.mean(), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--votes", "a", "--label", "b"], "not allowed with"),
-        (["--votes", "a", "b", "a"], "names the column 'a' twice"),
-        (["--shares", "a"], "at least two"),
-        (["--votes", "a", "--features", "a"], "remove it there"),
-        (["--votes", "a", "--id", "a"], "same column"),
-        ([], "one of the arguments --label --votes --shares is required"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(options, words, tmp_path, capsys):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b,c\nx,y,1\ny,x,2\n", encoding="utf-8")
-    try:
-        code = main(["fit", str(path), "--out", str(tmp_path / "out"), *options])
-    except SystemExit as exit:
-        code = exit.code
-    assert code in (1, 2)
-    assert words in capsys.readouterr().err

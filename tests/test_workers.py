@@ -1,9 +1,6 @@
 """Threads: results do not depend on their number, and limits set by users are respected."""
 
-import os
-import signal
 import threading
-from functools import cached_property
 
 import joblib
 import numpy as np
@@ -54,26 +51,19 @@ def test_an_error_in_a_worker_is_raised(workers):
         ordered(start, range(10), workers)
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        MARGaussianMixture(max_iter=4),
-        MARGaussianMixture(covariance_type="tied", link="logit", max_iter=4),
-        MARLogisticRegression(link="logit", n_init=1, max_iter=4),
-    ],
-)
+@pytest.mark.parametrize("estimator", [MARGaussianMixture(max_iter=3), MARLogisticRegression(n_init=1, max_iter=3)])
 @pytest.mark.filterwarnings("ignore:The fit did not converge")
-def test_the_number_of_workers_does_not_change_a_bit(monkeypatch, estimator):
+def test_neither_workers_nor_threads_of_the_linear_algebra_change_a_bit(monkeypatch, estimator):
     X, y = rows_of(100_000)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=len(X))
     fits = []
-    for workers in (1, 2, 3):
+    for workers, threads in ((1, 1), (2, 2), (3, 1)):
         monkeypatch.setattr(marmix.engines.host, "available", lambda workers=workers: workers)
-        fit = estimator.fit(X, y, sample_weight=weight)
-        parameters = fit.means_ if hasattr(fit, "means_") else fit.coef_
-        fits.append(np.concatenate([parameters.ravel(), fit.alpha_, [fit.loglik_], fit.trace_]))
-    for other in fits[1:]:
-        np.testing.assert_array_equal(other, fits[0])
+        with threadpool_limits(threads, user_api="blas"):
+            fit = estimator.fit(X, y, sample_weight=weight)
+            fits.append(np.concatenate([fit.alpha_, [fit.loglik_], fit.trace_, fit.predict_proba(X)[:, 0]]))
+    np.testing.assert_array_equal(fits[1], fits[0])
+    np.testing.assert_array_equal(fits[2], fits[0])
 
 
 def blas_threads():
@@ -91,39 +81,6 @@ def test_the_linear_algebra_has_one_thread_until_the_last_leaves_and_then_as_man
         assert set(blas_threads()) == {1}
         second.__exit__(None, None, None)
         assert blas_threads() == before
-
-
-def test_the_threads_of_the_linear_algebra_do_not_change_a_bit():
-    X, y = rows_of(100_000)
-    fits = []
-    for threads in (1, 2):
-        with threadpool_limits(threads, user_api="blas"):
-            fit = MARGaussianMixture(link="logit").fit(X, y)
-            fits.append(np.concatenate([fit.means_.ravel(), fit.alpha_, [fit.loglik_], fit.predict_proba(X)[:, 0]]))
-    np.testing.assert_array_equal(*fits)
-
-
-def test_after_an_error_the_other_workers_stop():
-    stopped, done = threading.Event(), []
-
-    class Items(list):
-        def __iter__(self):
-            try:
-                yield from range(1000)
-            finally:
-                stopped.set()
-
-    def start():
-        def one(item):
-            if item == 0:
-                raise ValueError
-            done.append(stopped.wait(60))
-
-        return one
-
-    with pytest.raises(ValueError):  # noqa: PT011
-        ordered(start, Items(range(1000)), 2)
-    assert done in ([], [True])
 
 
 def test_small_data_do_not_ask_how_many_cores_there_are(monkeypatch):
@@ -172,43 +129,6 @@ class TestLimits:
         assert inside == [1, 1]
 
 
+@pytest.mark.long
 def test_inside_a_process_of_joblib_there_is_no_more_than_its_share():
     assert joblib.Parallel(2)(joblib.delayed(available)() for _ in range(2)) == [1, 1]
-
-
-@pytest.mark.posix_only("fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks beside threads
-@pytest.mark.parametrize("where", ["the limit of threads", "a cached property"])
-def test_a_process_forked_in_the_middle_of_the_work_of_another_thread_can_work(where):
-    entered, leave = threading.Event(), threading.Event()
-
-    class Values:
-        @cached_property
-        def value(self):
-            if threading.current_thread() is not threading.main_thread():
-                entered.set()
-                leave.wait(60)
-            return 3
-
-    def work():
-        if where == "a cached property":
-            return Values().value
-        with one_thread():
-            entered.set()
-            leave.wait(60)
-
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        thread = threading.Thread(target=work)
-        thread.start()
-        entered.wait(60)
-        child = os.fork()
-        if not child:
-            signal.alarm(60)  # ends a process that hangs
-            with one_thread():
-                right = Values().value == 3 and set(blas_threads()) == {1}
-            os._exit(0 if right and blas_threads() == before else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        leave.set()
-        thread.join()
-        assert blas_threads() == before

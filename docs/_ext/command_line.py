@@ -20,18 +20,12 @@ class CommandLine(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(_lines(parser_of_all())), allow_section_headings=True)
 
 
-def commands(parser: argparse.ArgumentParser) -> dict[str, Parser]:
-    """The commands of a parser by name."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
-
-
 def _lines(parser: Parser) -> Iterator[str]:
     yield from ["", parser.prog, "~" * len(parser.prog), "", f".. program:: {parser.prog}", ""]
     yield from [_escaped(parser.description or ""), ""]
     yield from [".. code-block:: none", "", f"   {(parser.usage or '') % {'prog': parser.prog}}", ""]
+    for name, inner in parser.commands.items():
+        yield from [f"`{parser.prog} {name}`_", f"   {_escaped((inner.description or '').partition(chr(10))[0])}", ""]
     for group in parser._action_groups:
         yield from _group(parser, group)
     yield from [".. rubric:: examples", ""]
@@ -41,22 +35,15 @@ def _lines(parser: Parser) -> Iterator[str]:
     yield from [f"| **{code}** {_escaped(words)}" for code, words in parser.exits.items()]
     if parser.also:
         yield from ["", ".. rubric:: see also", "", ", ".join(f"`marmix {name}`_" for name in parser.also), ""]
-    for inner in commands(parser).values():
+    for inner in parser.commands.values():
         yield from _lines(inner)
 
 
 def _group(parser: Parser, group: argparse._ArgumentGroup) -> Iterator[str]:
-    """The arguments of a group, or the commands of a task."""
-    shown = [
-        action
-        for action in group._group_actions
-        if not isinstance(action, argparse._SubParsersAction) and action.help != argparse.SUPPRESS
-    ]
-    if shown or group.description:
+    """The arguments of a group."""
+    shown = [] if group.title == "commands" else [a for a in group._group_actions if a.help != argparse.SUPPRESS]
+    if shown:
         yield from [f".. rubric:: {group.title}", ""]
-    for line in (group.description or "").splitlines():
-        name, words = line.split(maxsplit=1)
-        yield from [f"`{parser.prog} {name}`_", f"   {_escaped(words)}", ""]
     for action in shown:
         yield from [f".. option:: {_spelling(parser, action)}", "", f"   {_escaped(_help(parser, action))}", ""]
 

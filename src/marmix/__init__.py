@@ -3,11 +3,6 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from marmix.terminal import quiet_interrupts
-
-quiet_interrupts()
-
-# ruff: noqa: E402 (these take a while)
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,35 +15,24 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from typing import Any
 
 from marmix import __version__
-from marmix.commands import TASKS
+from marmix.commands import COMMANDS
 from marmix.commands.arguments import Parser, add_shared
-from marmix.terminal import VisibleText, loud_interrupts, open_handles, quiet_interrupts
-
-PRINTING = ("evaluate", "sensitivity", "info", "completion")  # commands whose result is what they print
-
-
-class Terminated(BaseException):
-    """A signal asked the program to end; the argument is its number."""
+from marmix.terminal import VisibleText
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code, see `marmix --help`."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = argparse.Namespace(arguments=words, command="", debug=False)
-    quiet = loud_interrupts()
     with _harmless_streams():
         try:
             options.parser = parser_of_all()
             options.parser.parse_args(words, options)
-            if sys.stdout is None and (getattr(options, "json", False) or options.command in PRINTING):
-                raise OSError("standard output is closed, and the result would go there: open it.")
-            with _signals_as_exceptions(), _no_foreign_words(options.debug):
+            with _signals_as_exits(), _no_foreign_words(options.debug):
                 code = int(options.run(options))
             if sys.stdout is not None:
                 sys.stdout.flush()  # so that a full disk is reported
             return code
-        except Terminated as signalled:
-            return 128 + int(str(signalled))
         except BrokenPipeError:  # the reader, for instance `head`, has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
@@ -57,24 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"unexpected {type(error).__name__}: {error} (--debug shows the traceback; please report it)",
                 error,
             )
-        finally:
-            if quiet:
-                quiet_interrupts()
 
 
 @contextmanager
 def _harmless_streams() -> Iterator[None]:
     """Print characters that the terminal cannot encode, or that would control it, in a form that can be seen."""
-    open_handles()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     with ExitStack() as streams:
-        # a stream that the caller closed is None
-        errors = streams.enter_context(open(os.devnull, "w", encoding="utf-8")) if sys.stderr is None else sys.stderr
-        streams.enter_context(redirect_stderr(VisibleText(errors, lossy=True)))
-        if sys.stdout is not None:
-            streams.enter_context(redirect_stdout(VisibleText(sys.stdout)))
+        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+            if stream is not None:
+                streams.enter_context(redirect(VisibleText(stream)))
         yield
 
 
@@ -93,25 +76,22 @@ def _no_foreign_words(debug: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """Turn SIGTERM, SIGHUP and Ctrl-Break of Windows into an exception, so that half-written files are removed."""
+def _signals_as_exits() -> Iterator[None]:
+    """End the program by SystemExit on SIGTERM and SIGHUP, so that half-written files are removed."""
 
     def end(number: int, frame: Any) -> None:
-        raise Terminated(number)
+        raise SystemExit(128 + number)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
-    try:
-        # a signal that is ignored, as under nohup, stays ignored
-        before = {
-            number: signal.signal(number, end) for number in numbers if signal.getsignal(number) is signal.SIG_DFL
-        }
-    except ValueError:  # only the main thread can handle signals
-        before = {}
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # not ignored, as by nohup
+    for number in numbers:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _message(error: Exception) -> str:
@@ -153,12 +133,10 @@ def parser_of_all() -> Parser:
             143: "terminated by a signal",
         },
     )
-    commands = parser.add_subparsers(prog="marmix", dest="command", metavar="command", required=True)
-    for task, modules in TASKS.items():
-        for command in modules:
-            command.add(commands)
-        listed = commands._choices_actions[-len(modules) :]
-        parser.add_argument_group(task, "\n".join(f"{command.dest:<13}{command.help}" for command in listed))
+    commands = parser.add_subparsers(prog="marmix", dest="command", metavar="COMMAND", required=True, title="commands")
+    for command in COMMANDS:
+        command.add(commands)
+    parser.commands = commands.choices
     general = parser.add_argument_group("general")
     general.add_argument(
         "--version", action="version", version=f"marmix {__version__}", help="show the version of marmix and exit"

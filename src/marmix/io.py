@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -12,12 +13,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.labels import MISSING_FIELDS
+from marmix.core.labels import missing_in_words
 from marmix.outputs import Output
 from marmix.tables.cells import arrow, as_numbers, trimmed, truths
-from marmix.tables.labels import ConvertedLabels
+from marmix.tables.labels import LabelColumn
 from marmix.tables.reading import READ, Source, as_source, naming, rows_of
 
+_MOST_CLASSES = 100_000
 _ADVICE = "One-hot encode what is not numeric, or leave it out: columns= names the features."
 
 
@@ -94,9 +96,8 @@ def to_memmap(
     columns : list of str or None, default=None
         Features, in this order. By default all columns except the label and an index stored by pandas.
     label : str or None, default=None
-        Label column: integers, strings or booleans; whole floats are integers. Null, NaN, -1 and texts such as "NA" or
-        "" are missing; a warning says which texts. In a text file, -1 beside numbers is an error unless `classes` are
-        named.
+        Label column, read as text: classes are integers if all labels are written as such. Null, NaN, -1 and texts such
+        as "NA" or "" are missing; a warning says which texts.
     classes : list or None, default=None
         All classes, in the order of their codes; other labels are an error. By default the sorted labels. A class such
         as "None", which otherwise means a missing label, must be named here.
@@ -157,7 +158,7 @@ def to_memmap(
         raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
     table = as_source(source)
     features = _features(table, columns, label)
-    labels = None if label is None else ConvertedLabels(label, table.name, table.text, classes)
+    labels = None if label is None else LabelColumn(label, classes=classes, most=_MOST_CLASSES)
     blocks = _blocks(table, features, labels, np.dtype(dtype), missing, progress)
     written = [path.name for path in files if labels is not None or path is not files[1]]
     rows = dropped = 0
@@ -286,7 +287,7 @@ def _mapped(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray
 def _blocks(
     table: Source,
     features: list[str],
-    labels: ConvertedLabels | None,
+    labels: LabelColumn | None,
     dtype: np.dtype[Any],
     missing: str,
     progress: bool,
@@ -311,7 +312,7 @@ def _blocks(
                 numbers = np.empty(0, np.int32)
                 if labels is not None:
                     column = part.column(labels.name)
-                    numbers = labels.add(column if complete else column.filter(arrow().array(kept))).astype(np.int32)
+                    numbers = labels.encode(column if complete else column.filter(arrow().array(kept)))
                 yield (block if complete else block[kept]), numbers, int((~kept).sum())
                 seen += part.num_rows
                 advance(part.num_rows)
@@ -329,7 +330,7 @@ def _numbers(column: Any, feature: str, name: str) -> NDArray[Any]:
 
 def _text_numbers(column: Any, feature: str, name: str, seen: int, booleans: dict[str, bool]) -> NDArray[np.float64]:
     """A text column as numbers, NaN if missing; true and false become 1 and 0 if its first cells are such."""
-    cells = as_numbers(column, MISSING_FIELDS)
+    cells = as_numbers(column)
     values, odd = cells.values, cells.odd
     if booleans.get(feature, bool(odd.any())):
         truth = truths(trimmed(column))
@@ -360,10 +361,12 @@ def _kept(block: NDArray[np.floating], missing: str, features: list[str], seen: 
     return ~np.isnan(block).any(axis=1) if missing == "drop" else np.ones(len(block), dtype=bool)
 
 
-def _write_labels(labels: ConvertedLabels, numbers: Path, target: Path, rows: int) -> list[Any]:
+def _write_labels(labels: LabelColumn, numbers: Path, target: Path, rows: int) -> list[Any]:
     """Convert the file of codes in order of first appearance to one of class codes; return the classes."""
-    labels.check_marks()
-    classes = labels.sorted_names()
+    texts = {text: count for text, count in labels.marks.items() if text not in ("", "-1", "nan")}
+    if texts:
+        warnings.warn(f"{labels.where}: {missing_in_words(texts)}", UserWarning, stacklevel=3)
+    classes = labels.classes.tolist()
     kind = _code_type(classes)
     with open(numbers, "rb") as old, open(target, "wb") as new:
         _write_header(new, (rows,), kind)

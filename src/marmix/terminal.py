@@ -1,18 +1,11 @@
-"""What the program prints, and how it begins: no control characters in a terminal, closed streams, Ctrl-C during imports."""
+"""Text for a terminal: harmless characters, and command lines to paste."""
 
 import codecs
-import errno
 import io
 import os
 import re
 import shlex
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import pairwise
-from pathlib import Path
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any
 
 # Control characters but tab and line break, and characters that reorder text, break lines or cannot be seen. Joiners of
@@ -45,35 +38,15 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 class VisibleText:
-    """A text stream that writes to another one, with harmful characters made visible.
+    """A text stream that writes to another one, with harmful characters made visible."""
 
-    With `lossy`, text that cannot be written is dropped: messages on a standard error that nobody reads do not end the work.
-    Otherwise the error says that it is about standard output, and not about a file.
-    """
-
-    def __init__(self, stream: Any, lossy: bool = False):
-        self.stream, self._lossy = stream, lossy
+    def __init__(self, stream: Any):
+        self.stream = stream
 
     def write(self, text: str) -> int:
         """Write text."""
-        with self._errors():
-            self.stream.write(visible(text))
+        self.stream.write(visible(text))
         return len(text)
-
-    def flush(self) -> None:
-        """Write what is in the buffer."""
-        with self._errors():
-            self.stream.flush()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if not self._lossy and _broken_pipe(error):
-                raise BrokenPipeError from None
-            if not self._lossy:
-                raise OSError(f"standard output cannot be written ({error.strerror}): send it elsewhere.") from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -96,42 +69,6 @@ class TerminalBytes:
         self.stream.flush()
 
 
-def _broken_pipe(error: OSError, windows: bool = os.name == "nt") -> bool:
-    """Whether the reader of a pipe is gone; Windows calls it an invalid argument."""
-    return isinstance(error, BrokenPipeError) or (windows and error.errno == errno.EINVAL)
-
-
 def raw(stream: Any) -> Any:
     """The stream behind one of visible text, for a progress bar, which moves the cursor."""
     return getattr(stream, "stream", stream)
-
-
-def open_handles() -> None:
-    """Open the standard handles that are closed, so that no file of ours gets their numbers and what others print there."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
-
-
-def quiet_interrupts() -> None:
-    """Let Ctrl-C end the program without a traceback while it begins, as most of that time goes to imports."""
-    words = getattr(sys, "argv", None) or [""]
-    by_module = words[0] == "-m" and ("-m", "marmix") in pairwise(sys.orig_argv)
-    if by_module or Path(words[0]).stem == "marmix":
-        with suppress(ValueError):  # only the main thread can handle signals
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                signal.signal(signal.SIGINT, _leave)
-
-
-def loud_interrupts() -> bool:
-    """Let Ctrl-C raise KeyboardInterrupt again; returns whether it did not."""
-    quiet = signal.getsignal(signal.SIGINT) is _leave
-    if quiet:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    return quiet
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    os._exit(128 + number)

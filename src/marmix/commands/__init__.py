@@ -2,10 +2,4 @@
 
 from marmix.commands import completion, demo, evaluate, fit, info, predict, report, sensitivity, simulate, study
 
-TASKS = {
-    "start here": (demo, fit),
-    "use a model": (predict, info),
-    "look closer": (evaluate, sensitivity, report),
-    "research": (simulate, study),
-    "your shell": (completion,),
-}
+COMMANDS = (demo, fit, predict, info, evaluate, sensitivity, report, simulate, study, completion)

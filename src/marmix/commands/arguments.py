@@ -2,40 +2,13 @@
 
 import argparse
 import math
-import re
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import Any, NoReturn
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
+_WIDTH = 80  # of help pages
 EXITS = {0: "success", 1: "error; the message says what is wrong and what to do", 2: "wrong arguments"}
-
-
-class Help(argparse.HelpFormatter):
-    """A help page as wide as the terminal, at most 100 columns: what an option does stands beneath it."""
-
-    def __init__(self, prog: str):
-        super().__init__(prog, max_help_position=6, width=min(shutil.get_terminal_size().columns, 100) - 2)
-
-    def add_argument(self, action: argparse.Action) -> None:
-        """Show an argument; the commands are listed by task instead."""
-        if not isinstance(action, argparse._SubParsersAction):
-            super().add_argument(action)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(self._wrapped(indent + line, width) for line in text.splitlines())
-
-    def _wrapped(self, line: str, width: int) -> str:
-        """A line of a paragraph, of a list (after two blanks; a term may come first), or of code (four), which is not wrapped."""
-        if line.startswith("    "):
-            return line
-        hang = re.match(r" *(?:(?<= )\S+ {2,})?", line)
-        return fill(line, width, subsequent_indent=" " * (hang.end() if hang else 0))
-
-    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
-        text = super()._format_args(action, default_metavar)
-        return f"{text.split()[0]} ..." if action.nargs == argparse.ONE_OR_MORE else text
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +18,8 @@ class Parser(argparse.ArgumentParser):
     ----------
     usage : str
         What is typed after the name of the program or command.
+    description : str
+        Paragraphs, separated by blank lines.
     examples : sequence of pairs
         What a command line does, and the command line.
     exits : mapping
@@ -57,19 +32,28 @@ class Parser(argparse.ArgumentParser):
         self,
         *,
         usage: str,
+        description: str,
         examples: Sequence[tuple[str, str]],
         exits: Mapping[int, str],
         also: Sequence[str] = (),
         **kwargs: Any,
     ):
-        super().__init__(usage=f"%(prog)s {usage}", formatter_class=Help, add_help=False, **kwargs)
-        self.color = False  # what the program prints has no control characters
         self.examples, self.exits, self.also = tuple(examples), EXITS | dict(exits), tuple(also)
-        self.epilog = "\n\n".join(self._sections())
+        self.commands: dict[str, Parser] = {}
+        super().__init__(
+            usage=f"%(prog)s {usage}",
+            description="\n\n".join(fill(paragraph, _WIDTH) for paragraph in description.split("\n\n")),
+            epilog="\n\n".join(self._sections()),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
+            **kwargs,
+        )
+        self.color = False  # what the program prints has no control characters
 
     def _sections(self) -> Iterator[str]:
         yield "examples:\n" + "\n".join(f"  {words}\n    {command}" for words, command in self.examples)
-        yield "exit codes:\n" + "\n".join(f"  {code:<5}{words}" for code, words in self.exits.items())
+        exits = [fill(f"  {code:<5}{words}", _WIDTH, subsequent_indent=" " * 7) for code, words in self.exits.items()]
+        yield "exit codes:\n" + "\n".join(exits)
         if self.also:
             yield "see also:\n  " + ", ".join(f"marmix {name}" for name in self.also)
 

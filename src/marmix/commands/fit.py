@@ -19,7 +19,6 @@ from marmix.commands.arguments import (
 from marmix.commands.words import print_findings
 from marmix.core.links import LINKS
 from marmix.journey import FILES, MODELS, Doubtful, FitOptions, Progress, Survey, fit_file
-from marmix.tables.cells import shown
 
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -128,13 +127,12 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="ask nothing about this column, or this value of the label column; may be repeated",
+        help="ask nothing about this column; may be repeated",
     )
     questions.add_argument(
         "--yes",
         action="store_true",
-        help="if the file raises questions, such as a column of identifiers or a label 'unknown', make the proposed changes and "
-        "say which; a text that may be a class or mean a missing label still needs --classes or --missing",
+        help="if the file raises questions, such as a column of identifiers, make the proposed changes and say which",
     )
     model = parser.add_argument_group("the model")
     model.add_argument(
@@ -247,10 +245,8 @@ def _asks(options: argparse.Namespace) -> bool:
     return not options.yes and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def _agreed(options: argparse.Namespace, survey: Survey) -> bool | FitOptions:
-    """Whether to go on with the remedies of a survey: with --yes, or if the user says so; or options with the user's answers."""
-    if survey.open:
-        return _asks(options) and _answers(survey)
+def _agreed(options: argparse.Namespace, survey: Survey) -> bool:
+    """Whether to go on with the remedies of a survey: with --yes, or if the user says so."""
     if options.yes:
         for caution in survey.cautions():
             print(f"marmix fit: {caution.text}", file=sys.stderr)
@@ -258,17 +254,3 @@ def _agreed(options: argparse.Namespace, survey: Survey) -> bool | FitOptions:
         print(f"marmix fit: {survey.text()}\nGo on with these changes? [y/N] ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().casefold() in ("y", "yes")
     return bool(options.yes)
-
-
-def _answers(survey: Survey) -> bool | FitOptions:
-    """The options with the user's answers to the open questions; False if there is none."""
-    print(f"marmix fit: {survey.text()}", file=sys.stderr)
-    classes = []
-    for doubt in survey.open:
-        text = "" if doubt.remedy is None else doubt.remedy[1]
-        print(f"Is {shown(text)} a class? [y: a class, n: a missing label] ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline().strip().casefold()
-        if answer not in ("y", "yes", "n", "no"):
-            return False
-        classes += [text] if answer.startswith("y") else []
-    return survey.answered(classes)

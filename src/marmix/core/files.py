@@ -4,12 +4,11 @@ import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from marmix.outputs import one_file
 
 # Arrays in files up to this many bytes are read into memory, which is faster.
 LEFT_IN_FILE = 2**26
@@ -40,8 +39,12 @@ def release(array: NDArray[Any]) -> None:
 
     Copy-on-write maps are skipped, as their pages may hold changes that are not in the file.
     """
-    pages = getattr(array, "_mmap", None)
-    if pages is None or getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
+    if getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED") or not array.size:
+        return
+    pages: Any = array
+    while isinstance(pages, np.ndarray):
+        pages = pages.base
+    if not isinstance(pages, mmap.mmap):
         return
     base = np.frombuffer(pages, dtype=np.uint8).ctypes.data
     low, high = np.lib.array_utils.byte_bounds(array)
@@ -71,11 +74,14 @@ def write_array(fill: Callable[[NDArray[Any]], None], out: Any, shape: tuple[int
             raise ValueError(
                 "out= cannot be a file for labels that are Python objects: name the classes as text or numbers."
             )
-        with one_file(path, advice="remove it, or give another path", pipes=False) as part:
-            array = np.lib.format.open_memmap(part, mode="w+", dtype=dtype, shape=shape)
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path} exists: remove it, or give another path.")
+        with TemporaryDirectory(dir=path.parent) as folder:
+            array = np.lib.format.open_memmap(Path(folder) / path.name, mode="w+", dtype=dtype, shape=shape)
             fill(array)
             array.flush()
             del array  # Windows moves no file that is mapped
+            os.replace(Path(folder) / path.name, path)
         return np.load(path, mmap_mode="r")
     if out is None:
         out = np.empty(shape, dtype=dtype)

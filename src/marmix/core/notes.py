@@ -50,6 +50,7 @@ def sentence(note: Note, classes: NDArray[Any], columns: Sequence[str]) -> str:
 SENTENCES = {
     "text": "{text}",
     "missing-texts": "{text} A text that is a class must be named in classes=.",
+    # of models saved by 0.2
     "doubtful-labels": "Counted as a class, although it may mean a missing label: {text}. Replace it by None if it does, or name "
     "all classes in classes=.",
     "all-labelled": "Every row has a label: there is no mechanism to estimate, and the fit is fully supervised. If labels should "

@@ -1,14 +1,16 @@
-"""Number of available cores, and work shared among threads with results in a fixed order."""
+"""Number of available cores, and work shared among threads with results in a fixed order.
 
-import gc
+A process that is forked while another thread fits a model has that thread's limits; fork before or after.
+"""
+
 import os
-import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache
 from multiprocessing import current_process
-from threading import Lock, RLock, get_ident
+from threading import Lock
 from typing import Any
 
 import joblib
@@ -21,9 +23,8 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_INSIDE: dict[object, int] = {}  # who has entered `one_thread` and not left it, and in which thread
-_LIMIT: list[Any] = []
-_LOCK = RLock()  # a signal handler may fork in the middle of a change
+_LOCK = Lock()
+_LIMITS: list[Any] = []  # the limit that the first of `one_thread` set, once for each that is inside
 
 
 @contextmanager
@@ -32,40 +33,15 @@ def one_thread() -> Iterator[None]:
 
     It may be nested and entered by several threads; the limit is lifted when the last one leaves.
     """
-    entry = object()
     with _LOCK:
-        if not _LIMIT:
-            _LIMIT.append(_threads().limit(limits=1, user_api="blas"))
-        _INSIDE[entry] = get_ident()
+        _LIMITS.append(_LIMITS[0] if _LIMITS else _threads().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _LOCK:
-            _INSIDE.pop(entry, None)
-            _lift()
-
-
-def _lift() -> None:
-    """Lift the limit if nobody is inside."""
-    if _LIMIT and not _INSIDE:
-        _LIMIT.pop().restore_original_limits()
-
-
-def _forked() -> None:
-    """Forget the threads that a forked process does not have."""
-    for entry in [entry for entry, thread in _INSIDE.items() if thread != get_ident()]:
-        del _INSIDE[entry]
-    _lift()
-    _LOCK.release()
-    if sys.version_info < (3, 12):  # where a cached property of a class is locked while it is computed
-        for value in gc.get_objects():
-            if type(value) is cached_property:
-                value.lock = RLock()  # type: ignore[attr-defined]
-
-
-if hasattr(os, "register_at_fork"):
-    # A lock that another thread held at the fork would stay locked in the new process, as would those inside BLAS.
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_forked)
+            limit = _LIMITS.pop()
+            if not _LIMITS:
+                limit.restore_original_limits()
 
 
 def available() -> int:
@@ -83,7 +59,7 @@ def available() -> int:
     openmp = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if openmp.isdecimal() and int(openmp) > 0:
         limits.append(int(openmp))
-    if not _LIMIT:
+    if not _LIMITS:
         blas = [library["num_threads"] for library in _threads().info() if library["user_api"] == "blas"]
         limits += [max(blas)] if blas else []
     return max(1, min(limits))
@@ -94,32 +70,28 @@ def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], wor
 
     `start` is called once by each worker and returns the worker's function, which may have working memory of its own.
     """
-    workers = min(workers, len(items))
-    if workers <= 1:
-        with one_thread(), np.errstate(all="ignore"):
-            function = start()
-            return [function(item) for item in items]
-    results: dict[int, Any] = {}
-    remaining: Iterator[tuple[int, Any]] = iter(enumerate(items))
-    lock = Lock()
+    queue, results = deque(enumerate(items)), [None] * len(items)
+
+    def take() -> tuple[int, Any] | None:
+        try:
+            return queue.popleft()
+        except IndexError:
+            return None
 
     def work() -> None:
-        nonlocal remaining
-        with np.errstate(all="ignore"):
-            function = start()
-            while True:
-                with lock:
-                    index, item = next(remaining, (-1, None))
-                if index < 0:
-                    return
-                try:
-                    results[index] = function(item)
-                except BaseException:
-                    with lock:
-                        remaining = iter(())  # stop the other workers
-                    raise
+        try:
+            with np.errstate(all="ignore"):
+                function = start()
+                while (entry := take()) is not None:
+                    results[entry[0]] = function(entry[1])
+        finally:
+            queue.clear()  # after an error the other workers stop
 
-    with one_thread(), ThreadPoolExecutor(workers) as pool:
-        for future in [pool.submit(work) for _ in range(workers)]:
-            future.result()
-    return [results[index] for index in range(len(items))]
+    with one_thread():
+        if min(workers, len(items)) <= 1:
+            work()
+        else:
+            with ThreadPoolExecutor(workers) as pool:
+                for future in [pool.submit(work) for _ in range(min(workers, len(items)))]:
+                    future.result()
+    return results

@@ -6,6 +6,7 @@ from typing import Any
 from marmix.core.arrays import detached, on_cluster, on_device, unmasked
 from marmix.core.files import in_file, open_array
 from marmix.engines.checks import check_table, in_floats, refuse_sparse
+from marmix.engines.cluster import ClusterRows, described
 from marmix.engines.device import DeviceRows
 from marmix.engines.host import FileEngine, HostRows, NumpyEngine, row_order
 from marmix.engines.rows import Engine, Rows, block_rows
@@ -23,17 +24,14 @@ __all__ = [
 ]
 
 
-def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
+def rows_of(X: Any, validate: Callable[..., Any]) -> Rows:
     """The `Rows` for an array-like or the path of a `.npy` file, chosen by where the data are.
 
-    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features. `fit` is
-    whether a model is to be fitted to the rows.
+    `validate` is scikit-learn's `validate_data` for an estimator: it checks the number and names of the features.
     """
     X = unmasked(detached(open_array(X)))
     refuse_sparse(X)
     if on_cluster(X):
-        from marmix.engines.cluster import ClusterRows, described
-
         check_table(X)
         validate(described(X), skip_check_array=True)
         return ClusterRows(X)
@@ -41,4 +39,4 @@ def rows_of(X: Any, validate: Callable[..., Any], fit: bool = False) -> Rows:
         check_table(X)
         validate(X, skip_check_array=True)
         return DeviceRows(X) if on_device(X) else HostRows(X)
-    return HostRows(in_floats(X, validate, fit))
+    return HostRows(in_floats(X, validate))

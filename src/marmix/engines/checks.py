@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from marmix.core.arrays import LARGEST, LEAST_SPREAD, Array
+from marmix.core.arrays import LARGEST, Array
 from marmix.core.files import release
 
 _CHUNK = 65536  # rows checked together
-_EXACT = 2**53  # whole numbers up to here are exact in floating point
 
 
 def refuse_sparse(X: Any) -> None:
@@ -34,32 +33,15 @@ def check_table(X: Any) -> None:
         raise ValueError(f"X has the type {dtype}: features must be real numbers.")
 
 
-def in_floats(X: Any, validate: Callable[..., Any], fit: bool = True) -> NDArray[Any]:
-    """Rows in memory as floats, converted by scikit-learn's `validate_data`.
-
-    Dates are refused and, in a fit, whole numbers whose differences would be lost in the conversion.
-    """
+def in_floats(X: Any, validate: Callable[..., Any]) -> NDArray[Any]:
+    """Rows in memory as floats, converted by scikit-learn's `validate_data`; dates are refused."""
     types: list[Any] = list(X.dtypes) if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    names = list(getattr(X, "columns", range(len(types))))
-    for name, kind in zip(names, types, strict=True):
+    for name, kind in zip(getattr(X, "columns", ["X"]), types, strict=True):
         if getattr(kind, "kind", "") in ("m", "M") or str(kind).startswith(("Date", "Duration", "Time")):
-            where = f"column {name!r} of X" if len(types) > 1 else "X"
-            raise ValueError(f"{where} holds dates or times: turn them into numbers, such as days since an event.")
-    try:
-        rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    except OverflowError:
-        raise ValueError("X holds a whole number that is too large for floating point: rescale the column.") from None
-    if fit and any(getattr(kind, "kind", "") in ("i", "u") and kind.itemsize == 8 for kind in types):
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        largest = np.maximum(np.abs(low), np.abs(high))
-        lost = (largest > _EXACT) & (high - low < LEAST_SPREAD * largest)
-        if lost.any():
-            i = int(lost.argmax())
-            name = names[i] if len(types) > 1 else f"x{i}"
             raise ValueError(
-                f"column {name!r} has whole numbers around {largest[i]:.3g}, whose differences are lost to rounding: subtract "
-                "the smallest, or drop the column if it identifies the rows."
+                f"column {name!r} holds dates or times: turn them into numbers, such as days since an event."
             )
+    rows: NDArray[Any] = validate(X, dtype=[np.float64, np.float32], ensure_all_finite=False)
     return rows
 
 
@@ -98,15 +80,6 @@ def check_finite(
         )
 
 
-def check_scales(mean: Array, variance: Array, names: Sequence[str], smallest: float) -> None:
-    """Raise an error that names the first column whose numbers are all below `smallest`, but not all zero."""
-    for name, m, v in zip(names, np.abs(mean), variance, strict=True):
-        if v < smallest**2 and 0.0 < m < smallest:
-            raise ValueError(
-                f"column {name!r} has numbers around {m:.0e}, too small to compute with. Rescale the column."
-            )
-
-
 def check_results(values: NDArray[Any], first: int) -> None:
     """Raise an error that names the first row for which a model computed NaN; row numbers count from `first`."""
     if values.dtype.kind == "f" and np.isnan(values).any():
@@ -121,13 +94,11 @@ def check_lengths(X: Any, values: Any, name: str = "y") -> None:
 
 
 def check_weights(weight: NDArray[Any]) -> None:
-    """Check that weights are finite, not negative, and neither too large nor too small to compute with."""
+    """Check that weights are finite and not negative."""
     if not np.isfinite(weight).all():
         raise ValueError("Input sample_weight contains NaN or infinity.")
     if (weight < 0).any():
         raise ValueError("Negative values in data passed to `sample_weight`: weights must be >= 0.")
-    if (largest := weight.max(initial=0.0)) > LARGEST or 0.0 < largest < 1.0 / LARGEST:
-        raise ValueError(f"sample_weight has weights of {largest:.0e}: rescale them, for instance to a mean of one.")
 
 
 def check_weighted_classes(classes: NDArray[Any], weighted: NDArray[np.bool_]) -> None:
@@ -146,8 +117,7 @@ def file_weights(
     if sample_weight is None:
         return None
     weight = sample_weight if isinstance(sample_weight, np.ndarray) else np.asarray(sample_weight, dtype=float)
-    if weight.shape != (len(X),):
-        raise ValueError(f"sample_weight must have shape ({len(X)},), one weight a row; got {weight.shape}.")
+    check_lengths(X, weight, "sample_weight")
     codes = np.arange(len(classes))
     weighted = np.zeros(len(classes), dtype=bool)
     for start in range(0, len(X), _CHUNK):

@@ -21,12 +21,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-import cloudpickle  # type: ignore[import-untyped]
-import dask.array as da
 import numpy as np
-from dask.base import compute, get_scheduler
-from dask.delayed import delayed
-from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
@@ -38,10 +33,9 @@ from marmix.core.labels import choose_classes, found_labels, has_votes, number_l
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments, group_moments, merged
 from marmix.core.workers import available, ordered
-from marmix.engines import Engine, NumpyEngine
 from marmix.engines.checks import check_finite, check_lengths, check_weighted_classes, check_weights
-from marmix.engines.host import MANY_ROWS, HostRows
-from marmix.engines.rows import Rows, encoded, slices
+from marmix.engines.host import MANY_ROWS, HostRows, NumpyEngine
+from marmix.engines.rows import Engine, Rows, encoded, slices
 
 # Small partitions are joined up to this many rows times the square of the features: about the work of one block.
 _JOINED = 2**16
@@ -211,6 +205,8 @@ class _Handle:
         holder = self._holder
         if holder is not None:
             return lambda: holder.perform(calls, arguments)
+        import cloudpickle  # type: ignore[import-untyped]
+
         try:
             self._actor = self._actor or self._future.result()
             reply = self._actor.perform_pickled(cloudpickle.dumps((calls, arguments)))
@@ -257,6 +253,8 @@ class Holders:
     """
 
     def __init__(self, parts: list[Any], most: int):
+        from dask.base import get_scheduler
+
         self._parts, self._most = parts, most
         self._shards: list[list[int]] = []  # the partitions of each
         self._client: Any = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call]
@@ -313,6 +311,8 @@ class Holders:
         """Compute partitions and create holders for them."""
         parts, client = [self._parts[i] for i in indices], self._client
         if client is None:
+            from dask.base import compute
+
             loaded = dict(zip(indices, compute(*parts), strict=True))  # type: ignore[no-untyped-call]
             shards = self._shards_of({i: _length(part) for i, part in loaded.items()})
             rows = [[loaded[i] for i in self._shards[shard]] for shard in shards]
@@ -449,13 +449,13 @@ class ClusterRows(Rows):
         weight = [None] * len(labels)
         if sample_weight is not None:
             weight = _aligned(self.X, self._lengths, sample_weight, "sample_weight")
-        self._parts = [delayed(_loaded)(*part) for part in zip(self._x, labels, weight, strict=True)]
+        self._parts = [_delayed(_loaded)(*part) for part in zip(self._x, labels, weight, strict=True)]
         holders = self._load()
         if all_classes is None:
             distinct = [part for parts in holders.call("labels", named).values() for part in parts]
-            all_classes, self.missing_texts = choose_classes(distinct, named, _declared_categories(y))
+            all_classes, self.missing_texts = choose_classes(distinct, named)
         self.classes = all_classes
-        self.codes = labels if self._coded else [delayed(number_labels)(part, all_classes) for part in labels]
+        self.codes = labels if self._coded else [_delayed(number_labels)(part, all_classes) for part in labels]
         self._encode(holders)
         if classes is None:
             check_weighted_classes(self.classes, self.moments.weight[:-1] > 0.0)
@@ -465,11 +465,11 @@ class ClusterRows(Rows):
         _refuse_votes(y)
         if not on_cluster(y):
             return _aligned(self.X, self._lengths, encoded(y, None, classes)[0], "y")
-        return [delayed(number_labels)(part, classes) for part in _aligned(self.X, self._lengths, y, "y")]
+        return [_delayed(number_labels)(part, classes) for part in _aligned(self.X, self._lengths, y, "y")]
 
     def _map(self, function: Any, beside: Any, names: list[str], width: int, shape: Any, dtype: Any, out: Any) -> Any:
         options = {"names": names, "width": width, "shape": shape, "dtype": dtype, "allow_nan": self.allow_nan}
-        mapped = delayed(partial(_mapped, function, options), pure=False, traverse=False)
+        mapped = _delayed(partial(_mapped, function, options), pure=False, traverse=False)
         return _stacked([mapped(*values) for values in zip(self._x, *beside, strict=True)], self._lengths, shape, dtype)
 
     def _load(self) -> Holders:
@@ -509,6 +509,13 @@ class ClusterRows(Rows):
             self._engine = None
 
 
+def _delayed(function: Callable[..., Any], **options: Any) -> Any:
+    """A function whose calls are tasks of Dask."""
+    from dask.delayed import delayed
+
+    return delayed(function, **options)
+
+
 def described(X: Any) -> Any:
     """An empty table with the columns of a Dask collection, to check their number and names."""
     if issparse(X._meta):
@@ -516,16 +523,16 @@ def described(X: Any) -> Any:
             "Sparse data was passed, in the blocks of a Dask array, but marmix needs dense rows. "
             "Reduce the columns first, or use X.map_blocks(lambda block: block.toarray())."
         )
-    return np.empty((0, X.shape[1])) if isinstance(X, da.Array) else X._meta
+    return np.empty((0, X.shape[1])) if hasattr(X, "chunks") else X._meta
 
 
 def _partitions(collection: Any) -> tuple[list[Any], list[float]]:
     """Delayed partitions of complete rows, and their lengths (NaN if unknown)."""
-    if not isinstance(collection, da.Array):
+    if not hasattr(collection, "chunks"):  # a dataframe or series
         parts = list(collection.to_delayed())
         return parts, [np.nan] * len(parts)
     if collection.ndim > 1 and collection.numblocks[1] > 1:
-        collection = collection.rechunk({1: -1})  # type: ignore[no-untyped-call]
+        collection = collection.rechunk({1: -1})
     return list(collection.to_delayed().ravel()), list(collection.chunks[0])
 
 
@@ -563,12 +570,6 @@ def _refuse_votes(y: Any) -> None:
         )
 
 
-def _declared_categories(y: Any) -> list[Any] | None:
-    """The categories of a series, if they are known without computing it."""
-    categories = getattr(getattr(y._meta, "dtype", None), "categories", None)
-    return None if categories is None or not y.cat.known else list(categories)
-
-
 def _check_aligned(X: Any, **beside: Any) -> None:
     for name, values in beside.items():
         if values is not None and len(values) != len(X):
@@ -600,6 +601,9 @@ def _mapped(function: Callable[..., Any], options: dict[str, Any], X: Any, *besi
 
 def _stacked(blocks: list[Any], lengths: Sequence[float], shape: tuple[int, ...], dtype: Any) -> Any:
     """Concatenate delayed blocks to a Dask array."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
     name, rest = f"marmix-{uuid4().hex}", (0,) * len(shape)
     graph: Any = {(name, i, *rest): block.key for i, block in enumerate(blocks)}
     layers = HighLevelGraph.from_collections(name, graph, dependencies=blocks)

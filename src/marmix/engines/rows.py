@@ -1,7 +1,7 @@
 """`Rows`, the user's rows wherever they are, and `Engine`, the rows of a fit in its axes, over which functions are mapped."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -14,7 +14,6 @@ from marmix.core.frames import NO_COVARIATES, Covariates, Frame
 from marmix.core.labels import encode_labels, has_votes, missing_texts, most_voted, number_labels, vote_shares
 from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments
-from marmix.engines.checks import check_scales
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
 # (docs/performance.md, Cores).
@@ -149,8 +148,6 @@ class Rows(ABC):
         Shares of the classes in the votes of each row, in the form that `map` takes; None if each row has one label.
     missing_texts : mapping
         Texts that counted as missing labels, and how many rows have each.
-    unnamed : sequence
-        The classes, if they are labels that nobody named.
     labels_in_file : bool
         Whether the labels are in a file; imputed labels are then not kept in memory.
     """
@@ -159,12 +156,10 @@ class Rows(ABC):
     codes: Any
     shares: Any = None
     missing_texts: Mapping[str, int] = MappingProxyType({})
-    unnamed: Sequence[Any] = ()
     moments: GroupMoments  # of each class, and of the unlabelled rows
     labels_in_file = False
     takes_out = False  # whether `map` can write to `out`
     allow_nan = False  # whether `map` takes rows with missing values
-    smallest = 1.0 / LARGEST  # numbers of a feature below which their squares vanish
     only_squares = (
         False  # whether moments on the host are without products of features, of which wide data have too many
     )
@@ -190,8 +185,6 @@ class Rows(ABC):
         self._add_labels(y, weight, named, classes, single)
         if not (on_cluster(y) or on_device(y) or has_votes(y)):
             self.missing_texts = missing_texts(y, named if classes is None else classes)
-        if named is None and classes is None and not has_votes(y):
-            self.unnamed = self.classes.tolist()
         return self
 
     @abstractmethod
@@ -236,7 +229,7 @@ class Rows(ABC):
         pass
 
     def check_moments(self, mean: Array, variance: Array, names: list[str]) -> None:
-        """Raise an error that names a feature that is not finite, too large or too small, given mean and variance of the rows.
+        """Raise an error that names a feature that is not finite or too large, given mean and variance of the rows.
 
         Values are looked at only if the moments give reason to.
         """
@@ -248,7 +241,6 @@ class Rows(ABC):
                 raise ValueError(
                     "Input X has numbers so large that sums of their squares overflow: rescale the features."
                 )
-        check_scales(mean, variance, names, self.smallest)
 
     @abstractmethod
     def _check_values(self, names: list[str]) -> None:

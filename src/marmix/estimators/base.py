@@ -171,7 +171,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         if reset:  # validate on a copy of the parameters: a fit that fails leaves this estimator as it was
             checked = type(self).__new__(type(self))
             checked.__dict__.update(self.get_params(deep=False))
-        rows = rows_of(X, partial(validate_data, checked, reset=reset), fit=reset).with_labels(
+        rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
             named=self.classes,
@@ -274,7 +274,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             converged=fit.converged,
             n_iter=max(len(fit.trace) - 1, 1),
             n_passes=objective.passes[0],
-            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts, rows.unnamed)],
+            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts)],
             entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
         )
         del objective
@@ -290,7 +290,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         at_limit = [
             text
             for note, text in zip(model.notes, model.sentences, strict=True)
-            if note.code not in ("maxima", "missing-texts", "doubtful-labels")
+            if note.code not in ("maxima", "missing-texts")
         ]
         if at_limit:
             warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)

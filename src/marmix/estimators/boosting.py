@@ -49,7 +49,6 @@ _MOST_CV_ROWS = 100_000  # rows among which rounds and weight are chosen
 _FEW_ROWS = 20_000  # below which one thread is fastest
 _MOMENT_ROWS = 2**15
 _MOST_CODE = 65_535  # of a category
-_SMALLEST = 1e-33  # numbers of a feature: LightGBM takes those below 1e-35 for zero
 UNSPREAD = "The intervals of boosted trees include {}."
 
 
@@ -303,7 +302,7 @@ class MARBoostingClassifier(MARClassifier):
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=[*limits, *missing_texts_notes(rows.missing_texts, rows.unnamed)],
+            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
             entropy=float(uncertain.sum() if growth.weight is None else uncertain @ growth.weight[unlabelled]),
         )
         held_out = None
@@ -340,9 +339,9 @@ class MARBoostingClassifier(MARClassifier):
             categories = _categories(X, self.categorical_features)
         else:
             categories = self.model_.score_model.categories  # type: ignore[attr-defined]
-        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset), fit=reset)
+        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
         assert isinstance(rows, HostRows)
-        rows.allow_nan, rows.smallest, rows.most_sorted = True, _SMALLEST, sys.maxsize
+        rows.allow_nan, rows.most_sorted = True, sys.maxsize
         rows.with_labels(y, sample_weight, named=self.classes, classes=None if reset else self.model_.classes)
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
         names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]

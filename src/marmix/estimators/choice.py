@@ -349,7 +349,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         fitted._fit(X, y, sample_weight)
         records, said = (
             zip(fitted.note_records_, fitted.notes_, strict=True),
-            ("prior", "missing-texts", "doubtful-labels"),
+            ("prior", "missing-texts"),
         )
         if notes := [note for record, note in records if record.code not in said]:
             warnings.warn(" ".join(notes), UserWarning, stacklevel=2)
@@ -420,8 +420,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.note_records_ = all_labelled_notes(bool((z < 0).any()), self.classes)
         self.note_records_ += [] if prior is None else [_prior_note(prior)]
         if shares is None:
-            unnamed = self.classes_ if self.classes is None else ()
-            self.note_records_ += missing_texts_notes(missing_texts(y, self.classes), unnamed)
+            self.note_records_ += missing_texts_notes(missing_texts(y, self.classes))
         late = [name for name in grid if any(job not in started for job in jobs if job[0] == name)]
         if late:
             self.note_records_.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
@@ -704,7 +703,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
         refuse_sparse(X)
-        X = in_floats(X, partial(validate_data, self, reset=reset), fit=reset)
+        X = in_floats(X, partial(validate_data, self, reset=reset))
         check_finite(X, self._names())
         return X
 

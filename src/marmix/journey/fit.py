@@ -15,7 +15,7 @@ from marmix.evaluation.prior import prior_of, unlabelled_counts
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step, part
-from marmix.journey.rows import read_rows, require_libraries
+from marmix.journey.rows import check_classes, read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
@@ -57,7 +57,7 @@ class FitOptions:
     votes: Sequence[str] = ()
     shares: Sequence[str] = ()
     sets: float | None = None  # coverage of the conformal sets, if any
-    keep: Sequence[str] = ()  # columns and labels that the survey should not doubt
+    keep: Sequence[str] = ()  # columns that the survey should not doubt
     thorough: bool = False
     prevalence: Mapping[str, float] = field(default_factory=dict)  # known shares of classes
     classes: Sequence[str] = ()  # all classes, if they are named
@@ -101,25 +101,20 @@ class FitOptions:
 
 
 def fit_file(
-    options: FitOptions, progress: Progress, agree: Callable[[Survey], bool | FitOptions] = lambda survey: False
+    options: FitOptions, progress: Progress, agree: Callable[[Survey], bool] = lambda survey: False
 ) -> Findings:
     """Read a file, compare and average candidates, impute labels, and write all four files or none.
 
     The file is read three times: to survey its columns, to read the features, and to write the rows with their labels. If the
-    survey leaves questions, `agree` says whether to go on with its remedies, or gives other options for another survey; if not,
-    `Doubtful` is raised.
+    survey leaves questions, `agree` says whether to go on with its remedies; if not, `Doubtful` is raised.
     """
     require_libraries()
     source = open_table(options.data, **options.reading)
     progress.say(source.path, source.assumed)
     with Output(options.out, FILES, force=options.force, sources=[source.path]) as output:
-        answer: bool | FitOptions = options
-        while isinstance(answer, FitOptions):
-            options = answer
-            with progress.phase("surveying the columns") as step:
-                surveyed = survey(source, options, step)
-            answer = not surveyed.questions or (not surveyed.fatal and agree(surveyed))
-        if not answer or surveyed.open:
+        with progress.phase("surveying the columns") as step:
+            surveyed = survey(source, options, step)
+        if surveyed.fatal or (surveyed.questions and not agree(surveyed)):
             raise Doubtful(surveyed)
         return _write_files(output, source, surveyed, progress)
 
@@ -194,6 +189,7 @@ def _analysis(options: FitOptions, source: DataFile, surveyed: Survey, scratch: 
     check_added(source.names, options.added(labels.classes))
     with progress.phase("reading the rows") as step:
         rows = read_rows(source, preparation, labels, scratch, step)
+    check_classes(rows)
     if prior is not None:
         unlabelled_counts(prior, rows.labels, rows.classes)  # raises if the labels contradict the shares
     z = rows.z

@@ -17,6 +17,7 @@ from marmix.tables.preparation import Counts, Preparation
 from marmix.tables.reading import DataFile
 
 BLOCK = 65_536  # rows processed together
+_ADVICE = "--impute-features median keeps such rows; --exclude drops a column that is often empty."
 IN_MEMORY = 2**26  # bytes of features above which they go into a file
 
 
@@ -70,7 +71,8 @@ def read_rows(
             low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
         release(X)
         start, kept = start + len(filled), kept + len(block)
-    _check_complete(complete, labels, shares)
+    if not complete.any():
+        raise ValueError(f"every row has a missing feature, so none is left. {_ADVICE}")
     _check_ranges(preparation.get_feature_names_out(), low, high)
     return FileRows(X[:kept], complete, labels.codes, labels.classes, counts, labels.marks, shares)
 
@@ -110,17 +112,13 @@ def range_problem(name: str, low: float, high: float) -> str:
     return ""
 
 
-def _check_complete(complete: NDArray[np.bool_], labels: LabelColumn, shares: Array | None) -> None:
-    """Refuse data in which no row, or no labelled row of some class, is complete."""
-    advice = "--impute-features median keeps such rows; --exclude drops a column that is often empty."
-    if not complete.any():
-        raise ValueError(f"every row has a missing feature, so none is left. {advice}")
-    absent: NDArray[np.integer[Any]] = np.setdiff1d(labels.codes[labels.codes >= 0], labels.codes[complete])
-    if shares is not None:
-        absent = np.flatnonzero(~shares[complete].any(axis=0))
-    if len(absent) and (labels.known is None or not labels.fitted):
-        name = shown(labels.classes[absent[0]])
-        raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {advice}")
+def check_classes(rows: FileRows) -> None:
+    """Raise ValueError if no labelled row of some class is complete."""
+    numbers = np.arange(len(rows.classes))
+    labelled = np.isin(numbers, rows.z) if rows.shares is None else rows.labels.any(axis=0)
+    if not labelled.all():
+        name = shown(rows.classes[~labelled][0])
+        raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_ADVICE}")
 
 
 def rows_at(X: Any, places: NDArray[np.intp]) -> NDArray[np.float64]:

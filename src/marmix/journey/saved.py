@@ -286,7 +286,7 @@ def evaluate_file(
     z = labels.codes[complete]
     if not (z >= 0).any():
         raise ValueError(
-            f"{data} has no complete row with a label in {labels.name!r}: scores need some. Check {labels.option} and --missing."
+            f"{data} has no complete row with a label in {labels.name!r}: scores need some. Check the column and --missing."
         )
     p, missing_p = np.concatenate(proba), np.concatenate(q)
     labelled, notes = z >= 0, [*labels.notes(), *counts.notes()]

@@ -5,7 +5,7 @@ It takes the first reading of the file, which also finds the kinds of the column
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
 from marmix.pages.contents import Caution
-from marmix.tables.cells import Numbers, arrow, can_be_typed, counted, listed, shown, trimmed
-from marmix.tables.labels import MOST_CLASSES, LabelColumn, label_columns, named_classes
+from marmix.tables.cells import Numbers, arrow, can_be_typed, counted, shown, trimmed
+from marmix.tables.labels import LabelColumn, label_columns, named_classes
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows
 from marmix.tables.reading import DataFile
 from marmix.terminal import command_line
@@ -48,9 +48,9 @@ class Doubt:
     Attributes
     ----------
     what : str
-        "missing label", "marker", "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells",
-        "infinite", "range", "type", "one value", "leak", "comma", "sign", "header", "keep", "features", "no missing label",
-        "single label", "similar labels" or "blank rows".
+        "label", "row numbers", "identifier", "dates", "free text", "many values", "odd cells", "infinite", "range", "type",
+        "one value", "leak", "comma", "sign", "header", "keep", "features", "no missing label", "single label",
+        "similar labels" or "blank rows".
     column : str or None
     text : str
         A sentence.
@@ -60,8 +60,6 @@ class Doubt:
         Whether there can be no fit. Without a remedy, and not fatal, it is only said.
     keep : str or None
         The value of --keep by which the user says that nothing is wrong.
-    classes : tuple of str
-        All classes, if the text of the remedy is one; only the user can say, so that --yes does not settle it.
     """
 
     what: str
@@ -70,7 +68,6 @@ class Doubt:
     remedy: tuple[str, str] | None = None
     fatal: bool = False
     keep: str | None = None
-    classes: tuple[str, ...] = ()
 
 
 class Doubtful(ValueError):  # noqa: N818 - a question rather than an error
@@ -98,34 +95,16 @@ class Survey:
     @property
     def questions(self) -> list[Doubt]:
         """The doubts that must be settled before the fit."""
-        return [doubt for doubt in self.doubts if doubt.remedy or doubt.fatal]
+        return list(filter(_asks, self.doubts))
 
     @property
     def fatal(self) -> bool:
         """Whether no options settle the doubts."""
         return any(doubt.fatal for doubt in self.doubts)
 
-    @property
-    def open(self) -> list[Doubt]:
-        """The questions that only the user can answer: whether a text is a class, or means a missing label."""
-        return [doubt for doubt in self.doubts if doubt.classes]
-
-    def answered(self, classes: Iterable[str]) -> "FitOptions":
-        """The options if these texts of the open questions are classes, and the others mean missing labels."""
-        texts, keep = [doubt.remedy[1] for doubt in self.open if doubt.remedy], list(classes)
-        missing = [text for text in texts if text not in keep]
-        words = [*(f"--missing={text}" for text in missing), *(f"--keep={text}" for text in keep)]
-        return replace(
-            self._options,
-            missing=[*self._options.missing, *missing],
-            keep=[*self._options.keep, *keep],
-            command=self._command(words),
-        )
-
     def _values(self, option: str) -> list[str]:
-        """Values of an option in the remedies of questions that are not open, those that start with a dash first."""
-        doubts = [doubt for doubt in self.doubts if doubt not in self.open]
-        values = [doubt.remedy[1] for doubt in doubts if doubt.remedy and doubt.remedy[0] == option]
+        """Values of an option in the remedies, those that start with a dash first."""
+        values = [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
         return sorted(values, key=lambda value: not value.startswith("-"))
 
     def _command(self, options: Sequence[str]) -> list[str]:
@@ -137,7 +116,7 @@ class Survey:
 
     @property
     def command(self) -> str:
-        """The command line with the options that settle the doubts, without the open questions."""
+        """The command line with the options that settle the doubts."""
         return command_line(self._command(self._remedies()))
 
     def _remedies(self) -> list[str]:
@@ -177,7 +156,7 @@ class Survey:
         return [
             Caution(level, f"{_sentence(doubt.text)} Therefore: {_option(doubt)}.", advice)
             for doubt in self.doubts
-            if doubt.remedy and not doubt.classes and doubt.what != "no missing label"  # which the findings say
+            if doubt.remedy and doubt.what != "no missing label"  # which the findings say
             for level, advice in [lost if doubt.what in ("odd cells", "infinite", "comma", "sign") else ("note", "")]
         ]
 
@@ -189,27 +168,14 @@ class Survey:
         lines = [f"{self._source.path.name} raises {counted(len(questions), 'question')} before the fit."]
         for i, doubt in enumerate(questions, 1):
             lines.append(_wrapped(f"{i:>2}. ", _sentence(doubt.text)))
-            if doubt.classes:
-                lines.append(f"      {_option(doubt)}   if these labels are missing")
-                lines.append(f"      {command_line(['--classes', *doubt.classes])}   if it is a class")
-            elif doubt.remedy:
-                meant = "class" if doubt.remedy[0] == "--missing" else "feature"
-                keep = f"   (or {command_line(_words('--keep', doubt.keep))} if it is a {meant})" if doubt.keep else ""
-                keep = "   if they are different classes" if doubt.what == "similar labels" else keep
+            if doubt.remedy:
+                keep = f"   (or {command_line(_words('--keep', doubt.keep))} if it is a feature)" if doubt.keep else ""
                 lines.append(f"      {_option(doubt)}{keep}")
         lines += [_wrapped("  - ", _sentence(doubt.text)) for doubt in asides]
         end = "This command makes these changes, and so does --yes:"
         if self.fatal:
             end = "Correct the file where no option is named; nothing was written."
             end += " This command makes the other changes:" if self._remedies() else ""
-        elif self.open:
-            missing = [word for doubt in self.open if doubt.remedy for word in _words(*doubt.remedy)]
-            lines += [
-                "Only you can say which it is, and --yes does not. If these labels are missing:",
-                f"  {command_line(self._command([*missing, *self._remedies()]))}",
-            ]
-            named = ["--classes", *self.open[0].classes, *self._remedies()]
-            return "\n".join([*lines, "If they are a class:", f"  {command_line(self._command(named))}"])
         lines += [end, *([f"  {self.command}"] if end.endswith(":") else [])]
         return "\n".join(lines)
 
@@ -226,6 +192,10 @@ def _words(option: str, value: str) -> list[str]:
     return [f"{option}={value}"] if value.startswith("-") else [option, value]
 
 
+def _asks(doubt: Doubt) -> bool:
+    return bool(doubt.remedy or doubt.fatal)
+
+
 def _option(doubt: Doubt) -> str:
     return "" if doubt.remedy is None else command_line(_words(*doubt.remedy))
 
@@ -234,14 +204,12 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
     """Read a file once, and list everything that is doubtful about the columns and rows that a fit would use."""
     features = options.columns(source.names, source.index)
     classes = named_classes(options.classes, options.missing)
-    labels = label_columns(
-        options.label, options.votes, options.shares, options.missing, classes, keep=options.keep, fitted=False
-    )
+    labels = label_columns(options.label, options.votes, options.shares, options.missing, classes)
     reading = Preparation(features, options.impute_features, missing_cells=options.missing_cells or None).reading(
         features
     )
     signs = {name: Signs(max(1000, _KEPT // len(features))) for name in features}
-    totals = np.zeros(MOST_CLASSES + 2, dtype=np.int64)
+    totals = np.zeros(2, dtype=np.int64)  # rows without a label, and with one
     copies = set(features) if options.label else set()
     refusal = ""
     for batch in source.batches([*features, *labels.columns], step):
@@ -249,41 +217,29 @@ def survey(source: DataFile, options: "FitOptions", step: Step) -> Survey:
         if not refusal:
             try:
                 codes = labels.add_batch(batch)
-                totals += np.bincount(codes + 1, minlength=len(totals))
+                totals += np.bincount(codes >= 0, minlength=2)
             except ValueError as error:
                 refusal = str(error)
-        for name, numbers in reading.add(batch, codes).items():
+        for name, numbers in reading.add(batch).items():
             signs[name].add(numbers, codes, batch.column(name))
         if codes is not None and copies:
-            unlabelled = [-1, *labels.numbers_of(set(labels.doubtful()) - set(options.keep))]
-            copies = _copies(batch, copies, str(options.label), ~np.isin(codes, unlabelled))
+            copies = _copies(batch, copies, str(options.label), codes >= 0)
     if not reading.rows:
         raise ValueError("the table has no rows.")
     reading.leave_out_strays()
-    ambiguous = [] if refusal else [text for text in labels.ambiguous() if text not in options.keep]
-    about_labels = _markers(labels, ambiguous)
-    labels.discard(ambiguous)
-    unknown = [] if refusal else [text for text in labels.doubtful() if text not in options.keep]
-    about_labels += _missing_labels(labels, unknown)
-    missing = np.zeros(len(totals), dtype=bool)
-    missing[[0, *(code + 1 for code in labels.numbers_of(unknown))]] = True
-    known = None if refusal or ambiguous else (missing, totals)
-    copies = copies if known and totals[~missing].sum() >= _LEAST else set()
-    about_columns = _columns(reading, signs, known, copies, options)
-    about_columns += _kept(options, source, labels)
+    copies = copies if not refusal and totals[1] >= _LEAST else set()
+    about_columns = _columns(reading, signs, None if refusal else totals, copies, options)
+    about_columns += _kept(options, source)
     left_out = {doubt.column for doubt in about_columns if doubt.remedy}
     left_out |= {name for name in features if reading.columns[name].nothing}
-    blank = [row for row in reading.sparse or () if set(row.cells) <= left_out]
-    about_labels += _labels_of_blank_rows(labels, Counter(row.code for row in blank), totals, unknown)
-    labels.discard(doubt.remedy[1] for doubt in about_labels if doubt.remedy)
-    if not ambiguous:
-        about_labels += _classes(labels, refusal, [row.place for row in blank], options.keep)
+    blank = [row.place for row in reading.sparse or () if set(row.cells) <= left_out]
+    about_labels = _classes(labels, refusal, blank, options.keep)
     if left_out >= set(features):
         text = "no column would be left as a feature: name some with --features, or keep some with --keep"
         about_columns.append(Doubt("features", None, text, fatal=True))
     doubts = [*about_labels, *about_columns]
     if blank:
-        doubts.append(Doubt("blank rows", None, blank_rows([row.place + 1 for row in blank])))
+        doubts.append(Doubt("blank rows", None, blank_rows([place + 1 for place in blank])))
     return Survey(source, options, doubts, reading, labels)
 
 
@@ -294,86 +250,24 @@ def _copies(batch: Any, names: set[str], label: str, labelled: NDArray[np.bool_]
     return {name for name in names if trimmed(batch.column(name).filter(rows)).equals(texts)}
 
 
-def _markers(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
-    """Texts that may mean a missing label, or be a class."""
-    doubtful = labels.doubtful()
-    others = [text for text in labels.texts() if text not in doubtful]
-    numbers = all(map(re.compile(r"-?[0-9]+").fullmatch, [*texts, *others]))
-    classes = tuple(sorted([*texts, *others], key=int if numbers else str))
-    return [
-        Doubt(
-            "marker",
-            labels.name,
-            f"{shown(text)} in {labels.part(text)} of {labels.where} may mean a missing label, or be a class beside "
-            f"{listed(others)}",
-            ("--missing", text),
-            classes=classes,
-        )
-        for text in texts
-    ]
-
-
-def _missing_labels(labels: LabelColumn, texts: Sequence[str]) -> list[Doubt]:
-    return [
-        Doubt(
-            "missing label",
-            labels.name,
-            f"the label {shown(text)} in {labels.part(text)} of {labels.where} looks like a missing label, not like a class",
-            ("--missing", text),
-            keep=text,
-        )
-        for text in texts
-    ]
-
-
-def _labels_of_blank_rows(
-    labels: LabelColumn, blank: Counter[int], totals: NDArray[np.int64], unknown: Sequence[str]
-) -> list[Doubt]:
-    """Labels that occur only in rows without a feature, as in a footer."""
-    codes = {code for code, count in blank.items() if code >= 0 and count == totals[code + 1]}
-    return [
-        Doubt(
-            "label",
-            labels.name,
-            f"the label {shown(text)} of {labels.where} occurs only in rows without a feature",
-            ("--missing", text),
-        )
-        for text in labels.texts()
-        if text not in unknown and labels.numbers_of([text]) & codes
-    ]
-
-
 def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence[str]) -> list[Doubt]:
-    """Doubts about the classes and their numbers of labels; `blank` are rows without a feature."""
-    codes = np.empty(0, dtype=np.int32)
-    if not refusal:
-        try:
+    """Doubts about the classes and their numbers of labels; `blank` are rows without a feature, such as a footer."""
+    try:
+        if not refusal:
+            labels.check()
             codes = np.delete(labels.codes, blank)
-        except ValueError as error:
-            refusal = str(error)
+    except ValueError as error:
+        refusal = str(error)
     if refusal:
         return [Doubt("label", labels.name, refusal, fatal=True)]
     classes = labels.classes.astype(str).tolist()
     counts = dict(zip(classes, np.bincount(codes[codes >= 0], minlength=len(classes)).tolist(), strict=True))
-    single = [text for text in labels.texts() if counts.get(text) == 1 and labels.numbers_of([text])]
-    enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
     doubts = []
-    for texts in labels.alike():
-        some = ", ".join(f"{shown(text)} ({counts[text]:,})" for text in texts)
-        sentence = (
-            f"the labels {some} of {labels.where} count as different classes: correct the file if they are one class"
-        )
-        settled = labels.known is not None or set(texts) & {*keep, *(single if enough else ())}
-        remedy = None if settled else ("--keep", min(texts, key=lambda text: counts[text]))
-        doubts.append(Doubt("similar labels", labels.name, sentence, remedy))
-    for text in single:
-        sentence = (
-            f"the class {shown(text)} of {labels.where} has a single label, so models cannot be compared or checked"
-        )
-        remedy = ("--missing", text) if enough and text not in keep else None
-        doubts.append(Doubt("single label", labels.name, sentence, remedy, keep=text if remedy else None))
-    asked = any(doubt.remedy for doubt in doubts)
-    if labels.known is None and not (asked or (codes < 0).any() or set(labels.columns) & set(keep)):
+    if labels.known is None and labels.columns == [labels.name]:
+        doubts = [*_similar(labels, counts), *_single(labels, counts)]
+    if not (
+        (codes < 0).any() or labels.known is not None or any(map(_asks, doubts)) or set(labels.columns) & set(keep)
+    ):
         some = ", ".join(f"{shown(text)} ({count:,})" for text, count in list(counts.items())[:_CLASSES])
         text = (
             f"no label is missing in {labels.where}, so nothing would be imputed: if one of the classes, "
@@ -383,9 +277,37 @@ def _classes(labels: LabelColumn, refusal: str, blank: list[int], keep: Sequence
     return doubts
 
 
-def _kept(options: "FitOptions", source: DataFile, labels: LabelColumn) -> list[Doubt]:
-    strange = [value for value in options.keep if value not in source.names and value not in labels.texts()]
-    text = "--keep names {}, which is neither a column nor a label of the file"
+def _similar(labels: LabelColumn, counts: dict[str, int]) -> Iterator[Doubt]:
+    """Classes of several labels whose names differ only in case or whitespace."""
+    alike: dict[str, list[str]] = {}
+    for text in sorted(text for text, count in counts.items() if count > 1):
+        alike.setdefault(" ".join(text.split()).casefold(), []).append(text)
+    for texts in alike.values():
+        if len(texts) > 1:
+            some = ", ".join(f"{shown(text)} ({counts[text]:,})" for text in texts)
+            sentence = (
+                f"the labels {some} of {labels.where} differ in case or blanks only: correct the file if they are one class, or "
+                "name all classes with --classes"
+            )
+            yield Doubt("similar labels", labels.name, sentence, fatal=True)
+
+
+def _single(labels: LabelColumn, counts: dict[str, int]) -> Iterator[Doubt]:
+    """Classes with a single label, or with none but in rows without a feature."""
+    enough = sum(count > 1 for count in counts.values()) >= 2  # classes without those
+    for text, count in counts.items():
+        if count <= 1:
+            few = "a single label" if count else "no label but in blank rows"
+            sentence = (
+                f"the class {shown(text)} of {labels.where} has {few}, so models cannot be compared or checked; --classes with "
+                "the names of all classes keeps it"
+            )
+            yield Doubt("single label", labels.name, sentence, ("--missing", text) if enough else None)
+
+
+def _kept(options: "FitOptions", source: DataFile) -> list[Doubt]:
+    strange = [value for value in options.keep if value not in source.names]
+    text = "--keep names {}, which is no column of the file"
     return [Doubt("keep", None, text.format(shown(value)), fatal=True) for value in strange]
 
 
@@ -400,7 +322,7 @@ class Signs:
     mode, mode_count : float or str or None, int
         The most frequent number or text of the first batch, and the cells that hold it.
     empty, at_mode : array of int
-        Empty cells, and cells with the most frequent value, by code of the label + 1.
+        Empty cells, and cells with the most frequent value, in rows without and with a label.
     whole : array or None
         The first numbers, in order; None if some number is not whole.
     """
@@ -408,7 +330,7 @@ class Signs:
     def __init__(self, most: int):
         self.mode: float | str | None = None
         self.mode_count = 0
-        self.empty, self.at_mode = np.zeros((2, MOST_CLASSES + 2), dtype=np.int64)
+        self.empty, self.at_mode = np.zeros((2, 2), dtype=np.int64)
         self._most, self._kept = most, 0
         self._whole: list[NDArray[np.float64]] | None = []
 
@@ -428,8 +350,8 @@ class Signs:
             same = numbers.values == self.mode
         self.mode_count += int(same.sum())
         if codes is not None:
-            self.empty += np.bincount(codes[numbers.missing] + 1, minlength=len(self.empty))
-            self.at_mode += np.bincount(codes[same] + 1, minlength=len(self.empty))
+            self.empty += np.bincount(codes[numbers.missing] >= 0, minlength=2)
+            self.at_mode += np.bincount(codes[same] >= 0, minlength=2)
         if len(values) and self._whole is not None and self._kept < self._most:
             values = values[: self._most - self._kept]
             self._kept += len(values)
@@ -445,14 +367,11 @@ class Signs:
 def _columns(
     reading: Reading,
     signs: dict[str, Signs],
-    known: tuple[NDArray[np.bool_], NDArray[np.int64]] | None,
+    totals: NDArray[np.int64] | None,
     copies: set[str],
     options: "FitOptions",
 ) -> list[Doubt]:
-    """Doubts about the columns; `known` says which label codes + 1 mean missing, and how many rows have each.
-
-    `copies` are columns that repeat the label.
-    """
+    """Doubts about the columns; `totals` rows are without and with a label, and `copies` are columns that repeat the label."""
     meant = {*(options.features or ()), *options.keep}
     doubts, second_header = [], _second_header(reading)
     for name, column in reading.columns.items():
@@ -468,7 +387,7 @@ def _columns(
             doubts.append(Doubt("range", name, text, ("--exclude", name)))
         elif name not in meant:
             text = _nearly_one_value(name, column, signs[name])
-            leak = _leak(name, signs[name], *known) if known and not text else ""
+            leak = "" if totals is None or text else _leak(name, signs[name], totals)
             leak = f"column {shown(name)} repeats the label: it knows the answer" if name in copies else leak
             if text:
                 doubts.append(Doubt("one value", name, text))
@@ -571,17 +490,16 @@ def _nearly_one_value(name: str, column: ColumnSurvey, signs: Signs) -> str:
     return f"column {shown(name)} has the same value in all but {counted(others, 'cell')} of {column.filled:,}"
 
 
-def _leak(name: str, signs: Signs, missing: NDArray[np.bool_], totals: NDArray[np.int64]) -> str:
+def _leak(name: str, signs: Signs, totals: NDArray[np.int64]) -> str:
     """A sentence if a column tells whether the label is missing: by being filled, or by one of its values."""
-    n_missing, n_given = int(totals[missing].sum()), int(totals[~missing].sum())
-    if min(n_missing, n_given) < _LEAST / 2:
+    if totals.min() < _LEAST / 2:
         return ""
-    with_none, with_label = signs.empty[missing].sum() / n_missing, signs.empty[~missing].sum() / n_given
+    with_none, with_label = signs.empty / totals
     if with_none >= _TOGETHER and with_label <= 1.0 - _TOGETHER:
         return f"column {shown(name)} is empty where the label is missing, and filled where it is given: it knows the answer"
     if with_label >= _TOGETHER and with_none <= 1.0 - _TOGETHER:
         return f"column {shown(name)} is filled only where the label is missing: it can tell nothing about the classes"
-    shares = {"missing": signs.at_mode[missing].sum() / n_missing, "given": signs.at_mode[~missing].sum() / n_given}
+    shares = dict(zip(("missing", "given"), signs.at_mode / totals, strict=True))
     most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
     if shares[most] >= _TOGETHER and shares[least] <= 1.0 - _TOGETHER:
         value = shown(f"{signs.mode:g}" if isinstance(signs.mode, float) else str(signs.mode))

@@ -22,7 +22,6 @@ _SHAPE = (
 WORDS: dict[str, tuple[str, str, str] | None] = {
     "all-labelled": None,
     "missing-texts": None,  # the page counts those of its rows
-    "doubtful-labels": None,  # the program asks about them
     "dof-infinite": None,
     "single-label": None,
     "dof-lowest": (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.labels import MISSING_CELLS
+from marmix.core.labels import MISSING_TEXTS
 
 NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 WHOLE = re.compile(r"\s*([+-]?[0-9]+)(\.0*)?\s*")
@@ -207,7 +207,7 @@ def trimmed(column: Any) -> Any:
     return arrow(".compute").utf8_trim_whitespace(as_text(column))
 
 
-def missing_cells(text: Any, markers: Sequence[str] = MISSING_CELLS) -> NDArray[np.bool_]:
+def missing_cells(text: Any, markers: Sequence[str] = MISSING_TEXTS) -> NDArray[np.bool_]:
     """Mask of the trimmed cells that mean a missing value."""
     pa, pc = arrow(), arrow(".compute")
     return np.asarray(pc.is_in(text, value_set=pa.array(markers)).to_numpy(zero_copy_only=False))
@@ -231,7 +231,7 @@ def truths(text: Any) -> NDArray[np.integer]:
     return np.where(places < 0, -1, places % 2)
 
 
-def as_numbers(column: Any, markers: Sequence[str] = MISSING_CELLS) -> Numbers:
+def as_numbers(column: Any, markers: Sequence[str] = MISSING_TEXTS) -> Numbers:
     """A column as numbers; text is parsed like Python's `float`, without underscores and non-ASCII digits."""
     pa, mark = arrow(), decimal_mark(column)
     column = plain(column)

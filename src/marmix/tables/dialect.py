@@ -13,7 +13,7 @@ from itertools import accumulate, chain, islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from marmix.core.labels import MISSING_CELLS
+from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import NUMBER, WHOLE, shown
 from marmix.tables.delimited import BLOCK, Text, pieces
 
@@ -275,7 +275,7 @@ def _blank_columns(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _is_numeric(column: Sequence[str]) -> bool:
-    cells = [cell for cell in map(str.strip, column) if cell not in MISSING_CELLS]
+    cells = [cell for cell in map(str.strip, column) if cell not in MISSING_TEXTS]
     return sum(_number(cell) is not None for cell in cells) > _NUMERIC * len(cells)
 
 
@@ -337,7 +337,7 @@ def marks_of(name: str, column: Sequence[str], seen: int = 0) -> tuple[dict[str,
     There are none in a column with other text in more than a fifth of its cells. `seen` rows of the table are above these.
     """
     counts = Counter(map(str.strip, column))
-    numbers = {cell: _number(cell) for cell in counts if cell not in MISSING_CELLS}
+    numbers = {cell: _number(cell) for cell in counts if cell not in MISSING_TEXTS}
     filled = sum(counts[cell] for cell in numbers)
     if sum(counts[cell] for cell, mark in numbers.items() if mark is not None) < _NUMERIC * filled:
         return {}, {}

@@ -1,6 +1,5 @@
 """Sheets of Excel workbooks as Arrow tables."""
 
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
@@ -8,15 +7,12 @@ from datetime import datetime, time
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from marmix.tables.cells import arrow, as_text, counted, listed, shown
 from marmix.tables.dialect import ROWS, Row, header_place, marks_of, titles_in_words
 
 _ROWS = 8192  # converted at a time
 _MOST_ROWS = 2**20  # of a sheet; openpyxl trusts the file
-_FORMULA = re.compile(rb"<(\w+:)?f[\s/>]")
-_COMPUTED_LATER = re.compile(rb"<(\w+:)?calcPr\b[^>]*\bfullCalcOnLoad=.(1|true)")
 _COMMA = r"^(\s*[+-]?[0-9]*),([0-9]*(?:[eE][+-]?[0-9]+)?\s*)$"  # a number with a decimal comma
 
 
@@ -56,7 +52,6 @@ def read_sheet(
             if header_row is None:
                 assumed += titles_in_words(texts, place, "row")
             names = list(texts[place].cells)
-            _refuse_formulas(path, pages[title], texts[place].line)
             chunks: list[list[Any]] = []
             rows = chain(first[place + 1 :], rows)
             while block := list(islice(rows, _ROWS)):
@@ -109,55 +104,6 @@ def _rows(path: Path, page: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
                 yield number, row[:end]
     except Exception as error:  # a damaged file can raise anything
         raise ValueError(_damaged(path, error)) from None
-
-
-def _refuse_formulas(path: Path, page: Any, first: int) -> None:
-    """Raise ValueError if formulas from a row on have no results, which only a spreadsheet program computes.
-
-    Some programs write 0 as the result of every formula, and ask for it to be computed when the file is opened.
-    """
-    archive, cells = page.parent._archive, list[tuple[str, str | None]]()
-    try:
-        with page._get_source() as sheet:
-            if not any(_FORMULA.search(block) for block in _overlapping(sheet)):
-                return
-        books = [name for name in archive.namelist() if re.fullmatch(r"xl/workbook\d*\.xml", name)]
-        later = any(_COMPUTED_LATER.search(archive.read(name)) for name in books)
-        with page._get_source() as sheet:
-            for _, row in ElementTree.iterparse(sheet):
-                if row.tag.rpartition("}")[2] == "row":
-                    cells += _formulas(row, first)
-                    row.clear()
-    except Exception as error:  # a damaged file can raise anything
-        raise ValueError(_damaged(path, error)) from None
-    unknown = [cell for cell, value in cells if value is None]
-    if later and cells and all(value in (None, "0") for _, value in cells):
-        unknown = [cell for cell, _ in cells]
-    if unknown:
-        raise ValueError(
-            f"{path}: sheet {shown(page.title)} has formulas whose results were not saved, first in cell {unknown[0]} "
-            f"({counted(len(unknown), 'cell')}): open the file in Excel or LibreOffice and save it there, or write the values in "
-            "place of the formulas."
-        )
-
-
-def _overlapping(file: Any) -> Iterator[bytes]:
-    """Blocks of a file, each with the last bytes of the one before."""
-    last = b""
-    while block := file.read(2**20):
-        yield last + block
-        last = block[-100:]
-
-
-def _formulas(row: Any, first: int) -> Iterator[tuple[str, str | None]]:
-    """The formula cells of a row, if it is not above the first: their names and stored results, None if there is none."""
-    for cell in row:
-        parts = {part.tag.rpartition("}")[2]: part.text for part in cell}
-        name = cell.get("r") or f"in row {row.get('r')}"
-        number = re.search(r"\d+$", name)
-        if "f" in parts and not (number and int(number[0]) < first):
-            empty_text = cell.get("t") == "str" and "v" in parts
-            yield name, (parts.get("v") or ("" if empty_text else None))
 
 
 def _columns(

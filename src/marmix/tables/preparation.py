@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from marmix.core.arrays import LARGEST
-from marmix.core.labels import MISSING_CELLS, SPREADSHEET_ERROR
+from marmix.core.labels import MISSING_TEXTS
 from marmix.tables.cells import (
     NUMBER,
     TRUTHS,
@@ -42,6 +42,7 @@ _MONTH = r"[0-9]{1,2}[ .-]+\p{L}{3,9}[ .,-]+[0-9]{2,4}|\p{L}{3,9}[ .]+[0-9]{1,2}
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]|[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]([.,][0-9]+)?"
 _DATE = rf"^(({_DAY}|{_MONTH})([T ].*)?|({_TIME})( ?[aApP][mM])?)$"
 _SIGNED = r"^(\p{Sc}\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*\s*[%\x{2030}\p{Sc}])$"  # 25 %, and money
+_ERROR = r"^(#(DIV/0|REF|VALUE|NUM|NULL|SPILL|CALC|FIELD|BLOCKED|CONNECT|BUSY|UNKNOWN)!|#NAME\?|Err:[0-9]{3})$"  # of spreadsheets
 _LEAVE_OUT = "leave the column out with --exclude"
 _ODD_CELLS = 20  # kept of each column, for messages
 _SPARSE, _SPARSE_ROWS = 3, 1000  # most filled cells of a sparse row, and most such rows kept
@@ -270,7 +271,9 @@ class Preparation(TransformerMixin, BaseEstimator):
             if reading is None:
                 names = [name for name in batch.schema.names if labels is None or name not in labels.columns]
                 reading = self.reading(names)
-            reading.add(batch, None if labels is None else labels.add_batch(batch))
+            reading.add(batch)
+            if labels is not None:
+                labels.add_batch(batch)
         if reading is None:
             raise ValueError("the table has no rows.")
         return self.fit_reading(reading, batches)
@@ -297,7 +300,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         texts = [] if self.missing_cells is None else self.missing_cells
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             raise ValueError(f"missing_cells={texts!r} must be a list of texts.")
-        return (*MISSING_CELLS, *map(str.strip, texts))
+        return (*MISSING_TEXTS, *map(str.strip, texts))
 
     def fit_reading(self, reading: "Reading", batches: Callable[[], Iterable[Any]]) -> Self:
         """Fit to a table that has been read.
@@ -481,13 +484,9 @@ def table_batches(X: Any) -> Iterator[Any]:
 
 
 class SparseRow(NamedTuple):
-    """A row with few filled cells: its position from 0, the code of its label (-1 if missing), and the filled cells.
-
-    Cells are texts by column, None for numbers.
-    """
+    """A row with few filled cells: its position from 0, and the filled cells, texts by column, None for numbers."""
 
     place: int
-    code: int
     cells: dict[str, str | None]
 
 
@@ -513,8 +512,8 @@ class Reading:
         self.medians = {name: Median(most) for name in names} if medians else {}
         self.sparse: list[SparseRow] | None = []
 
-    def add(self, batch: Any, codes: NDArray[np.integer] | None = None) -> dict[str, Numbers]:
-        """Add the next rows, whose labels have the given codes, and return their cells as numbers by column."""
+    def add(self, batch: Any) -> dict[str, Numbers]:
+        """Add the next rows, and return their cells as numbers by column."""
         cells = {name: survey.add(batch.column(name)) for name, survey in self.columns.items()}
         for name, median in self.medians.items():
             median.add(cells[name].values[np.isfinite(cells[name].values)])
@@ -526,17 +525,17 @@ class Reading:
             if len(self.sparse) + len(places) > _SPARSE_ROWS:
                 self.sparse = None
             else:
-                self.sparse += [self._sparse(batch, cells, i, codes) for i in places.tolist()]
+                self.sparse += [self._sparse(batch, cells, i) for i in places.tolist()]
         self.rows += batch.num_rows
         return cells
 
-    def _sparse(self, batch: Any, cells: dict[str, Numbers], i: int, codes: NDArray[np.integer] | None) -> SparseRow:
+    def _sparse(self, batch: Any, cells: dict[str, Numbers], i: int) -> SparseRow:
         texts = {
             name: trimmed(batch.column(name).slice(i, 1))[0].as_py() if numbers.odd[i] else None
             for name, numbers in cells.items()
             if not numbers.missing[i]
         }
-        return SparseRow(self.rows + i, -1 if codes is None else int(codes[i]), texts)
+        return SparseRow(self.rows + i, texts)
 
     def leave_out_strays(self) -> None:
         """Count as missing the cells of titles and footers: rows whose few cells hold texts that occur in no other row."""
@@ -567,7 +566,7 @@ class Problem(NamedTuple):
 class ColumnSurvey:
     """Summary of the cells of a column that comes in batches, from which its kind follows."""
 
-    def __init__(self, name: str, max_levels: int, markers: Sequence[str] = MISSING_CELLS):
+    def __init__(self, name: str, max_levels: int, markers: Sequence[str] = MISSING_TEXTS):
         self.name, self.max_levels, self._markers = name, max_levels, markers
         self.rows = self.missing = 0
         self.low, self.high = np.inf, -np.inf
@@ -607,7 +606,7 @@ class ColumnSurvey:
         if numbers.odd.any():
             places = np.flatnonzero(numbers.odd)[: _ODD_CELLS - len(self.odd)].tolist()
             self.odd += [(text[i].as_py(), self.rows + i + 1) for i in places]
-            errors = np.zeros(0, dtype=bool) if self._error else matching(text, SPREADSHEET_ERROR)
+            errors = np.zeros(0, dtype=bool) if self._error else matching(text, _ERROR)
             if errors.any():
                 self._error = self._first(text, errors)
             commas = with_other_mark(column) & numbers.odd
