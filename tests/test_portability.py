@@ -325,22 +325,6 @@ def test_without_locks_of_the_system_a_hidden_file_is_the_lock(tmp_path, monkeyp
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"a": b"second"}
 
 
-def test_without_locks_of_the_system_a_run_that_may_wait_waits(tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "fcntl", None)
-    lock, pauses = outputs._lock_of(tmp_path, "a"), []
-    lock.touch()
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 10:
-            lock.unlink()
-
-    monkeypatch.setattr(outputs.time, "sleep", sleep)
-    outputs.write_whole(tmp_path / "a", "text\n")
-    assert len(pauses) == 10
-    assert (tmp_path / "a").read_bytes() == b"text\n"
-
-
 WORDS_OF_A_COMMAND = st.lists(st.text(st.sampled_from('ab \\"'), min_size=1), min_size=1)
 
 
