@@ -62,8 +62,6 @@ def attempt(sound, rng, folder):
             ["evaluate", model, data, "--label", name(rng, "absent")],
             ["evaluate", model, data, "--label", columns[0]],
             ["sensitivity", model, data, "--label", label, "--class", name(rng, "absent")],
-            ["simulate", "--out", name(rng, "new"), "--rows", "50"],
-            ["simulate", "--out", name(rng, "new"), "--rows", name(rng, "5")],
             [name(rng, "command"), data],
             ["fit", data, "--label", name(rng, "absent"), "--out", "out"],
             ["fit", data, "--label", label, "--out", data, "--folds", "2"],
