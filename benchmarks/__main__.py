@@ -164,7 +164,7 @@ NEEDS = {
     "pandas": (packages("pandas"), "pip install '.[cli]'"),
     "torch": (packages("torch"), "pip install '.[gpu]'"),
     "Dask": (packages("dask", "distributed"), "pip install '.[dask]'"),
-    "MAGIC": (file_there("magic04.data"), "python -c 'from marmix.datasets import load_magic as load; load()'"),
+    "MAGIC": (file_there("magic04.data"), "python -c 'from paper.datasets import load_magic as load; load()'"),
     "gastro": (file_there("gastro.csv"), "set MARMIX_DATA to a folder with gastro.csv"),
     "an NVIDIA card": (card_there, "run it on a machine with one, after pip install '.[gpu]'"),
     "Linux": (lambda: sys.platform == "linux", "memory is read from /proc; run it on Linux"),

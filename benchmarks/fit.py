@@ -22,7 +22,8 @@ from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture
-from marmix.datasets import hide_labels, load_magic
+from marmix.datasets import hide_labels
+from paper.datasets import load_magic
 
 PAPER = {"covariance_type": "full", "link": "aranda-ordaz", "measure": "margin"}
 

@@ -16,7 +16,7 @@ from fit import PAPER, data_home, magic, simulated
 from threadpoolctl import threadpool_limits
 
 from marmix import MARGaussianMixture, MARLogisticRegression
-from marmix.datasets import load_gastro
+from paper.datasets import load_gastro
 
 
 def cost(name, estimator, X, y, repeats):

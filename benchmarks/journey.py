@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from marmix.datasets import make_mar_mixture
+
 RUN = """
 import json, resource, sys, time
 from marmix.cli import main
@@ -46,7 +48,8 @@ def run(script, *arguments):
 def fit(folder, rows, features, model):
     """Simulate rows, fit them, and measure the fit."""
     data = folder / f"{rows}x{features}.csv"
-    run(RUN, "simulate", "--rows", rows, "--features", features, "--out", data, "--quiet")
+    drawn = make_mar_mixture(rows, n_features=features, at_least=2, random_state=0, as_frame=True).frame
+    drawn.rename(columns={"target": "label"}).to_csv(data, index=False)
     out = folder / f"out{rows}x{features}"
     return data, run(RUN, "fit", data, "--label", "label", "--model", model, "--out", out, "--quiet")
 

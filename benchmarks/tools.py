@@ -85,7 +85,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from marmix import MARClassifierCV, MARGaussianMixture, evaluation
-from marmix.datasets import hide_labels, load_magic, load_odd_digits, load_tumours, make_mar_mixture
+from marmix.datasets import hide_labels, load_odd_digits, load_tumours, make_mar_mixture
+from paper.datasets import load_magic
 
 OURS = "marmix"
 BASES = {"logistic": "logistic", "boosting": "HistGradientBoosting"}

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from marmix import MARGaussianMixture
-from marmix.datasets import load_gastro
+from paper.datasets import load_gastro
 
 ANNOTATORS, NEEDED, FRESH = 7, 6, 20_000
 WAYS = ("calibrated", "noisy", "decisive", "informed")
