@@ -41,7 +41,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser("python -m paper", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", choices=[[], "all", *ITEMS], help="what to compute, or 'all'"
+        "names",
+        nargs="*",
+        default="list",
+        metavar="NAME",
+        choices=("list", "all", *ITEMS),
+        help="items, 'all' or 'list'",
     )
     parser.add_argument("--size", choices=SIZES, default="small", help="a few samples, or all of them (default: small)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random numbers (default: 0)")
@@ -50,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "marmix", "paper").expanduser()
     parser.add_argument("--cache", type=Path, default=cache, help=f"folder for finished results (default: {cache})")
     options = parser.parse_args(arguments)
-    if not options.names:
+    if "list" in options.names:
         print("\n".join(f"{name:26}{title}" for name, (title, _) in ITEMS.items()))
         return
     # results of other versions are not mixed with these

@@ -3,7 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,7 @@ class Page:
     name: str
     title: str
     claims: Sequence[Claim]
-    blocks: Sequence[Block] = field(default=())
+    blocks: Sequence[Block] = ()
 
     def markdown(self, command: str) -> str:
         """The page as Markdown."""

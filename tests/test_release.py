@@ -180,7 +180,7 @@ model = marmix.MARGaussianMixture().fit(X, y)
 marmix.save(model, "model.marmix")
 same = bool((marmix.load("model.marmix").predict_proba(X) == model.predict_proba(X)).all())
 code = main(["info", "model.marmix", "--json"])
-pathlib.Path("rows.csv").write_text("x,class\\n" + "1,a\\n2,b\\n3,\\n" * 20)
+pathlib.Path("rows.csv").write_text("x,class\\n" + "1,a\\n2,b\\n3,\\n" * 20, encoding="utf-8")
 refused = main(["fit", "rows.csv", "--label", "class", "--out", "results"])
 sys.argv = ["marmix", "--version"]
 try:
