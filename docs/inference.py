@@ -5,13 +5,12 @@
 """
 
 from pathlib import Path
-from textwrap import fill
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from marmix import MARGaussianMixture, compare, theory
+from marmix import MARGaussianMixture, compare
 from marmix.datasets.hard import tumours
 from marmix.plotting import MissingnessDisplay, ProfileDisplay
 from marmix.plotting.drawing import BLACK, BLUE, GREY, RED, canvas, legend_below, styled
@@ -54,9 +53,7 @@ def printed(X, y, truth):
     low, high = malignant.conf_int()[0]
     print(f"Share of malignant rows, by multiple imputation: {malignant.params[0]:.3f} ({low:.3f} to {high:.3f})")
     among = np.mean([label == "malignant" for label in y if label is not None])
-    print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}\n")
-    print(theory.relative_efficiency(clf), "\n")
-    print(fill(theory.label_budget(clf, n=len(y)).sentence, 100))
+    print(f"  among the labelled rows {among:.3f}, in truth {np.mean(truth == 'malignant'):.3f}")
     return clf, result, shape
 
 

@@ -26,8 +26,8 @@ def examples():
 
 
 def expensive(line):
-    """Whether an example takes a minute or more: `demo` compares many classifiers, `study` repeats the paper's simulations."""
-    return line.startswith(("marmix demo", "marmix study ")) and line != "marmix study list"
+    """Whether an example takes a minute or more: `demo` compares many classifiers."""
+    return line.startswith("marmix demo")
 
 
 def words(line):

@@ -20,6 +20,7 @@ from browsing import (
 from reports import HOSTILE, four_classes, many_classes, two_classes, with_texts
 
 from marmix.cli import main
+from marmix.datasets import make_mar_mixture
 from marmix.pages import report_html
 from marmix.pages.contents import RowTable
 
@@ -177,9 +178,9 @@ def test_the_command_is_copied(browser, report):
 @pytest.fixture
 def many_rows(tmp_path):
     folder = tmp_path
-    rows = ["simulate", "--rows", "100000", "--features", "4", "--classes", "3", "--rate", "0.5"]
-    assert main([*rows, "--out", str(folder / "rows.csv"), "--quiet"]) == 0
-    fit = ["fit", str(folder / "rows.csv"), "--label", "label", "--model", "logistic", "--folds", "2"]
+    options = {"n_features": 4, "n_classes": 3, "rate": 0.5, "random_state": 0, "as_frame": True}
+    make_mar_mixture(100_000, **options).frame.to_csv(folder / "rows.csv", index=False)
+    fit = ["fit", str(folder / "rows.csv"), "--label", "target", "--model", "logistic", "--folds", "2"]
     assert main([*fit, "--out", str(folder / "out"), "--quiet"]) == 0
     return SimpleNamespace(folder=folder / "out")
 

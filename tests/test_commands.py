@@ -360,25 +360,6 @@ def test_info_tells_what_a_model_is(program, fitted):
     assert header["about"]["label"] == "kind"
 
 
-def test_simulated_rows_can_be_fitted(program, tmp_path):
-    done = program(
-        *["simulate", "--rows", "400", "--classes", "3", "--features", "3", "--truth", "--out", "rows.csv"],
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = pd.read_csv(tmp_path / "rows.csv")
-    assert list(rows.columns) == ["x0", "x1", "x2", "label", "truth"]
-    labelled = rows["label"].notna()
-    assert (rows.loc[labelled, "label"] == rows.loc[labelled, "truth"]).all()
-    assert 0.5 < 1 - labelled.mean() < 0.9
-    done = program("fit", "rows.csv", "--label", "label", "--exclude", "truth", "--out", "out", *QUICK, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    imputed = pd.read_csv(tmp_path / "out" / "imputed.csv")
-    assert (imputed["marmix_label"] == imputed["truth"]).mean() > 0.5
-    proba = marmix.load(tmp_path / "out" / "model.marmix").predict_proba(rows)
-    np.testing.assert_allclose(imputed[[f"marmix_p_{k}" for k in range(3)]], proba, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("kind", "marker"),
     [
@@ -530,7 +511,7 @@ def test_the_demo_fits_and_names_its_report(program, tmp_path, demonstration):
 def test_shells_learn_every_command(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for command in ("fit", "predict", "evaluate", "sensitivity", "report", "simulate", "study", "info", "demo"):
+    for command in ("fit", "predict", "evaluate", "sensitivity", "report", "info", "demo"):
         assert command in script
     assert "escape-formulas" in script or "escape_formulas" in script
 

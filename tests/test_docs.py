@@ -69,7 +69,7 @@ def test_examples_in_docstrings_print_what_they_show(name):
     assert set(plt.get_fignums()) <= figures  # examples close their own
 
 
-def test_the_evidence_quotes_the_study_as_its_page_has_it():
+def test_the_evidence_quotes_the_paper_s_page():
     section = (
         (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8").split("## The paper, checked")[1].split("\n## ")[0]
     )
@@ -78,11 +78,11 @@ def test_the_evidence_quotes_the_study_as_its_page_has_it():
     assert len(quoted) == 6
     for claim, verdict in quoted:
         assert f"| {claim} | **{verdict}** |" in page
-    command = re.search(r"^`(marmix study .+)`$", page, re.M).group(1)
+    command = re.search(r"^`(python -m paper .+)`$", page, re.M).group(1)
     assert command in section
 
 
-def test_every_link_of_the_study_pages_leads_to_a_file():
+def test_every_link_of_the_paper_s_pages_leads_to_a_file():
     folder = ROOT / "docs" / "study"
     for page in folder.glob("*.md"):
         for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):

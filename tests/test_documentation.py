@@ -27,7 +27,7 @@ from marmix.tables import Preparation
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting", "marmix.evaluation", "marmix.io",
-           "marmix.objectives", "marmix.study", "marmix.tables", "marmix.theory",
+           "marmix.objectives", "marmix.tables",
            *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
 RESULTS = (  # of methods, functions and fits
     "inference.bootstrap.Bootstrap", "inference.hypotheses.GoodnessOfFit",
@@ -39,8 +39,6 @@ WITHOUT_PAGE = {  # described in the overview
     "marmix.__version__",
     "marmix.persistence.load",  # marmix.load
     "marmix.persistence.save",  # marmix.save
-    "marmix.study.ITEMS",
-    "marmix.study.SIZES",
 }
 CLASSES = (
     marmix.MARGaussianMixture,
@@ -181,7 +179,7 @@ def test_the_python_of_the_guide_runs(page, tmp_path, monkeypatch):
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     rows = make_mar_mixture(100, at_least=5, random_state=0)
-    table = pd.DataFrame(rows.data, columns=["area", "perimeter"])
+    table = pd.DataFrame(rows.data, columns=rows.feature_names)
     table.to_csv("rows.csv", index=False)
     model = make_pipeline(Preparation(), MARGaussianMixture()).fit(table, rows.target)
     marmix.save(model, Path("results").mkdir() or "results/model.marmix")

@@ -486,12 +486,6 @@ def test_a_feature_is_no_label(from_python, command, capsys):
     assert "'x0'" in error
 
 
-def test_too_few_rows_to_simulate_are_refused_with_advice(tmp_path, capsys):
-    assert main(["simulate", "--rows", "3", "--classes", "5", "--out", str(tmp_path / "rows.csv")]) == 1
-    assert "--rows" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_missing_package_is_reported_before_the_fit(fit, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("marmix.journey.fit.open_table", None)  # is not reached

@@ -18,7 +18,6 @@ from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MAR
 from marmix.plotting import TraceDisplay
 from marmix.selection import held_out
 from marmix.selection.held_out import WEIGHTS
-from marmix.theory import bayes_error
 
 FIXED = {"C": 10.0, "gamma": 0.5, "mechanism_weight": 0.3}
 
@@ -329,13 +328,11 @@ def test_inference_is_about_the_mechanism_and_about_probabilities(fit, rings):
     assert result.bootstrap(3, random_state=0).params.shape == (2,)
 
 
-def test_information_criteria_and_theory_are_refused(fit, rings):
+def test_information_criteria_are_refused(fit, rings):
     with pytest.raises(TypeError, match="no information criteria"):
         fit.bic()
     with pytest.raises(ValueError, match="no information criteria"):
         compare(fit, fit)
-    with pytest.raises((TypeError, ValueError)):
-        bayes_error(fit)
 
 
 def test_the_summary_says_what_was_chosen(fit):

@@ -15,7 +15,6 @@ from marmix.core.notes import BoundaryWarning
 from marmix.inference.simulation import simulate
 from marmix.objectives import MissingnessObjective
 from marmix.persistence import load, save
-from marmix.theory import relative_efficiency
 
 LABELS = [0, 1, 2, -1, -1, 0, 1, -1, 2, -1, -1, 0] * 2
 ESTIMATORS = [MARGaussianMixture, lambda **options: MARLogisticRegression(C=np.inf, n_init=1, **options)]
@@ -339,7 +338,6 @@ def test_refused_uses(masked):
         lambda: fit.mechanism_.terms(scores, [0, 1, 0, 1]),
         lambda: fit.mechanism_.profile(scores, [0, 1, 0, 1]),
         lambda: MissingnessObjective(y, mechanism=fit.mechanism_),
-        lambda: relative_efficiency(fit),
         result.test_informative,
         result.test_mechanism,
     ]

@@ -1,4 +1,4 @@
-"""A new measure or link is one record: one made up here works in fits, inference, files, figures, reports and the study."""
+"""A new measure or link is one record: one made up here works in fits, inference, files, figures and reports."""
 
 import json
 from dataclasses import replace
@@ -16,8 +16,6 @@ from marmix.core.measures import MEASURES, Measure, Measured, measure_curvature,
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.persistence import ContainerError
 from marmix.plotting import MissingnessDisplay, UncertaintyDisplay
-from marmix.study import measures as study_measures
-from marmix.study import pieces, run
 
 CLASSIFIERS = [MARGaussianMixture(covariance_type="tied", link="logit"), MARLogisticRegression(link="logit")]
 CLASSIFIER = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda classifier: type(classifier).__name__)
@@ -42,7 +40,6 @@ CUBIC = Measure(
     range=lambda classes: (0.0, 1.0 - classes**-2.0),
     axis="{words} of {first} to {last}: at most {high:.3f}",
     slope=7.0,
-    studied=True,
 )
 HALF = Link("half", 0.5, "half-way")
 
@@ -196,24 +193,6 @@ def test_a_report_of_a_model_with_a_new_measure(cubic, tmp_path, capsys, quick_f
     q = 1.0 / (1.0 + np.exp(-fit.alpha_[0] - fit.alpha_[1] * np.array([0.75, 0.0])))
     assert [missingness["toss_up"], missingness["certain"]] == pytest.approx(q.tolist(), rel=1e-9)
     assert f"{100 * q[0]:.0f}\u00a0%" in page.read_text(encoding="utf-8")
-
-
-def test_the_study_compares_a_new_measure_with_the_others(cubic, tmp_path, monkeypatch, quick_figures):
-    monkeypatch.setattr(pieces, "REPLICATES", {what: {"small": 1} for what in pieces.REPLICATES})
-    monkeypatch.setattr(study_measures, "ROUNDS", 2)
-    monkeypatch.setattr(study_measures, "TIMED_ROWS", 200)
-    run(["measures", "four-classes"], tmp_path, quiet=True)  # one replicate of each kind
-    names = [name for name, measure in MEASURES.items() if measure.studied]
-    assert cubic.name in names
-    for kind in study_measures.KINDS:
-        losses = pd.read_csv(tmp_path / f"{kind}.csv").set_index(["hidden_by", "fitted"])["mean"]
-        assert set(losses.index) == {(h, f) for h in names for f in study_measures.fits()}
-        assert losses[cubic.name, study_measures.ALL_LABELS] == losses["margin", study_measures.ALL_LABELS]
-        assert losses[cubic.name, cubic.name] != losses[cubic.name, study_measures.IGNORED]
-    assert list(pd.read_csv(tmp_path / "measures-seconds.csv")["measure"]) == names
-    text = (tmp_path / "four-classes.md").read_text(encoding="utf-8")
-    assert f"over the {len(names)} mechanisms" in text
-    assert f"hidden by {cubic.name}" in text
 
 
 # A link.

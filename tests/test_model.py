@@ -10,7 +10,6 @@ from marmix import MARGaussianMixture, MARLogisticRegression
 from marmix.core.measures import as_measure, posterior
 from marmix.core.notes import Note
 from marmix.plotting import MissingnessDisplay, MixtureDisplay, UncertaintyDisplay
-from marmix.theory import bayes_error
 
 ESTIMATORS = [MARGaussianMixture(covariance_type="tied", link="logit"), MARLogisticRegression(link="logit")]
 
@@ -60,8 +59,6 @@ def test_another_score_model_serves_all_users_of_a_fitted_model(clf, two):
         display.from_estimator(clf, two.X, two.y).figure_.clear()
     with pytest.raises(ValueError, match="nearest prototype"):
         clf.to_sklearn()
-    with pytest.raises(ValueError, match="no model of the features"):
-        bayes_error(clf)
 
 
 def test_a_fitted_model_cannot_be_changed(clf):

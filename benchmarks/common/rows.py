@@ -17,7 +17,10 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from marmix.datasets import hide_labels, load_gastro, load_magic
+from marmix.datasets import hide_labels
+
+sys.path.append(str(Path(__file__).parents[2]))  # for scripts that are run from a clone
+from paper.datasets import load_gastro, load_magic
 
 NOMINAL = {  # columns of numbers that stand for names
     "heart": (2, 6, 12),  # chest pain, electrocardiogram, thallium test

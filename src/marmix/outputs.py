@@ -18,12 +18,11 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Output", "locked", "one_file", "write_whole"]
+__all__ = ["Output", "one_file"]
 
 _ADVICE = "give another --out, or --force to replace {}"
 _HIDDEN = re.compile(r"\.marmix-([0-9a-f]{16})(\.lock|-[0-9]+-[0-9a-f]{8,32})")
 _PAUSES = (0.01, 0.05, 0.2)  # seconds; another run may hold a lock for a moment, to see whether its owner is alive
-_LONGEST_WAIT = 60.0  # seconds, where the operating system has no locks to wait for
 
 
 class Output:
@@ -47,8 +46,6 @@ class Output:
         Files that are being read, which are never replaced.
     advice : str, default="give another --out, or --force to replace {}"
         Ends the error message about existing files; ``{}`` becomes "it" or "them".
-    wait : bool, default=False
-        Whether to wait for another run that writes the same files, which is otherwise an error.
 
     Attributes
     ----------
@@ -93,10 +90,9 @@ class Output:
         obsolete: Sequence[str] = (),
         sources: Sequence[str | os.PathLike[str]] = (),
         advice: str = _ADVICE,
-        wait: bool = False,
     ):
         self.folder, self.files, self.force = Path(folder), list(files), force
-        self._obsolete, self._sources, self._advice, self._wait = list(obsolete), list(sources), advice, wait
+        self._obsolete, self._sources, self._advice = list(obsolete), list(sources), advice
         self._locks = _Locks()
 
     def __enter__(self) -> Self:
@@ -183,7 +179,7 @@ class Output:
             self._new = not self.folder.exists()
             place = self.folder.absolute().parent if self._new else self.folder
             names = [self.folder.absolute().name] if self._new else [*self.files, *self._obsolete]
-            self._locks.take(place, names, self.folder, self._wait)
+            self._locks.take(place, names, self.folder)
             if self._new == (not self.folder.exists()):
                 return place
             self._locks.release()
@@ -194,7 +190,7 @@ class Output:
             with suppress(OSError):  # somebody has made the folder, and it is not empty
                 os.rename(self._ready, self.folder)  # atomic
                 return
-            self._locks.take(self.folder, self.files, self.folder, self._wait)
+            self._locks.take(self.folder, self.files, self.folder)
         elif len(self.files) == 1 and self.force and not self._obsolete:
             os.replace(self._ready / self.files[0], self.folder / self.files[0])  # atomic
             return
@@ -232,7 +228,6 @@ def one_file(
     sources: Sequence[str | os.PathLike[str]] = (),
     advice: str = _ADVICE,
     pipes: bool = True,
-    wait: bool = False,
 ) -> Iterator[Path]:
     """Yield a path to write to; the file appears at `path` when the `with` block ends without an exception.
 
@@ -248,8 +243,6 @@ def one_file(
         Ends the error message about an existing file.
     pipes : bool, default=True
         Whether pipes and devices are allowed.
-    wait : bool, default=False
-        Whether to wait for another run that writes the same file, which is otherwise an error.
 
     Yields
     ------
@@ -284,25 +277,8 @@ def one_file(
         raise IsADirectoryError(f"{path} is a folder, where a file is to be written: give another path.")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.absolute().parent}: make it first.")
-    with Output(path.parent, (path.name,), force=force, sources=sources, advice=advice, wait=wait) as output:
+    with Output(path.parent, (path.name,), force=force, sources=sources, advice=advice) as output:
         yield output.path(path.name)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Refuse to work on a file that another run is working on."""
-    locks = _Locks()
-    try:
-        locks.take(path.parent, [path.name], path)
-        yield
-    finally:
-        locks.release()
-
-
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file, replacing an existing one."""
-    with one_file(path, force=True, pipes=False, wait=True) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _to_disk(path: Path) -> None:
@@ -356,15 +332,14 @@ class _Locks:
     def __init__(self) -> None:
         self.handles: dict[Path, int] = {}
 
-    def take(self, place: Path, names: Sequence[str], subject: Path, wait: bool = False) -> None:
-        """Lock names in a folder; OSError if another run has one of them, unless it may be waited for."""
+    def take(self, place: Path, names: Sequence[str], subject: Path) -> None:
+        """Lock names in a folder; OSError if another run has one of them."""
         for path in [_lock_of(place, name) for name in names]:
-            handle = _locked(path, wait)
-            waits = () if fcntl or not wait else [_PAUSES[-1]] * int(_LONGEST_WAIT / _PAUSES[-1])
-            for pause in (*_PAUSES, *waits):
+            handle = _locked(path)
+            for pause in _PAUSES:
                 if handle is None:
                     time.sleep(pause)
-                    handle = _locked(path, wait)
+                    handle = _locked(path)
             if handle is None:
                 owners = [entry.name.split("-")[2] for entry in place.glob(f"{path.stem}-*")]
                 process = f" (process {owners[0]})" if owners else ""
@@ -385,7 +360,7 @@ def _lock_of(place: Path, name: str) -> Path:
     return place / f".marmix-{hashlib.sha256(key).hexdigest()[:16]}.lock"
 
 
-def _locked(path: Path, wait: bool = False) -> int | None:
+def _locked(path: Path) -> int | None:
     """Create and lock a file; returns its handle, or None if another run has it."""
     while True:
         new, handle = True, -1
@@ -399,7 +374,7 @@ def _locked(path: Path, wait: bool = False) -> int | None:
             continue
         try:
             if fcntl:
-                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (fcntl or new) and os.path.samestat(os.fstat(handle), os.lstat(path)):
                 return handle
         except FileNotFoundError:

@@ -19,7 +19,7 @@ name               u                                      large when
 
 For two classes ``gini = (1 - margin) / 2``, so both give the same family of mechanisms.
 
-`MEASURES` has one record for each measure, which fits, figures, reports and the study use: a new measure is one more record.
+`MEASURES` has one record for each measure, which fits, figures and reports use: a new measure is one more record.
 """
 
 from collections.abc import Callable
@@ -98,7 +98,6 @@ class Measure:
     )
     only_classes: int | None = None  # the number of classes it is defined for; None for any
     fused: bool = False  # whether the kernels of `marmix.engines.fused` implement it
-    studied: bool = False  # whether the study compares it with the others
 
     def __call__(self, p: Posterior) -> Measured:
         """Values and gradients for a block of posteriors."""
@@ -183,17 +182,17 @@ def gini(p: Posterior) -> Measured:
 MEASURES = {measure.name: measure for measure in (
     Measure("margin", margin, "squared margin", "clear", lambda classes: (0.0, 1.0),
             "uncertainty ({words}): 0 = toss-up, 1 = certain",
-            slope=-6.0, kinked=True, fused=True, studied=True),
+            slope=-6.0, kinked=True, fused=True),
     Measure("entropy", entropy, "entropy", "unclear", lambda classes: (0.0, float(np.log(classes))),
             "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=4.0, fused=True, studied=True),
+            slope=4.0, fused=True),
     Measure("log-entropy", log_entropy, "log of the entropy", "unclear",
             lambda classes: (-np.inf, float(np.log(np.log(classes)))),
             "uncertainty ({words}): the higher, the less certain",
-            slope=2.0, studied=True),
+            slope=2.0),
     Measure("gini", gini, "gini", "unclear", lambda classes: (0.0, 1.0 - 1.0 / classes),
             "uncertainty ({words}): 0 = certain, {high:.2f} = toss-up",
-            slope=8.0, fused=True, studied=True),
+            slope=8.0, fused=True),
     Measure("discriminant", discriminant, "squared log-odds", "clear", lambda classes: (0.0, np.inf),
             "uncertainty ({words}): 0 = toss-up, the higher, the more certain",
             slope=-0.5, kinked=True),

@@ -1,8 +1,7 @@
-"""Example data: simulated mixtures with exact posteriors, labels hidden by a known mechanism, and real data sets."""
+"""Example data: simulated mixtures with exact posteriors, labels hidden by a known mechanism, and real rows."""
 
-from marmix.datasets.files import load_gastro, load_magic
 from marmix.datasets.hard import load_odd_digits, load_tumours
 from marmix.datasets.hiding import hide_labels
 from marmix.datasets.simulation import make_mar_mixture
 
-__all__ = ["hide_labels", "load_gastro", "load_magic", "load_odd_digits", "load_tumours", "make_mar_mixture"]
+__all__ = ["hide_labels", "load_odd_digits", "load_tumours", "make_mar_mixture"]

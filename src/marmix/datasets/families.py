@@ -1,7 +1,7 @@
-"""Distributions of simulated classes: how rows are drawn, exact log densities, and default parameters."""
+"""Distributions of simulated classes: default parameters, how rows are drawn, and exact log densities."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -11,81 +11,59 @@ from marmix.core.arrays import Array
 SEPARATION = 2.0  # distance of neighbouring classes, as in the paper
 
 
-class Law(Protocol):
-    """Distribution of the features of one class."""
+class Law(NamedTuple):
+    """Distribution of the features of one class: a multivariate law of scipy, or a univariate one of each feature."""
+
+    law: Any
+    features: int
+    joint: bool
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Draw rows (n, d)."""
+        size = n if self.joint else (n, self.features)
+        return np.asarray(self.law.rvs(size=size, random_state=rng)).reshape(n, self.features)
 
     def log_density(self, X: Array) -> Array:
         """Log density of every row, (n,)."""
-
-
-class Joint(NamedTuple):
-    """A multivariate scipy distribution; `reshape` restores the axes of length one that scipy drops."""
-
-    law: Any
-    features: int
-
-    def draw(self, n: int, rng: np.random.Generator) -> Array:
-        return np.asarray(self.law.rvs(size=n, random_state=rng)).reshape(n, self.features)
-
-    def log_density(self, X: Array) -> Array:
-        return np.asarray(self.law.logpdf(X)).reshape(len(X))
-
-
-class Independent(NamedTuple):
-    """Independent features: a univariate scipy distribution with one parameter for each feature."""
-
-    law: Any
-    features: int
-
-    def draw(self, n: int, rng: np.random.Generator) -> Array:
-        return np.asarray(self.law.rvs(size=(n, self.features), random_state=rng))
-
-    def log_density(self, X: Array) -> Array:
-        return np.asarray(self.law.logpdf(X).sum(axis=1))
+        density = np.asarray(self.law.logpdf(X))
+        return density.reshape(len(X)) if self.joint else density.sum(axis=1)
 
 
 class Family(NamedTuple):
-    """A family of distributions: its default parameters, and the law of each class given parameters."""
+    """A family of distributions."""
 
+    law: Callable[..., Any]  # of scipy, from the parameters of a class
     defaults: Callable[[int, int, float], dict[str, Any]]  # (classes, features, separation) -> parameters
-    laws: Callable[[int, int, dict[str, Any]], list[Law]]  # (classes, features, parameters) -> laws
-    places: str | None  # name of the parameter that `separation` sets
-
-
-def family_name(distribution: str) -> str:
-    """Name in `FAMILIES` of a distribution given by that name or by an alias."""
-    name = OTHER_NAMES.get(distribution, distribution) if isinstance(distribution, str) else ""
-    if name not in FAMILIES:
-        aliases = {name: f" (or {alias!r})" for alias, name in OTHER_NAMES.items()}
-        names = ", ".join(f"{name!r}{aliases.get(name, '')}" for name in FAMILIES)
-        raise ValueError(f"distribution={distribution!r} is not one of {names}.")
-    return name
+    centres: str | None = None  # the parameter that `separation` sets
+    matrices: str | None = None  # the parameter that is a matrix for each class; the features are then not independent
 
 
 def laws_of(
     distribution: str, classes: int, features: int, parameters: Mapping[str, Any] | None, separation: float
 ) -> list[Law]:
     """The law of each class of a family of `FAMILIES`; `parameters` override its defaults."""
-    family = FAMILIES[distribution]
+    if distribution not in FAMILIES:
+        raise ValueError(f"distribution={distribution!r} is not one of {', '.join(map(repr, FAMILIES))}.")
+    family, overrides = FAMILIES[distribution], dict(parameters or {})
     if not (np.isfinite(separation) and separation > 0.0):
         raise ValueError(f"separation={separation!r} must be a positive number.")
-    overrides = dict(parameters or {})
-    if separation != SEPARATION and (family.places is None or family.places in overrides):
-        reason = "has no" if family.places is None else f"is given its {family.places}, and takes no"
-        raise ValueError(f"distribution={distribution!r} {reason} separation: drop it, and use parameters= alone.")
+    if separation != SEPARATION and (family.centres is None or family.centres in overrides):
+        raise ValueError(f"separation={separation!r} has no effect with these parameters: drop it.")
     defaults = family.defaults(classes, features, separation)
     unknown = [name for name in overrides if name not in defaults]
     if unknown:
         raise ValueError(
             f"parameters: {distribution!r} has no {unknown[0]!r}; it has {', '.join(map(repr, defaults))}."
         )
-    return family.laws(classes, features, defaults | overrides)
-
-
-# Positions of the classes.
+    by_class = []
+    for name, value in (defaults | overrides).items():
+        shape = () if name == "df" else (features, features) if name == family.matrices else (features,)
+        array = np.asarray(value, dtype=float)
+        if not np.isfinite(array).all():
+            raise ValueError(f"parameters: {name} holds NaN or infinity.")
+        by_class.append(np.broadcast_to(array, (classes, *shape)))
+    joint = family.matrices is not None
+    return [Law(family.law(*values), features, joint) for values in zip(*by_class, strict=True)]
 
 
 def places(classes: int, features: int, separation: float) -> Array:
@@ -109,113 +87,32 @@ def places(classes: int, features: int, separation: float) -> Array:
     return centres
 
 
-# The families.
-
-
-def _gaussian_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
-    return {"means": places(classes, features, separation), "covariances": np.eye(features)}
-
-
-def _gaussian(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-    means = _table("means", parameters["means"], classes, features)
-    covariances = _matrices("covariances", parameters["covariances"], classes, features)
-    pairs = zip(means, covariances, strict=True)
-    return [Joint(stats.multivariate_normal(mean, covariance), features) for mean, covariance in pairs]
-
-
-def _student_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
-    return {"means": places(classes, features, separation), "scales": np.eye(features), "df": 4.0}
-
-
-def _student(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-    means = _table("means", parameters["means"], classes, features)
-    scales = _matrices("scales", parameters["scales"], classes, features)
-    df = _table("df", parameters["df"], 1, 1, positive=True).item()
-    return [Joint(stats.multivariate_t(m, s, df=df), features) for m, s in zip(means, scales, strict=True)]
-
-
-def _laplace_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
-    scales = np.full(features, 0.8)
-    scales[0] = 1.0
-    return {"locations": places(classes, features, separation), "scales": scales}
-
-
-def _laplace(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-    locations = _table("locations", parameters["locations"], classes, features)
-    scales = _table("scales", parameters["scales"], classes, features, positive=True)
-    return [Independent(stats.laplace(at, scale), features) for at, scale in zip(locations, scales, strict=True)]
-
-
-def _gamma_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
-    return {"shapes": np.repeat(3.0 + 2.0 * np.arange(classes)[:, None], features, axis=1), "scales": 1.0}
-
-
-def _gamma(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-    shapes = _table("shapes", parameters["shapes"], classes, features, positive=True)
-    scales = _table("scales", parameters["scales"], classes, features, positive=True)
-    pairs = zip(shapes, scales, strict=True)
-    return [Independent(stats.gamma(shape, scale=scale), features) for shape, scale in pairs]
-
-
-def _beta_defaults(classes: int, features: int, separation: float) -> dict[str, Any]:
+def _beta(classes: int, features: int, separation: float) -> dict[str, Any]:
     a = 3.0 + 2.0 * ((np.arange(classes)[:, None] + np.arange(features)) % classes)
     return {"a": a, "b": 2.0 * classes + 4.0 - a}
 
 
-def _beta(classes: int, features: int, parameters: dict[str, Any]) -> list[Law]:
-    a = _table("a", parameters["a"], classes, features, positive=True)
-    b = _table("b", parameters["b"], classes, features, positive=True)
-    return [Independent(stats.beta(*pair), features) for pair in zip(a, b, strict=True)]
-
-
 FAMILIES = {
-    "gaussian": Family(_gaussian_defaults, _gaussian, "means"),
-    "student": Family(_student_defaults, _student, "means"),
-    "laplace": Family(_laplace_defaults, _laplace, "locations"),
-    "gamma": Family(_gamma_defaults, _gamma, None),
-    "beta": Family(_beta_defaults, _beta, None),
+    "gaussian": Family(
+        stats.multivariate_normal,
+        lambda K, d, apart: {"means": places(K, d, apart), "covariances": np.eye(d)},
+        "means",
+        "covariances",
+    ),
+    "student": Family(
+        stats.multivariate_t,
+        lambda K, d, apart: {"means": places(K, d, apart), "scales": np.eye(d), "df": 4.0},
+        "means",
+        "scales",
+    ),
+    "laplace": Family(
+        stats.laplace,
+        lambda K, d, apart: {"locations": places(K, d, apart), "scales": np.r_[1.0, np.full(d - 1, 0.8)]},
+        "locations",
+    ),
+    "gamma": Family(
+        lambda shapes, scales: stats.gamma(shapes, scale=scales),
+        lambda K, d, apart: {"shapes": np.tile(3.0 + 2.0 * np.arange(K)[:, None], d), "scales": 1.0},
+    ),
+    "beta": Family(stats.beta, _beta),
 }
-OTHER_NAMES = {"normal": "gaussian", "t": "student"}
-
-
-# Checks of parameters.
-
-
-def _table(name: str, value: Any, classes: int, features: int, positive: bool = False) -> Array:
-    """A parameter broadcast to (K, d): a number, a row for all classes, or a row for each class."""
-    array = _numbers(name, value)
-    try:
-        table = np.broadcast_to(array, (classes, features))
-    except ValueError:
-        raise ValueError(
-            f"parameters: {name} has shape {array.shape}, which does not fit n_classes={classes} and "
-            f"n_features={features}."
-        ) from None
-    if positive and not (table > 0.0).all():
-        raise ValueError(f"parameters: {name} must be positive.")
-    return table
-
-
-def _matrices(name: str, value: Any, classes: int, features: int) -> Array:
-    """Covariance matrices (K, d, d), from one for all classes or one for each."""
-    array = _numbers(name, value)
-    if array.shape not in ((features, features), (classes, features, features)):
-        raise ValueError(
-            f"parameters: {name} has shape {array.shape}; it must be {(features, features)}, one matrix for all classes, "
-            f"or {(classes, features, features)}."
-        )
-    matrices = np.broadcast_to(array, (classes, features, features))
-    symmetric = np.allclose(matrices, np.swapaxes(matrices, 1, 2), rtol=1e-10, atol=0.0)
-    if not (symmetric and (np.linalg.eigvalsh(matrices) > 0.0).all()):
-        raise ValueError(f"parameters: {name} must be symmetric and positive definite.")
-    return matrices
-
-
-def _numbers(name: str, value: Any) -> Array:
-    try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"parameters: {name} must be numbers, all rows of one length.") from None
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"parameters: {name} holds NaN or infinity.")
-    return numbers

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from marmix.core.arrays import Array
 from marmix.core.measures import margin, posterior
 from marmix.datasets.bunches import delivered
-from marmix.datasets.families import SEPARATION, Law, family_name, laws_of
+from marmix.datasets.families import SEPARATION, Law, laws_of
 from marmix.datasets.hiding import generator, hide_labels
 
 _BATCH = 1_000_000  # rows drawn at once, of which at least one must pass `max_margin`
@@ -55,8 +55,7 @@ def make_mar_mixture(
     n_samples : int, default=200
         Number of rows n.
     distribution : {"gaussian", "student", "laplace", "gamma", "beta"}, default="gaussian"
-        Distribution of the classes. In the last three, features are independent within a class. "normal" and "t" are
-        aliases of the first two.
+        Distribution of the classes. In the last three, features are independent within a class.
     n_classes, n_features : int, default=2
         K and d.
     weights : array-like of shape (K,) or None, default=None
@@ -111,7 +110,6 @@ def make_mar_mixture(
     --------
     hide_labels : The mechanism, for data of your own.
     load_tumours, load_odd_digits : Real rows whose hard labels are hidden.
-    marmix.theory.GaussianClasses : What can be said of such classes without drawing rows.
 
     Examples
     --------
@@ -144,8 +142,7 @@ def make_mar_mixture(
         raise ValueError(f"weights must be {classes} positive class probabilities that sum to one; got {weights!r}.")
     if max_margin is not None and not (isinstance(max_margin, numbers.Real) and 0.0 < max_margin <= 1.0):
         raise ValueError(f"max_margin={max_margin!r} must lie between 0 and 1, or be None to keep every row.")
-    family = family_name(distribution)
-    laws = laws_of(family, classes, features, parameters, separation)
+    laws = laws_of(distribution, classes, features, parameters, separation)
     for_rows, for_labels = generator(random_state).spawn(2)
     rows = _draw(laws, pi, n, max_margin, for_rows)
     bunch = Bunch(
@@ -169,7 +166,7 @@ def make_mar_mixture(
         bunch.update({name: hidden[name] for name in ("target", "missing", "missing_proba", "mechanism")})
         missing = hidden.DESCR
     bunch.DESCR = (
-        f"{n} rows with {features} features of {classes} classes, distribution {family!r}, class probabilities "
+        f"{n} rows with {features} features of {classes} classes, distribution {distribution!r}, class probabilities "
         f"{', '.join(f'{p:.4g}' for p in pi)}."
         + (f" Only rows of true margin up to {max_margin:g} were kept." if max_margin is not None else "")
         + f" {missing}"

@@ -109,7 +109,6 @@ class Interval(NamedTuple):
     See Also
     --------
     marmix.Inference : its method `bayes_error` returns it.
-    marmix.theory.bayes_error : the same for known classes.
 
     Examples
     --------

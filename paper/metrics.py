@@ -16,30 +16,16 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from marmix.core.arrays import Array
-
 Labels = NDArray[Any]
 
-METRICS = {
-    "auc": "AUC",
-    "log_loss": "LogLoss",
-    "brier": "Brier",
-    "calibration": "calibration error",
-    "accuracy": "accuracy",
-}
-PUBLISHED = {
-    "auc": "AUC",
-    "log_loss": "LogLoss",
-    "brier": "Brier",
-    "precision": "precision",
-    "recall": "recall",
-    "f1": "F1",
-}
+_COMMON = {"auc": "AUC", "log_loss": "LogLoss", "brier": "Brier"}
+METRICS = _COMMON | {"calibration": "calibration error", "accuracy": "accuracy"}
+PUBLISHED = _COMMON | {"precision": "precision", "recall": "recall", "f1": "F1"}
 FALSE_POSITIVES = np.linspace(0.0, 1.0, 51)
 SMALLEST = 1e-6  # probability in a log-loss: a single 0 would make it infinite
 
 
-def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[str, float]:
+def scores(truth, proba, ranking=None):
     """Scores of probabilities (n, K) for labels 0, ..., K - 1.
 
     With two classes the AUC is that of `ranking` if given, for instance log-odds, which still order rows whose probabilities
@@ -64,7 +50,7 @@ def scores(truth: Labels, proba: Array, ranking: Array | None = None) -> dict[st
     }
 
 
-def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
+def published_scores(positive, p):
     """Scores of the paper's tables, computed as its scripts do.
 
     The ROC routine chooses the direction that gives an AUC above one half, and the threshold with the largest Youden index in
@@ -88,20 +74,19 @@ def published_scores(positive: NDArray[np.bool_], p: Array) -> dict[str, float]:
     }
 
 
-def roc(positive: NDArray[np.bool_], p: Array) -> list[float]:
+def roc(positive, p):
     """True positive rates at `FALSE_POSITIVES`."""
     false, true, _ = roc_curve(positive, p)
-    return [float(rate) for rate in np.interp(FALSE_POSITIVES, false, true)]
+    return np.interp(FALSE_POSITIVES, false, true)
 
 
-def at_thresholds(positive: NDArray[np.bool_], p: Array, thresholds: Array) -> dict[str, list[float]]:
-    """Precision, recall and accuracy if rows with p of at least the threshold count as positive, by threshold."""
-    predicted = p[None, :] >= thresholds[:, None]
-    hits = (predicted & positive).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision = hits / predicted.sum(axis=1)
-    return {
-        "precision": [float(v) for v in precision],
-        "recall": [float(v) for v in hits / positive.sum()],
-        "accuracy": [float(v) for v in (predicted == positive).mean(axis=1)],
-    }
+def at_thresholds(positive, p, thresholds):
+    """Precision, recall and accuracy if rows with p of at least the threshold count as positive, by name and threshold."""
+    results = {}
+    for t in thresholds:
+        predicted = p >= t
+        hits, called = np.sum(predicted & positive), np.sum(predicted)
+        results["precision", t] = float(hits / called) if called else np.nan
+        results["recall", t] = float(hits / positive.sum())
+        results["accuracy", t] = float(np.mean(predicted == positive))
+    return results
