@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from marmix.app import wording
 from marmix.app.figures import TITLES
-from marmix.app.findings import Contents, Figure, Findings, Interval, Thresholds, finite
+from marmix.app.findings import Contents, Figure, Findings, Interval, RowTable, Thresholds, finite
 from marmix.inference.sensitivity import times
 from marmix.inference.tables import number
 from marmix.plotting.predictions import CURVES_TOGETHER
