@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from marmix import Audit, LabelledRows, MARGaussianMixture
 from marmix.audit.draw import draw, strata_of
 from marmix.audit.intervals import Sample, ratio, total
-from marmix.audit.learning import _OFFSET, _SLOPE, Models, Recalibration, held_out
+from marmix.audit.learning import _OFFSET, _SLOPE, Models, learn
 from marmix.datasets import make_mar_mixture
 
 
@@ -179,7 +179,7 @@ def test_derivatives_agree_with_differences(K):
 def test_two_classes_have_the_evidence_of_one_offset_and_one_slope():
     rng = np.random.default_rng(2)
     p, y = rng.random(15), rng.integers(2, size=15)
-    weights = Recalibration.of(np.c_[1 - p, p], np.eye(2)[y]).weights
+    weights = learn(np.c_[1 - p, p], np.eye(2)[y])[0].weights
     o = np.log(p) - np.log1p(-p)
     b, a = np.meshgrid(np.linspace(-16, 16, 800), np.linspace(-3.5, 3.5, 201), indexing="ij")
     logit = o + b[..., None] + 0.5 * a[..., None] * o
@@ -194,9 +194,9 @@ def test_two_classes_have_the_evidence_of_one_offset_and_one_slope():
 def test_held_out_posteriors_are_those_of_a_fit_without_the_tenth():
     proba, _, truth = rows(23)
     labels = (truth[:, None] == list("abc")).astype(float)
-    out, fold = held_out(proba, labels), np.arange(23) % 10
+    out, fold = learn(proba, labels)[1], np.arange(23) % 10
     for f in (0, 7):
-        expected = Recalibration.of(proba[fold != f], labels[fold != f])(proba[fold == f])
+        expected = learn(proba[fold != f], labels[fold != f])[0](proba[fold == f])
         np.testing.assert_allclose(out[fold == f], expected, atol=1e-9)
 
 

@@ -30,6 +30,7 @@ MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting",
            "marmix.objectives", "marmix.tables",
            *["marmix.torch"] * bool(find_spec("torch")))  # fmt: skip
 RESULTS = (  # of methods, functions and fits
+    "audit.AuditResult", "audit.AuditedClassifier",
     "inference.bootstrap.Bootstrap", "inference.hypotheses.GoodnessOfFit",
     "inference.hypotheses.HypothesisTest", "inference.imputation.Imputations", "inference.imputation.Pooled",
     "inference.intervals.Boundary", "inference.intervals.Curve", "inference.intervals.ImputedLabels",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marmix.audit.classifier import AuditedClassifier, unlabelled_proba
 from marmix.audit.draw import Places, draw, strata_of
 from marmix.audit.intervals import Estimate, Sample, ratio, share, total
-from marmix.audit.learning import Recalibration, held_out
+from marmix.audit.learning import learn
 from marmix.core.labels import label_shares, most_voted
 
 _CONTRADICTED = 0.05  # weight of "no change" below which the audit contradicts the model
@@ -53,6 +53,26 @@ class AuditResult:
         The classifier after learning.
     n_audited, n_missing : int
         Rows of the audit, and rows whose label was missing.
+
+    See Also
+    --------
+    marmix.Audit : The plan.
+
+    Examples
+    --------
+    >>> from marmix import Audit, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> data = make_mar_mixture(500, random_state=0)
+    >>> clf = MARLogisticRegression().fit(data.data, data.target)
+    >>> audit = Audit(clf, data.data, data.target)
+    >>> print(audit.record(data.target_true[audit.rows]))    # here, the labels are known
+    Audit of 30 of 347 imputed labels, with 95 % intervals
+    wrong: 70 (28 to 138)
+    accuracy: 80.0 % (60.2 to 91.9)
+    class 0: precision 81.2 % (55.6 to 95.0), recall 80.3 % (61.1 to 94.3), share 52.5 % (36.0 to 68.6)
+    class 1: precision 78.6 % (50.9 to 94.6), recall 79.5 % (58.6 to 94.1), share 47.5 % (31.4 to 64.0)
+    The audit does not contradict the model: the weight of "no change" is 0.85.
+    After learning, wrong among the other 317: 64 (22 to 132)
     """
 
     wrong: Estimate
@@ -74,18 +94,18 @@ class AuditResult:
             value, low, high = (100.0 * number for number in estimate)
             return f"{value:.1f} % ({low:.1f} to {high:.1f})"
 
-        width = max(len(str(name)) for name in self.classes)
-        verdict = "contradicts" if self.contradicted else "does not contradict"
         lines = [
             f"Audit of {self.n_audited:,} of {self.n_missing:,} imputed labels, with 95 % intervals",
-            f"wrong      {count(self.wrong)}",
-            f"accuracy   {percent(self.accuracy)}",
-            f"The audit {verdict} the model (no change: {self.no_change:.2g}).",
-            f"still wrong after learning, of the other {self.n_missing - self.n_audited:,}: {count(self.remaining)}",
+            f"wrong: {count(self.wrong)}",
+            f"accuracy: {percent(self.accuracy)}",
             *(
-                f"{name!s:{width}}   precision {percent(one.precision)}, recall {percent(one.recall)}, share {percent(one.share)}"
+                f"class {name}: "
+                + ", ".join(f"{field} {percent(value)}" for field, value in zip(one._fields, one, strict=True))
                 for name, one in self.classes.items()
             ),
+            f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
+            f'the weight of "no change" is {self.no_change:.2g}.',
+            f"After learning, wrong among the other {self.n_missing - self.n_audited:,}: {count(self.remaining)}",
         ]
         return "\n".join(lines)
 
@@ -139,7 +159,8 @@ class Audit:
     >>> clf = MARLogisticRegression().fit(data.data, data.target)
     >>> audit = Audit(clf, data.data, data.target, n=30)
     >>> result = audit.record(data.target_true[audit.rows])    # here, the labels are known
-    >>> result.wrong.low <= (clf.transduction_ != data.target_true).sum() <= result.wrong.high
+    >>> wrong = int((clf.transduction_ != data.target_true).sum())
+    >>> result.wrong.low <= wrong <= result.wrong.high
     True
     >>> result.contradicted
     False
@@ -244,8 +265,8 @@ class Audit:
         proba, predicted, N = self._proba[audited], self._predicted[audited], len(self._missing)
         truth = most_voted(labels, proba)
         wrong = total(self._sample(truth != predicted), sequence)
-        learnt = Recalibration.of(proba, labels)
-        still = self._sample(held_out(proba, labels).argmax(axis=1) != truth)
+        learnt, held_out = learn(proba, labels)
+        still = self._sample(held_out.argmax(axis=1) != truth)
         after, known, unknown = total(still, sequence), still.x.sum(), still.u.sum()
         codes = self._codes.copy()
         codes[self._missing] = learnt(self._proba).argmax(axis=1)

@@ -38,6 +38,22 @@ class AuditedClassifier:
         What the audit changed.
     rate : float
         Share of the rows of the audit whose label was missing.
+
+    See Also
+    --------
+    marmix.Audit : What it has learnt from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import Audit, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> data = make_mar_mixture(500, random_state=0)
+    >>> clf = MARLogisticRegression().fit(data.data, data.target)
+    >>> audit = Audit(clf, data.data, data.target)
+    >>> after = audit.record(1 - audit.clf.predict(data.data[audit.rows])).classifier    # whatever it imputes is wrong
+    >>> bool(np.mean(after.predict(data.data) == clf.predict(data.data)) < 0.5)
+    True
     """
 
     estimator: Any

@@ -45,11 +45,6 @@ class Recalibration:
     offsets: Array
     slopes: Array
 
-    @classmethod
-    def of(cls, proba: Array, labels: Array) -> "Recalibration":
-        """Learn from posteriors (k, K) and the labels of the same rows, as shares (k, K); zero where nobody can tell."""
-        return _learnt(proba, labels, np.ones((1, len(proba))))[0]
-
     def __call__(self, proba: Array) -> Array:
         """The calibrated posteriors (n, K)."""
         log_p = np.ascontiguousarray(_logs(proba).T)
@@ -59,11 +54,14 @@ class Recalibration:
         return result.T
 
 
-def held_out(proba: Array, labels: Array) -> Array:
-    """Posteriors of the audited rows, each calibrated by the other nine tenths of these rows."""
+def learn(proba: Array, labels: Array) -> tuple[Recalibration, Array]:
+    """Learn from posteriors (k, K) and the labels of the same rows, as shares (k, K); zero where nobody can tell.
+
+    Returns the recalibration, and posteriors of the rows, each from a recalibration by the nine tenths of the rows without it.
+    """
     fold = np.arange(len(proba)) % _FOLDS
-    models = _learnt(proba, labels, (fold != np.arange(_FOLDS)[:, None]).astype(float))
-    return np.array([models[f](row[None])[0] for f, row in zip(fold, proba, strict=True)])
+    everything, *parts = _learnt(proba, labels, (fold != np.arange(-1, _FOLDS)[:, None]).astype(float))
+    return everything, np.array([parts[f](row[None])[0] for f, row in zip(fold, proba, strict=True)])
 
 
 class Models(NamedTuple):
