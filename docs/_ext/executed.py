@@ -12,9 +12,9 @@ The blocks of a page share one namespace and one folder, empty at first::
     marmix fit rows.csv --label target --out results
     ```
 
-As in an interactive session, the value of the last expression is shown, and so are open matplotlib figures. An exception, or a command that
-ends with another exit code than `exit` (0), is a warning. `first` and `last` keep so many lines of what a command prints. ``-D run_pages=0``
-shows code and commands without running them.
+As in an interactive session, the value of the last expression is shown, and so are open matplotlib figures. An exception is a
+warning, and so is a command that ends with another exit code than `exit` (0). `first` and `last` keep so many lines of what a
+command prints. ``-D run_pages=0`` shows code and commands without running them.
 """
 
 import ast
