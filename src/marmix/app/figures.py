@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.app.findings import Figure
 from marmix.core.arrays import Array
 from marmix.inference.sensitivity import Sensitivity
-from marmix.pages.contents import Figure
 from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,

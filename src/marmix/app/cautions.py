@@ -1,9 +1,13 @@
-"""Whether to use the imputed labels: cautions from plain facts, the most serious first, and the verdict they lead to."""
+"""Whether to use the imputed labels: cautions in words, the most serious first, and the verdict they lead to."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from marmix.pages.contents import Caution, Interval, Verdict
+from numpy.typing import NDArray
+
+from marmix.app.findings import Caution, Interval, Verdict
+from marmix.app.wording import wrong_labels
+from marmix.core.notes import Note, listed, sentence
 from marmix.tables.cells import shown
 
 LEVELS = ("serious", "caution", "note")
@@ -47,24 +51,10 @@ def verdict(facts: Sequence[Caution], wrong: Interval, imputed: int) -> Verdict:
     reasons = [caution.text for caution in facts if caution.level in LEVELS[:2]]
     if any(caution.level == "serious" for caution in facts):
         return Verdict("no", reasons[:3])
-    errors = errors_in_words(wrong, imputed)
+    errors = wrong_labels(wrong, imputed)
     if reasons:
         return Verdict("care", list(dict.fromkeys([errors, *reasons]))[:3])
     return Verdict("use", [errors, FINE])
-
-
-def errors_in_words(wrong: Interval, imputed: int) -> str:
-    """How many of the imputed labels are wrong, as a sentence; `wrong` is a number of labels."""
-    if wrong.value is None or wrong.low is None or wrong.high is None:
-        return f"How many of the {imputed:,} imputed labels are wrong cannot be told."
-    return (
-        f"About {wrong.value:,.0f} ({wrong.low:,.0f} to {wrong.high:,.0f}) of the {imputed:,} imputed labels are wrong."
-    )
-
-
-def percent(share: float) -> str:
-    """A share in percent."""
-    return f"{100.0 * share:.0f} %"
 
 
 def few_labels(labelled: Mapping[str, int]) -> list[Caution]:
@@ -101,7 +91,7 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
         )
         return facts
     if wrong.low is None or wrong.high is None:
-        text = f"{errors_in_words(wrong, grounds.imputed)} There are too few labels."
+        text = f"{wrong_labels(wrong, grounds.imputed)} There are too few labels."
         facts.append(Caution("serious", text, "Label more rows, above all those most worth labelling."))
     elif wrong.high - wrong.low > WIDE * grounds.imputed:
         text = "The given labels say little about how many of the imputed ones are wrong."
@@ -120,7 +110,7 @@ def _about_numbers(grounds: Grounds) -> list[Caution]:
         )
         facts.append(Caution("serious", text, "Another --model may do better."))
     if wrong.value is not None and wrong.value > MANY_WRONG * grounds.imputed:
-        text = errors_in_words(wrong, grounds.imputed)
+        text = wrong_labels(wrong, grounds.imputed)
         advice = "Keep those of high probability, or have the others labelled: see the rows most worth labelling next."
         facts.append(Caution("caution", text, advice))
     if grounds.rival:
@@ -134,13 +124,101 @@ def _about_missingness(grounds: Grounds) -> list[Caution]:
     facts, out_of_reach = list(grounds.doubts), grounds.no_chance > NO_CHANCE
     if out_of_reach:
         level = "serious" if facts else "caution"
-        text = f"{percent(grounds.no_chance)} of the rows have hardly a chance of a label: nothing checks their imputed labels."
+        rows = f"{100.0 * grounds.no_chance:.0f} % of the rows"
+        text = f"{rows} have hardly a chance of a label: nothing checks their imputed labels."
         facts.append(Caution(level, text, "Label a few such rows: they are among the rows most worth labelling."))
     if grounds.enriched:
-        text = (
-            f"{shown(grounds.enriched)} is {percent(grounds.enrichment)} of the given labels, but far rarer among all rows if "
-            "such rows were labelled on purpose."
-        )
+        share = f"{shown(grounds.enriched)} is {100.0 * grounds.enrichment:.0f} % of the given labels"
+        text = f"{share}, but far rarer among all rows if such rows were labelled on purpose."
         advice = f"If you know the share of {shown(grounds.enriched)} among all rows, give it with --prevalence."
         facts.append(Caution("caution", text, advice))
     return facts
+
+
+# Notes of a fit, in terms of the file: its columns, its classes, and the options of the program.
+
+SINGLE = "a class has only one labelled row, which cannot be used both to fit and to test."
+SENSITIVITY = (
+    "See what would follow: 'marmix sensitivity' and the section on labels that are missing because of the label."
+)
+_SHAPE = (
+    "note",
+    "The data do not determine the shape of the missingness curve, which ran to its limit. Imputed labels are hardly affected.",
+    "--link logit is a simpler choice.",
+)
+
+# Level, text and advice by code. Other codes are notes, worded as for users of the estimators; None: nothing to say here.
+WORDS: dict[str, tuple[str, str, str] | None] = {
+    "all-labelled": None,
+    "missing-texts": None,  # the page counts those of its rows
+    "dof-infinite": None,
+    "single-label": None,
+    "dof-lowest": (
+        "note",
+        "The columns of class {classes} have extremely heavy tails.",
+        "Look for gross outliers.",
+    ),
+    "dependent": (
+        "note",
+        "Columns {columns} are linearly dependent, or there are fewer rows than columns, so the data do not determine the model.",
+        "Drop columns with --exclude.",
+    ),
+    "collapsed": (
+        "caution",
+        "The rows of class {classes} do not vary in some direction: there are too few, or duplicates. The probabilities are "
+        "overconfident.",
+        "Try --model logistic, or drop columns with --exclude.",
+    ),
+    "shape-zero": _SHAPE,
+    "shape-infinite": _SHAPE,
+    "separated": (
+        "note",
+        "The uncertainty predicts perfectly which labels are missing, which can happen with few rows: the steepness of the "
+        "missingness curve is not determined.",
+        "",
+    ),
+    "one-sided": (
+        "caution",
+        "Labels are missing more often where {classes} is probable than the difficulty of the rows explains: they may be lost on "
+        "one side of the boundary, or because of the label itself. The imputed labels, the corrected scores and the comparison "
+        "may then be wrong.",
+        SENSITIVITY,
+    ),
+    "label-term": (
+        "caution",
+        "There are signs that labels are missing because of the label itself: rows of {classes} may be {odds:.2g} times as "
+        "likely to lose their label as others that look alike. The imputed labels and the scores may then be far off.",
+        f"{SENSITIVITY} If you know the share of a class among all rows, give it with --prevalence CLASS=SHARE.",
+    ),
+    "maxima": (
+        "note",
+        "With so few labels the model is not determined: other fits are almost as likely, and label some rows otherwise.",
+        "Label more rows.",
+    ),
+    "run-off": (
+        "note",
+        "The rows with labels are perfectly separable by the columns, so that the coefficients are not determined.",
+        "",
+    ),
+}
+
+
+def note_cautions(notes: Iterable[Note], features: Sequence[str], classes: NDArray[Any]) -> list[Caution]:
+    """The notes as cautions, without duplicates."""
+    cautions = (_worded(note, features, classes) for note in notes)
+    return list(dict.fromkeys(caution for caution in cautions if caution is not None))
+
+
+def _worded(note: Note, features: Sequence[str], classes: NDArray[Any]) -> Caution | None:
+    if note.code not in WORDS:
+        return Caution("note", sentence(note, classes, features))
+    words = WORDS[note.code]
+    if words is None:
+        return None
+    values = dict(note.values)
+    if "columns" in values:
+        values["columns"] = listed([features[i] for i in values["columns"]])
+    if "classes" in values:
+        values["classes"] = ", ".join(repr(str(classes[k])) for k in values["classes"])
+    level, text, advice = words
+    return Caution(level, text.format(**values), advice)
