@@ -21,7 +21,6 @@ from marmix.plotting import (
     RocDisplay,
     SensitivityDisplay,
     ThresholdDisplay,
-    TraceDisplay,
     UncertaintyDisplay,
 )
 
@@ -75,13 +74,6 @@ RocDisplay.from_estimator(clf, X, y, positive="top")
 # -------------------------------------
 
 ProfileDisplay.from_estimator(clf, X, y, name="alpha_1", n_points=11)
-
-# %%
-# The way to the maximum
-# ----------------------
-# The log-likelihood by iteration of the solver.
-
-TraceDisplay.from_estimator(clf)
 
 # %%
 # What if labels are missing because of the label?
