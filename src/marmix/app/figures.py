@@ -20,7 +20,6 @@ from marmix.plotting import (
     UncertaintyDisplay,
 )
 from marmix.plotting.drawing import MOST_PANELS, canvas, panel_size, styled
-from marmix.plotting.mixture import CLASSES_TOGETHER
 from marmix.plotting.predictions import CURVES_TOGETHER, Predictions
 from marmix.plotting.uncertainty import UNCERTAINTY
 
@@ -93,9 +92,8 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
     if (tested := subject.tested) is None:
         left_out |= dict.fromkeys(("calibration", "roc"), UNTESTED)
     else:
-        y = np.array([*subject.classes.tolist(), None], dtype=object)[tested.z]
         displays["roc"] = lambda ax: RocDisplay.from_predictions(
-            y, tested.proba, tested.q, classes=subject.classes, posterior=tested.posterior, ax=ax
+            tested.labels, tested.proba, tested.q, classes=subject.classes, posterior=tested.posterior, ax=ax
         )
         displays["calibration"] = lambda ax: CalibrationDisplay.from_predictions(**_most_probable(tested), ax=ax)
         if K > CURVES_TOGETHER:
@@ -106,8 +104,6 @@ def figures(subject: Subject) -> tuple[list[Figure], dict[str, str]]:
         displays["classes"] = lambda ax: MixtureDisplay.from_estimator(
             subject.named, subject.rows, subject.labels, ax=ax
         )
-        if K > CLASSES_TOGETHER:
-            sizes["classes"] = panel_size(min(K, MOST_PANELS))
     corrected = CORRECTED + (ROBUST if tested and tested.posterior is not None else WEIGHTED)
     shown = f" The figure shows one of the candidates: {subject.words}." if subject.words else ""
     added = {"roc": corrected, "classes": shown}
@@ -124,14 +120,10 @@ def _most_probable(tested: Predictions) -> dict[str, Any]:
     """Arguments of a display of whether the most probable class is the true one."""
     rows, best = np.arange(len(tested.proba)), tested.proba.argmax(axis=1)
     top = tested.proba[rows, best]
-    if tested.shares is not None:
-        share = tested.shares[rows, best]
-        y: Any = np.where(tested.z[:, None] < 0, 0.0, np.column_stack([1.0 - share, share]))
-    else:
-        y = np.where(tested.z < 0, None, (tested.z == best).astype(object))
+    share = tested.labels[rows, best]
     posterior = None if tested.posterior is None else tested.posterior[rows, best]
     return {
-        "y": y,
+        "y": np.column_stack([tested.labelled - share, share]),
         "proba": np.column_stack([1.0 - top, top]),
         "missing_proba": tested.q,
         "classes": RIGHT,
