@@ -1,7 +1,10 @@
 """Data sets: simulated rows with exact posteriors, labels hidden by a chosen mechanism, and real rows whose hard labels are."""
 
 import itertools
+import os
 import re
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from scipy import stats
 
 from marmix import MARGaussianMixture
 from marmix.core.measures import MEASURES
-from marmix.datasets import hard, hide_labels, load_odd_digits, load_tumours, make_mar_mixture
+from marmix.datasets import hard, hide_labels, load_mammography, load_odd_digits, load_tumours, make_mar_mixture
 from marmix.datasets.families import places
 
 K, D = 3, 2
@@ -362,3 +365,27 @@ def test_labels_of_real_rows_are_hidden_at_the_stated_rate_and_the_harder_the_li
     first = bunch.data.copy()
     bunch.data[:] = 0.0  # what a user does to the rows leaves the next load alone
     np.testing.assert_array_equal(load(seed=3).data, first)
+
+
+def test_masses_without_a_call_of_the_radiologist_have_no_label():
+    masses = load_mammography()
+    assert masses.data.shape == (830, 4)
+    np.testing.assert_array_equal(masses.missing, masses.target == -1)
+    assert [int(np.sum(masses.target == k)) for k in (-1, 0, 1)] == [473, 31, 326]
+    assert masses.target_true.mean() == pytest.approx(403 / 830)
+    decided = ~masses.missing
+    assert np.mean(masses.target[decided] == masses.target_true[decided]) == pytest.approx(320 / 357)
+
+
+@pytest.mark.skipif("MARMIX_SHARED" not in os.environ, reason="needs the shared data")
+def test_masses_agree_with_the_original_file():
+    pd = pytest.importorskip("pandas")
+    original = pd.read_csv(Path(os.environ["MARMIX_SHARED"], "data", "real", "mammographic_birads.csv"))
+    masses = load_mammography(as_frame=True)
+    codes = {"benign": 0, "malignant": 1}
+    features = original[masses.feature_names]
+    theirs = features.assign(target=original.radiologist.map(codes).fillna(-1), true=original.truth.map(codes)).dropna()
+    ours = masses.frame.assign(true=masses.target_true)
+    common = Counter(map(tuple, ours.to_numpy(dtype=float))) & Counter(map(tuple, theirs.to_numpy(dtype=float)))
+    assert len(theirs) == 816
+    assert common.total() == 815  # one mass has another density there
