@@ -196,7 +196,7 @@ def read_all(*pages, long):
         if not long:
             small_fits(patch, tiny=True)
             undrawn_figures(patch)
-            patch.setattr("marmix.estimators.choice.default_candidates", two)
+            patch.setattr("marmix.selection.comparison.default_candidates", two)
             patch.setattr("marmix.datasets.hard.digits", fewer_digits)
         for number, page in enumerate(pages):
             folder = Path(f"page-{number}").absolute()

@@ -26,7 +26,7 @@ def packages(code):
 @pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
 def test_the_python_of_the_comparison_runs_and_prints_what_the_page_shows(capsys, monkeypatch):
     candidates = {str(link): MARGaussianMixture(link=link) for link in ("logit", None)}  # quicker than all of them
-    monkeypatch.setattr("marmix.estimators.choice.default_candidates", lambda *size, **options: candidates)
+    monkeypatch.setattr("marmix.selection.comparison.default_candidates", lambda *size, **options: candidates)
     monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "n_landmarks", 20)
     monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "cv", 2)
     page = PAGE.read_text(encoding="utf-8")
