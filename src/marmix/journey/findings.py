@@ -15,30 +15,9 @@ from scipy.special import entr
 
 import marmix
 from marmix import evaluation
-from marmix.core.arrays import Array
-from marmix.core.labels import label_shares
-from marmix.core.measures import posterior
-from marmix.estimators.doubts import CODES, doubtful
-from marmix.evaluation import Score, missingness_check
-from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
-from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.evaluation.pseudo_labels import UncertainPosterior
-from marmix.inference import Inference, parameters_of
-from marmix.inference.fitted import too_many_parameters
-from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
-from marmix.journey.choosing import (
-    SAMPLE,
-    Model,
-    average_in_words,
-    least_weight,
-    missingness_in_words,
-    model_in_words,
-    sample_places,
-)
-from marmix.journey.rows import FileRows, rows_at
-from marmix.journey.scoring import Sets, Tally
-from marmix.journey.verdict import ENRICHED, FEW, Grounds, cautions, verdict
-from marmix.pages.contents import (
+from marmix.app.cautions import ENRICHED, FEW, SENSITIVITY, SINGLE, Grounds, cautions, note_cautions, verdict
+from marmix.app.figures import Subject, figures
+from marmix.app.findings import (
     Caution,
     Certainty,
     ClassFacts,
@@ -62,8 +41,28 @@ from marmix.pages.contents import (
     Thresholds,
     VoteFacts,
 )
-from marmix.pages.figures import Subject, figures
-from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
+from marmix.core.arrays import Array
+from marmix.core.labels import label_shares
+from marmix.core.measures import posterior
+from marmix.estimators.doubts import CODES, doubtful
+from marmix.evaluation import Score, missingness_check
+from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
+from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
+from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.inference import Inference, parameters_of
+from marmix.inference.fitted import too_many_parameters
+from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.journey.choosing import (
+    SAMPLE,
+    Model,
+    average_in_words,
+    least_weight,
+    missingness_in_words,
+    model_in_words,
+    sample_places,
+)
+from marmix.journey.rows import FileRows, rows_at
+from marmix.journey.scoring import Sets, Tally
 from marmix.plotting.predictions import Predictions
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import TINY, hedged

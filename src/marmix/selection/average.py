@@ -405,9 +405,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         options: dict[str, Any] = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
         return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
 
-    def _unlabelled_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K) of unlabelled rows, for the sensitivity analysis."""
-        return self._average("_unlabelled_proba", X)
+    def unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities of rows whose label is known to be missing, (n, K); see `MARGaussianMixture.unlabelled_proba`."""
+        return self._average("unlabelled_proba", X)
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
         """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
@@ -437,7 +437,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
     ) -> tuple[Draw, list[str]]:
         """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
-        proba = getattr(estimator, "_unlabelled_proba", estimator.predict_proba)(X[rows])
+        proba = getattr(estimator, "unlabelled_proba", estimator.predict_proba)(X[rows])
         if fixed:
             return lambda rng: proba, []
         draw: Draw | None = None

@@ -588,7 +588,7 @@ def _judged(
     if expected is not None:
         weight = None if training.weight is None else training.weight[without]
         offsets = {
-            name: class_offsets(values_of(pipeline, "_unlabelled_proba", X[without]), expected, weight)
+            name: class_offsets(values_of(pipeline, "unlabelled_proba", X[without]), expected, weight)
             for name, pipeline in estimators.items()
         }
     fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
@@ -645,7 +645,7 @@ def _transduction(result: Comparison, training: Training) -> NDArray[Any]:
     open_rows = possible.sum(axis=1) > (shares is not None)  # without a label, or with tied votes
     if open_rows.any():
         X, tied = training.X[open_rows], (z >= 0)[open_rows, None]
-        proba = result.average("_unlabelled_proba", X)
+        proba = result.average("unlabelled_proba", X)
         if tied.any():
             proba = np.where(tied, result.average("predict_proba", X), proba)
         proba = np.where(possible[open_rows], proba, -1.0)
