@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import marmix
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.app.cautions import note_cautions
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
@@ -23,7 +24,6 @@ from marmix.estimators.candidates import default_candidates
 from marmix.estimators.choice import Gain
 from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
-from marmix.pages.notes import note_cautions
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

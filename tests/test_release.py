@@ -59,7 +59,7 @@ def test_the_wheel_has_the_package_its_licence_and_nothing_else(in_wheel):
     package = {name.removeprefix("src/") for name in files_of_the_repository("src") if name.startswith("src/")}
     information = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
     assert in_wheel == package | {f"marmix-{marmix.__version__}.dist-info/{name}" for name in information}
-    assert {"marmix/py.typed", "marmix/pages/page.css", "marmix/pages/page.js"} <= in_wheel
+    assert {"marmix/py.typed", *(f"marmix/app/templates/page.{kind}" for kind in ("html", "css", "js"))} <= in_wheel
     assert {name.rpartition(".")[2] for name in package} == {"py", "css", "js", "typed"}
 
 

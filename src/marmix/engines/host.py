@@ -35,7 +35,7 @@ MOST_SORTED = 2**15
 _SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
 # Blocks whose results are in memory at the same time.
 _BATCH = 256
-# Most threads: more only wait for the interpreter lock (docs/performance.md), but with many features matrix products release it.
+# Most threads: more only wait for the interpreter lock, but with many features matrix products release it.
 _MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
 

@@ -16,7 +16,7 @@ from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
-# (docs/performance.md, Cores).
+# (docs/evidence.md, Speed).
 _BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 

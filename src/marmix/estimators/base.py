@@ -659,8 +659,19 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
         return sensitivity_of(self, X, y, delta, label, sample_weight, method, **options)
 
-    def _unlabelled_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K) of rows if they are unlabelled: those of `predict_proba` unless there is a label term."""
+    def unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities of rows whose label is known to be missing: those of `predict_proba` unless there is a label term.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            With columns as in `classes_`.
+        """
         return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
 
     def _selection(
@@ -793,7 +804,7 @@ def sensitivity_of(
     )
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
-    proba = np.asarray(estimator._unlabelled_proba(X))
+    proba = np.asarray(estimator.unlabelled_proba(X))
     if len(proba) != len(shares):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
     w = checked_weights(proba, unmasked(sample_weight))

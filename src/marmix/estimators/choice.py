@@ -458,7 +458,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         open_rows = possible.sum(axis=1) > (shares is not None)  # without a label, or with tied votes
         if open_rows.any():
             voted = possible[open_rows] & (z >= 0)[open_rows, None]
-            proba = self._average("_unlabelled_proba", X[open_rows])
+            proba = self._average("unlabelled_proba", X[open_rows])
             if voted.any():
                 proba = np.where(voted.any(axis=1)[:, None], self._average("predict_proba", X[open_rows]), proba)
             proba = np.where(possible[open_rows], proba, -1.0)
@@ -511,7 +511,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
     def _offset(self, name: str, X: Any, z: NDArray[Any], expected: Array, weight: Array | None) -> Array:
         """What to add to the log-odds of a candidate for these expected numbers of unlabelled rows by class."""
         rows, pipeline = z < 0, self.estimators_[name]
-        proba = _values(pipeline, "_unlabelled_proba", X[rows])
+        proba = _values(pipeline, "unlabelled_proba", X[rows])
         return class_offsets(proba, expected, None if weight is None else weight[rows])
 
     def _names(self) -> list[str]:
@@ -708,7 +708,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         return X
 
     def _average(self, method: str, X: NDArray[Any]) -> Array:
-        """The weighted mean of a method of the candidates; `predict_proba` of those without `_unlabelled_proba`."""
+        """The weighted mean of a method of the candidates; `predict_proba` of those without `unlabelled_proba`."""
         parts = [
             (weight, name)
             for name, weight in self.weights_.items()
@@ -863,9 +863,9 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         options: dict[str, Any] = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
         return sensitivity_of(self, X, y, delta, label, sample_weight, **options)
 
-    def _unlabelled_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K) of unlabelled rows, for the sensitivity analysis."""
-        return self._average("_unlabelled_proba", self._checked(X))
+    def unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities of rows whose label is known to be missing, (n, K); see `MARGaussianMixture.unlabelled_proba`."""
+        return self._average("unlabelled_proba", self._checked(X))
 
     def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw, list[str]]:
         """Draws of the posteriors (n, K) of the unlabelled rows, and a list to which they add notes."""
@@ -895,7 +895,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any, rows: NDArray[np.bool_], fixed: bool
     ) -> tuple[Draw, list[str]]:
         """Draws of a candidate's posteriors of unlabelled rows, always the same if `fixed` or not of marmix, and notes."""
-        proba = getattr(estimator, "_unlabelled_proba", estimator.predict_proba)(X[rows])
+        proba = getattr(estimator, "unlabelled_proba", estimator.predict_proba)(X[rows])
         if fixed:
             return lambda rng: proba, []
         draw: Draw | None = None

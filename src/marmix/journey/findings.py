@@ -15,6 +15,32 @@ from scipy.special import entr
 
 import marmix
 from marmix import evaluation
+from marmix.app.cautions import ENRICHED, FEW, SENSITIVITY, SINGLE, Grounds, cautions, note_cautions, verdict
+from marmix.app.figures import Subject, figures
+from marmix.app.findings import (
+    Caution,
+    Certainty,
+    ClassFacts,
+    Comparison,
+    Contender,
+    Contents,
+    DataFacts,
+    Estimate,
+    Findings,
+    Interval,
+    LabelFacts,
+    LabelsNeeded,
+    MissingnessFacts,
+    ModelFacts,
+    Reproduction,
+    RivalFacts,
+    ScoreFacts,
+    SensitivityFacts,
+    SetFacts,
+    StatisticalFacts,
+    Thresholds,
+    VoteFacts,
+)
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.core.measures import posterior
@@ -40,33 +66,6 @@ from marmix.journey.choosing import (
 )
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
-from marmix.journey.verdict import ENRICHED, FEW, Grounds, cautions, verdict
-from marmix.pages.contents import (
-    Caution,
-    Certainty,
-    ClassFacts,
-    Comparison,
-    Contender,
-    Contents,
-    DataFacts,
-    Estimate,
-    Findings,
-    Interval,
-    LabelFacts,
-    LabelsNeeded,
-    MissingnessFacts,
-    ModelFacts,
-    Reproduction,
-    RivalFacts,
-    ScoreFacts,
-    SensitivityFacts,
-    SetFacts,
-    StatisticalFacts,
-    Thresholds,
-    VoteFacts,
-)
-from marmix.pages.figures import Subject, figures
-from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
 from marmix.plotting.predictions import Predictions
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile

@@ -15,6 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from marmix.app.findings import Findings
+from marmix.app.page import report_html
+from marmix.app.summary import summary_lines
 from marmix.core.arrays import Array
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
@@ -30,9 +33,6 @@ from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, label_names, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.outputs import Output, one_file
-from marmix.pages import report_html
-from marmix.pages.contents import Findings
-from marmix.pages.summary import summary_lines
 from marmix.tables.labels import LabelColumn, label_columns
 from marmix.tables.preparation import table_batches
 from marmix.tables.reading import DataFile, check_columns, open_table

@@ -1,0 +1,1 @@
+"""What people type: tables in, `analyse`, findings out as a page, in the terminal and as files."""
