@@ -3,6 +3,7 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Audit",
     "BoundaryWarning",
     "Inference",
     "LabelledRows",
