@@ -10,7 +10,6 @@ from marmix.core.notes import BoundaryWarning
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
-    MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
@@ -20,6 +19,7 @@ from marmix.estimators import (
 from marmix.inference import Inference, compare, pool
 from marmix.inference.sensitivity import Sensitivity
 from marmix.persistence import load, save
+from marmix.selection.average import MARClassifierCV
 
 if TYPE_CHECKING:
     from marmix.journey.reporting import Report
