@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from importlib.resources import files
 
-from markupsafe import Markup
-
 from marmix.app.page import environment, policy, readable
 
 KEYS = "123456789qwertyiopasdfghjklzxcvbm"  # of the classes; 0, u and n do something else
@@ -43,6 +41,8 @@ def labelling_page(
     title, command : str
         What the page is called, and what takes the download.
     """
+    from markupsafe import Markup
+
     css, js = (
         files("marmix.app").joinpath("templates", name).read_text(encoding="utf-8")
         for name in ("audit.css", "audit.js")
