@@ -14,7 +14,7 @@ from marmix.inference.sensitivity import DELTAS, calibration_draws, pattern_mixt
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
 ]
 
 
