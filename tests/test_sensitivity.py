@@ -13,7 +13,7 @@ from marmix.inference.sensitivity import DELTAS, Sweep, calibration_draws, patte
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
 ]
 
 
