@@ -1,0 +1,1 @@
+"""The program: a table in, an analysis, and its results out."""
