@@ -246,7 +246,7 @@ def verdict_of(clf, z, table):
         better=float(better[1:].mean()),
         log_loss=clf.score_.value,
         guessing=float(np.log(classes.shape[1])),
-        doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
+        doubts=[Caution("caution", note.code) for note in clf.selection_.notes if note.code in CODES],
         no_chance=clf.overlap_.no_chance,
         rival="rival" if clf.rival_comparison_.clear_loss else "",
     )

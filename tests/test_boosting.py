@@ -15,9 +15,9 @@ import marmix
 from marmix import BoundaryWarning, MARBoostingClassifier, Mechanism
 from marmix.core.measures import MEASURES
 from marmix.datasets import make_mar_mixture
-from marmix.estimators.candidates import boosting_installed
 from marmix.objectives import CURVATURE_FLOOR, LARGEST_SLOPE, MissingnessObjective
 from marmix.persistence import ContainerError
+from marmix.selection.candidates import boosting_installed
 
 lightgbm = pytest.importorskip("lightgbm")
 

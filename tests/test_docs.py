@@ -72,7 +72,7 @@ def small(monkeypatch):
     before = dict(LINKS), dict(MEASURES)
     small_fits(monkeypatch, tiny=True)
     undrawn_figures(monkeypatch)
-    monkeypatch.setattr("marmix.estimators.choice.default_candidates", two)
+    monkeypatch.setattr("marmix.selection.comparison.default_candidates", two)
     yield
     for records, old in zip((LINKS, MEASURES), before, strict=True):
         for name in records.keys() - old.keys():

@@ -20,10 +20,10 @@ from marmix.app.cautions import note_cautions
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
-from marmix.estimators.candidates import default_candidates
-from marmix.estimators.choice import Gain
 from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
+from marmix.selection.candidates import default_candidates
+from marmix.selection.comparison import Gain
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

@@ -452,7 +452,7 @@ def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
     monkeypatch.setattr(
-        "marmix.estimators.choice.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
+        "marmix.selection.comparison.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
     )
     monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
     table = pd.DataFrame(X[:80], columns=["u", "v"])

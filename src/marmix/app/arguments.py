@@ -9,7 +9,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from marmix.estimators.candidates import KINDS
+from marmix.selection.candidates import KINDS
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
 WIDTH = 80  # of help pages
