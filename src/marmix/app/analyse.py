@@ -37,7 +37,17 @@ from marmix.app.findings import (
     Thresholds,
     VoteFacts,
 )
-from marmix.app.models import Model, Sample, Step, averaged, candidates_of, compared, sample_places, sampled, statistical
+from marmix.app.models import (
+    Model,
+    Sample,
+    Step,
+    averaged,
+    candidates_of,
+    compared,
+    sample_places,
+    sampled,
+    statistical,
+)
 from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
@@ -51,8 +61,8 @@ from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivi
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison as Compared
 from marmix.selection.comparison import hedged
-from marmix.terminal import command_line
 from marmix.tables.preparation import Preparation
+from marmix.terminal import command_line
 
 RULES = {
     "median": "Missing numbers were replaced by the median of their column, missing categories by the most frequent category.",
@@ -251,7 +261,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
 
 def part(step: Step, start: float, end: float) -> Step:
     """The step of a part of the work that takes it from one share to another."""
-    return lambda share, doing="": step(start + (end - start) * min(share, 1.0), doing)
+    return lambda share, doing: step(start + (end - start) * min(share, 1.0), doing)
 
 
 def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
@@ -266,7 +276,9 @@ def analysis_of(case: Case, others: Sequence[Caution] = ()) -> Analysis:
         labels=labels,
         model=_model_facts(case),
         missingness=_missingness(case, doubts),
-        comparison=facts.comparison(case.comparison, case.any_missing) if case.comparison else Comparison.none(OTHER_ROWS),
+        comparison=facts.comparison(case.comparison, case.any_missing)
+        if case.comparison
+        else Comparison.none(OTHER_ROWS),
         rival=rival,
         statistical=facts.statistical_facts(case.model, case.any_missing),
         scores=scores,
@@ -411,7 +423,8 @@ def _scores(case: Case) -> list[ScoreFacts]:
         return [score for score in scores if score.name != "accuracy"]
     tables = case.joint.tables.sum(axis=1)
     draws = np.trace(tables, axis1=1, axis2=2) / tables.sum(axis=(1, 2))
-    joint = {"value": right.value, "stderr": float(draws[1:].std()), "low": right.low, "high": right.high}
+    joint: dict[str, Any] = {"value": right.value, "low": right.low, "high": right.high}
+    joint["stderr"] = float(draws[1:].std())
     return [replace(score, **joint) if score.name == "accuracy" else score for score in scores]
 
 
@@ -549,7 +562,8 @@ def _enrichment(case: Case, names: list[str]) -> dict[str, Any]:
         return {}
     drawn = np.where(case.labelled[:, None], case.shares, posterior.drawn_by_class)
     given, share = (
-        np.clip(share, 1e-6, 1.0 - 1e-6) for share in (case.shares.sum(axis=0) / case.labelled.sum(), drawn.mean(axis=0))
+        np.clip(share, 1e-6, 1.0 - 1e-6)
+        for share in (case.shares.sum(axis=0) / case.labelled.sum(), drawn.mean(axis=0))
     )
     odds = given / (1.0 - given) / (share / (1.0 - share))
     k = int(odds.argmax())

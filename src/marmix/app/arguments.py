@@ -13,7 +13,7 @@ from marmix.selection.candidates import KINDS
 
 LARGEST_SEED = 2**32 - 1  # of NumPy
 WIDTH = 80  # of help pages
-EXITS = {0: "success", 1: "error; the message says what is wrong and what to do", 2: "wrong arguments"}
+EXITS = {0: "success", 1: "error", 2: "wrong arguments"}
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -58,10 +58,11 @@ class Parser(argparse.ArgumentParser):
 
     def _sections(self) -> Iterator[str]:
         yield "examples:\n" + "\n".join(f"  {words}\n    {command}" for words, command in self.examples)
-        codes = "; ".join(f"{code} {words}" for code, words in self.exits.items())
+        codes = ", ".join(f"{code} {words}" for code, words in self.exits.items())
         yield fill(f"exit codes: {codes}", WIDTH, subsequent_indent="  ")
         if self.also:
-            yield "see also: " + ", ".join(f"marmix {name}" for name in self.also)
+            names = ", ".join(f"marmix {name}" for name in self.also)
+            yield fill(f"see also: {names}", WIDTH, subsequent_indent="  ")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
@@ -118,9 +119,7 @@ def log_odds(text: str) -> float:
     below = number(bottom or "1")
     value = number(top) / below if below else math.nan
     if not 1e-20 < value < 1e20:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not an odds ratio: a positive number, or a fraction such as 1/2"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r} is not an odds ratio: a positive number, or a fraction such as 1/2")
     return math.log(value)
 
 
@@ -156,23 +155,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--features": {"nargs": "+", "metavar": "COL", "help": "feature columns (default: all others)"},
     "--exclude": {"nargs": "+", "action": "extend", "default": [], "metavar": "COL", "help": "columns to leave out"},
     "--missing": _REPEATED
-    | {"type": text, "metavar": "TEXT", "help": "label that means missing, besides empty, NA, NaN, null, None, ? and -1"},
-    "--missing-cells": {"nargs": "+", "action": "extend", "type": text, "default": [], "metavar": "TEXT"}
-    | {"help": "feature cells that mean missing, such as '<5' or 999"},
-    "--impute-features": {"choices": ("median", "drop"), "default": "median"}
-    | {"help": "missing features: fill in, or impute no label (default: %(default)s)"},
-    "--classes": _SEVERAL | {"metavar": "NAME", "help": "all classes, if one is named None or -1"},
+    | {"type": text, "metavar": "TEXT", "help": "label that means missing, besides empty, NA, -1, ?"},
+    "--missing-cells": {"nargs": "+", "action": "extend", "type": text, "default": [], "metavar": "T"}
+    | {"help": "feature cells that mean missing, such as 999"},
+    "--impute-features": {"choices": ("median", "drop"), "default": "median", "metavar": "HOW"}
+    | {"help": "median, or drop: no label where a feature is missing"},
+    "--classes": _SEVERAL | {"metavar": "TEXT", "help": "all classes, if one is named None or -1"},
     "--keep": _REPEATED | {"metavar": "COLUMN", "help": "ask nothing about this column"},
-    "--yes": _FLAG | {"help": "make the proposed changes if the file raises questions"},
-    "--model": {"choices": KINDS, "default": "auto", "help": "models to try (default: %(default)s)"},
+    "--yes": _FLAG | {"help": "make the changes that the questions propose"},
+    "--model": {"choices": KINDS, "default": "auto", "metavar": "KIND"}
+    | {"help": f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"},
     "--prevalence": _REPEATED
-    | {"type": class_share, "metavar": "CLASS=SHARE", "help": "known share of a class among all rows, such as yes=0.03"},
-    "--sets": {"type": share, "metavar": "SHARE"}
-    | {"help": "add sets of classes, of which this share holds the true class, such as 0.9"},
+    | {"type": class_share, "metavar": "CLASS=SHARE", "help": "known share of a class among all rows: yes=0.03"},
+    "--sets": {"type": share, "metavar": "SHARE"} | {"help": "add sets; this share of them holds the true class"},
     "--time-limit": {"type": seconds, "metavar": "TIME"}
-    | {"help": "for comparing models, in seconds, or as 10m or 2h; models not fitted by then are left out"},
+    | {"help": "for comparing models, in seconds, or as 10m or 2h"},
     "--seed": {"type": at_least(0, LARGEST_SEED), "default": 0, "metavar": "N"}
-    | {"help": "seed of the random numbers (default: %(default)s)"},
+    | {"help": "of the random numbers (default: %(default)s)"},
     "--class": {"dest": "varied", "metavar": "NAME", "help": "class to vary (default: the rarest)"},
     "--odds": {"nargs": "+", "type": log_odds, "metavar": "RATIO"}
     | {"help": "how many times as likely its rows lose their label (default: nine from 1/4 to 4)"},
@@ -180,13 +179,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "shell": {},
     "--out": {"type": place, "metavar": "FILE"},
     "--force": _FLAG | {"help": "replace existing files"},
-    "--escape-formulas": _FLAG | {"help": "make cells plain text that a spreadsheet would run as a formula"},
-    "--encoding": {"metavar": "NAME", "help": "of a text file (default: UTF-8 or UTF-16, otherwise cp1252)"},
-    "--delimiter": {"metavar": "CHARACTER", "help": "such as ';' or tab (default: found in the file)"},
-    "--decimal": {"choices": (".", ","), "metavar": "MARK", "help": "'.' or ',' (default: found in the file)"},
+    "--escape-formulas": _FLAG | {"help": "put an apostrophe before formulas of a spreadsheet"},
+    "--encoding": {"metavar": "NAME", "help": "of a text file (default: UTF-8, UTF-16 or cp1252)"},
+    "--delimiter": {"metavar": "CHARACTER", "help": "such as ';' or tab (default: as in the file)"},
+    "--decimal": {"choices": (".", ","), "metavar": "MARK", "help": "'.' or ',' (default: as in the file)"},
     "--header-row": {"type": at_least(1), "metavar": "N"}
-    | {"help": "line with the column names, from 1 (default: the first below titles)"},
-    "--sheet": {"help": "of an Excel file, by name or number (default: the first)"},
+    | {"help": "line of the names, from 1 (default: below titles)"},
+    "--sheet": {"metavar": "SHEET", "help": "name or number (default: the first)"},
     "--json": _FLAG | {"help": "print the result as JSON"},
     "--quiet": _FLAG | {"help": "print no progress and no summary"},
     "--debug": _FLAG | {"help": "show the Python traceback of an error"},
@@ -203,7 +202,7 @@ class Command(NamedTuple):
     usage: str
     description: str
     examples: Sequence[tuple[str, str]]
-    options: Mapping[str, Mapping[str, Any]]
+    options: Mapping[str, dict[str, Any]]
     rare: Sequence[str] = ()
     label_required: bool = False
     exits: Mapping[int, str] = MappingProxyType({})

@@ -198,7 +198,7 @@ COMMANDS = {
         {"--out": {"metavar": "DIR", "help": "folder to write to (default: marmix-demo, or marmix-demo-2, ...)"}}
         | {"--force": {}, "--seed": {}, "--json": {}, **_END},
         ["--debug"],
-        exits={NOT_CONVERGED: "the files were written, but the fit did not converge"},
+        exits={NOT_CONVERGED: "files written, but not converged"},
         also=("fit",),
     ),
     "fit": Command(
@@ -207,15 +207,21 @@ COMMANDS = {
         "DATA --label COLUMN --out DIR [options]",
         "Read a CSV, TSV, Parquet, Feather or Excel file in which some rows have no label. Models that take into account why "
         "labels are missing and models that ignore it are averaged, weighted by cross-validation. The folder DIR gets "
-        "imputed.csv, model.marmix, report.html and summary.json. If the file is doubtful, it asks before the fit; where nobody "
-        "can answer, it stops with a command line that settles the doubts.",
+        "imputed.csv, model.marmix, report.html and summary.json. Questions about the file come before the fit, each with the "
+        "option that answers it.",
         [
-            ("Impute the labels that are missing in the column 'type':", "marmix fit cells.csv --label type --out results"),
+            (
+                "Impute the labels that are missing in the column 'type':",
+                "marmix fit cells.csv --label type --out results",
+            ),
             (
                 "Choose the features, and name the column that identifies a row:",
                 "marmix fit patients.csv --label state --id name --features age bmi --out few",
             ),
-            ("Learn from the votes of three annotators:", "marmix fit scans.csv --votes reader1 reader2 reader3 --out scans"),
+            (
+                "Learn from the votes of three annotators:",
+                "marmix fit scans.csv --votes reader1 reader2 reader3 --out scans",
+            ),
         ],
         {
             "data": {"help": "file: .csv, .tsv, .parquet, .feather or .xlsx"},
@@ -232,8 +238,8 @@ COMMANDS = {
         ],
         label_required=True,
         exits={
-            WRONG_ARGUMENTS: "wrong arguments, or questions about the file",
-            NOT_CONVERGED: "files written, but models with most of the weight did not converge",
+            WRONG_ARGUMENTS: "wrong arguments or questions",
+            NOT_CONVERGED: "files written, but not converged",
         },
         also=("predict", "evaluate", "sensitivity", "report", "demo"),
     ),
@@ -274,7 +280,10 @@ COMMANDS = {
         "are scored by the model's probabilities, adjusted to the labels of similar rows. Scores on the file of the fit are too "
         "good, and the output says so.",
         [
-            ("Score a model on rows that it has not seen:", "marmix evaluate results/model.marmix test.csv --label type"),
+            (
+                "Score a model on rows that it has not seen:",
+                "marmix evaluate results/model.marmix test.csv --label type",
+            ),
             ("The same for other programs:", "marmix evaluate results/model.marmix test.csv --label type --json"),
         ],
         {**_SAVED, **_LABELS, "--json": {}, **_END},
@@ -297,7 +306,17 @@ COMMANDS = {
             ),
             ("Draw it too:", "marmix sensitivity results/model.marmix cells.csv --plot what-if.png"),
         ],
-        {**_SAVED, **_LABELS, "--class": {}, "--odds": {}, "--plot": {}, "--force": {}, "--seed": {}, "--json": {}, **_END},
+        {
+            **_SAVED,
+            **_LABELS,
+            "--class": {},
+            "--odds": {},
+            "--plot": {},
+            "--force": {},
+            "--seed": {},
+            "--json": {},
+            **_END,
+        },
         _RARE,
         also=("fit", "evaluate"),
     ),

@@ -43,9 +43,7 @@ def walk(folder: Path | None, seed: int, progress: Progress, force: bool = False
     command = ["fit", str(folder / DATA), "--label", LABEL, "--id", ID, "--seed", str(seed), "--out", str(folder)]
     with new_files(folder, (DATA, TRUTH, *FILES), force=force) as place:
         truth = write_data(place / DATA, place / TRUTH, seed)
-        options = Options(
-            data=place / DATA, label=LABEL, id=ID, out=place, seed=seed, command=["marmix", *command]
-        )
+        options = Options(data=place / DATA, label=LABEL, id=ID, out=place, seed=seed, command=["marmix", *command])
         findings = fit_file(options, progress)
         rows = read(place / "imputed.csv").data.select([ID, "marmix_source", "marmix_label"]).to_pylist()
     right = sum(row["marmix_source"] == "imputed" and truth[row[ID]] == row["marmix_label"] for row in rows)

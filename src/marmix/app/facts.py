@@ -136,9 +136,7 @@ def inference_of(model: Model, X: Array, labels: NDArray[Any]) -> Inference | st
     return result
 
 
-def missingness_facts(
-    model: Model, result: Inference | str, doubts: Sequence[Caution] = ()
-) -> MissingnessFacts:
+def missingness_facts(model: Model, result: Inference | str, doubts: Sequence[Caution] = ()) -> MissingnessFacts:
     """Whether missingness depends on how uncertain the class is, and how often labels are missing at both extremes."""
     if model.statistical is None:
         return MissingnessFacts(None, None, "", NO_PARAMETERS, None, None)
@@ -188,9 +186,7 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def misfit(
-    proba: Array, missing: Array, rows: Sample, features: Sequence[str], classes: NDArray[Any]
-) -> list[Caution]:
+def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], classes: NDArray[Any]) -> list[Caution]:
     """A caution if, along a probability or a feature, observed and fitted rates of missing labels clearly differ.
 
     Probabilities are held-out ones: a fit with many parameters is surer of the rows whose labels it saw, wherever they are.
@@ -277,8 +273,7 @@ def candidate_rows(
     # the accuracy of held-out predictions is not that of the labels written, which the scoreboard has
     keys = [key for key in it.results if key not in ("weight", "seconds", "rival", "accuracy")]
     rows = [
-        dict(zip(keys, values, strict=True))
-        for values in zip(*(it.results[key].tolist() for key in keys), strict=True)
+        dict(zip(keys, values, strict=True)) for values in zip(*(it.results[key].tolist() for key in keys), strict=True)
     ]
     bounds = {"log_loss": (0.0, np.inf), "brier": (0.0, np.inf), "roc_auc": (0.0, 1.0)}
     weights = model.weights if model.averages else it.weights

@@ -21,9 +21,7 @@ from marmix.tables.cells import counted
 FILES = ("imputed.csv", "model.marmix", "report.html", "summary.json")
 
 
-def fit_file(
-    options: Options, progress: Progress, agree: Callable[[Doubts], bool] = lambda doubts: False
-) -> Findings:
+def fit_file(options: Options, progress: Progress, agree: Callable[[Doubts], bool] = lambda doubts: False) -> Findings:
     """Read a file, compare and average candidates, impute labels, and write all four files or none.
 
     If the survey leaves questions, `agree` says whether to go on with its remedies; if not, `Doubtful` is raised.
@@ -43,9 +41,7 @@ def fit_file(
 def write(analysis: Analysis, table: Table, plan: Plan, folder: Path) -> Findings:
     """Write the rows with their labels, the model, the report and the findings."""
     options = plan.options
-    formulas = write_rows(
-        folder / "imputed.csv", table, analysis.columns, escape_formulas=options.escape_formulas
-    )
+    formulas = write_rows(folder / "imputed.csv", table, analysis.columns, escape_formulas=options.escape_formulas)
     findings = analysis.findings
     if formulas and not options.escape_formulas:
         text = f"{counted(formulas, 'cell')} of imputed.csv may run as a formula in a spreadsheet; they were copied unchanged."

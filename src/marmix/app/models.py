@@ -249,9 +249,7 @@ def least_weight(n_rows: int, n_compared: int) -> float:
     return LEAST_OF_SAMPLE if n_rows > n_compared else LEAST
 
 
-def refitted(
-    estimators: dict[str, Pipeline], weights: dict[str, float], leading: str | None, n_rows: int
-) -> list[str]:
+def refitted(estimators: dict[str, Pipeline], weights: dict[str, float], leading: str | None, n_rows: int) -> list[str]:
     """The candidates to fit to all rows: a few of the largest weights, and the one whose parameters are reported."""
     order = sorted(weights, key=lambda name: -weights[name])
     largest = [

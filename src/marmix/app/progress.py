@@ -27,19 +27,19 @@ class Progress:
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:
         """Start a phase; yields a function to call with its finished share."""
-        state, start, ended = {"share": 0.0, "doing": ""}, monotonic(), Event()
+        done, now, start, ended = 0.0, "", monotonic(), Event()
         terminal = not self.quiet and sys.stderr.isatty()
 
         def step(share: float, doing: str = "") -> None:
-            state.update(share=max(float(state["share"]), min(share, 1.0)), doing=doing)
+            nonlocal done, now
+            done, now = max(done, min(share, 1.0)), visible(doing)
 
         def show() -> None:
-            share, doing, seconds = float(state["share"]), visible(str(state["doing"])), monotonic() - start
+            seconds = f"{monotonic() - start:.0f} s"
             if terminal:
-                bar = "#" * round(_BAR * share)
-                print(f"\r{f'{name}: {share:4.0%} [{bar:<{_BAR}}] {seconds:.0f} s {doing}'[:_WIDTH]:<{_WIDTH}}", end="", file=raw(sys.stderr), flush=True)
+                self._draw(f"{name} [{'#' * round(_BAR * done):<{_BAR}}] {done:.0%}, {seconds} {now}")
             else:
-                print(f"{name}: {share:.0%}{f' ({doing})' * bool(doing)}, {seconds:.0f} s", file=sys.stderr, flush=True)
+                print(f"{name}: {done:.0%}{f' ({now})' * bool(now)}, {seconds}", file=sys.stderr, flush=True)
 
         def repeat() -> None:  # also during a step that takes long
             while not ended.wait(1.0 if terminal else _EVERY):
@@ -55,4 +55,8 @@ class Progress:
             if not self.quiet:
                 clock.join()
             if terminal:
-                print(f"\r{'':<{_WIDTH}}\r", end="", file=raw(sys.stderr), flush=True)
+                self._draw("")
+
+    def _draw(self, text: str) -> None:
+        """Put text in place of the last line of the terminal."""
+        print(f"\r{text[:_WIDTH]:<{_WIDTH}}\r", end="", file=raw(sys.stderr), flush=True)

@@ -230,8 +230,8 @@ def _check_size(path: Path, kind: str) -> None:
     if size > memory:
         raise ValueError(
             f"{path} has {path.stat().st_size / 2**30:.1f} GiB and would need about {size / 2**30:.1f} GiB of memory, where "
-            f"there are {memory / 2**30:.1f}: save the columns you need as Parquet, or convert it with marmix.io.to_memmap and fit in "
-            "Python."
+            f"there are {memory / 2**30:.1f}: save the columns you need as Parquet, or convert it with marmix.io.to_memmap and "
+            "fit in Python."
         )
 
 

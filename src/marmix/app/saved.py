@@ -38,6 +38,7 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.inference import Inference
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table as TextTable
 from marmix.outputs import one_file
@@ -47,7 +48,7 @@ from marmix.selection.average import MARClassifierCV
 from marmix.selection.candidates import knows_missingness
 from marmix.selection.comparison import Q_MAX, Comparison
 from marmix.tables.cells import as_table, counted, shown
-from marmix.tables.preparation import Counts, Preparation
+from marmix.tables.preparation import Preparation
 from marmix.terminal import TerminalBytes, command_line
 
 FIGURES = ("png", "svg", "pdf")
@@ -285,9 +286,9 @@ def evaluate_file(request: Request, progress: Progress) -> Evaluation:
             if labelled.all()
             else "The model does not estimate how labels go missing: the scores are those of the labelled rows only."
         )
-    z = given_codes(rows, result.proba)[rows.complete]
+    codes = given_codes(rows, result.proba)[rows.complete]
     confusion = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(confusion, (z[labelled], p[labelled].argmax(axis=1)), 1)
+    np.add.at(confusion, (codes[labelled], p[labelled].argmax(axis=1)), 1)
     names = [str(name) for name in classes]
     n, scored = int(labelled.sum()), facts.score_facts(scores)
     return Evaluation(table.path.name, len(rows.complete), n, scored, corrected, names, confusion.tolist(), notes)
@@ -295,7 +296,9 @@ def evaluate_file(request: Request, progress: Progress) -> Evaluation:
 
 def _is_fitted_to(classifier: Any, X: NDArray[Any], labels: NDArray[Any]) -> bool:
     """Whether rows with these codes or shares are those of the fit, judged by the model that was fitted to most rows."""
-    fits = [fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")]
+    fits = [
+        fit for fit in getattr(classifier, "estimators_", {"": [classifier]}).values() if hasattr(fit[-1], "fitted_to")
+    ]
     fit = max(fits, key=lambda fit: fit[-1].model_.total_weight, default=None)
     if fit is None or len(X) != fit[-1].model_.total_weight:
         return False
@@ -502,7 +505,8 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     model, prior = _model(saved, rows.classes)
     predictions = predicted(model.classifier, rows.X, rows.complete, part(step, 0.0, 0.1))
     sample, comparison = sampled(rows.X, rows.z, rows.labels, source.seed), None
-    tested, result = _other_rows(predictions, rows, sample), facts.NOT_OF_FIT
+    result: Inference | str = facts.NOT_OF_FIT
+    tested = _other_rows(predictions, rows, sample)
     if _is_of_fit(model, rows):
         result = facts.inference_of(model, rows.X, rows.labels)
         comparison = _compared_again(model.classifier, sample, source.seed, prior, part(step, 0.1, 0.9))
