@@ -1,6 +1,7 @@
 """Classification when labels are missing for a reason."""
 
 from marmix.app.saved import report
+from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
@@ -21,6 +22,7 @@ from marmix.selection.average import MARClassifierCV
 __version__ = "0.2.0"
 
 __all__ = [
+    "Audit",
     "BoundaryWarning",
     "Inference",
     "LabelledRows",

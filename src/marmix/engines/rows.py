@@ -126,7 +126,7 @@ class Engine(ABC):
 
 def sorted_slice(x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, rows: slice) -> Block:
     """A slice of sorted rows as a block."""
-    inside = np.clip(cuts - rows.start, 0, rows.stop - rows.start).tolist()
+    inside = [min(max(cut - rows.start, 0), rows.stop - rows.start) for cut in cuts.tolist()]
     return Block(x[:, rows], inside, None if weight is None else weight[rows], None if v is None else v[:, rows])
 
 
