@@ -464,9 +464,9 @@ class MARBoostingClassifier(MARClassifier):
         if isinstance(self.cv, Integral):
             return folds_of_copies(z, rows.weight, kept, min(int(self.cv), len(z)), self.random_state, _MOST_CV_ROWS)
         tests = [np.flatnonzero(np.isin(kept, test)) for test in whole_row_folds(rows.codes, self.cv)]
-        if not tests or any(len(test) in (0, len(z)) for test in tests):
-            raise ValueError("cv must hold out some rows in each fold, and not all of them.")
-        return tests
+        if not any(map(len, tests)):
+            raise ValueError("cv holds no rows out.")
+        return [test for test in tests if len(test)]
 
 
 class Choice(NamedTuple):
