@@ -45,7 +45,7 @@ _FIRST_BYTES = {
 }
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _HEAD = 2**19  # bytes from which the dialect is found
-_BLOCK = 2**21  # bytes parsed at a time, and limit of a row
+_BLOCK, _OF_COLUMN = 2**20, 2**12  # bytes parsed at a time, and limit of a row: at least, and of each column
 _MOST_ROWS, _HEAD_ROWS = 2**20 + 1, 200  # of a sheet; openpyxl trusts the file
 _COMMA = r"^\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"  # a number with a decimal comma
 _EXCEPTIONS = 0.05  # most cells of a column of numbers that are kept as text too
@@ -230,8 +230,8 @@ def _check_size(path: Path, kind: str) -> None:
     if size > memory:
         raise ValueError(
             f"{path} has {path.stat().st_size / 2**30:.1f} GiB and would need about {size / 2**30:.1f} GiB of memory, where "
-            f"there are {memory / 2**30:.1f}: save the columns you need as Parquet, or convert it with marmix.io.to_memmap and fit in "
-            "Python."
+            f"there are {memory / 2**30:.1f}: save the columns you need as Parquet, or convert it with marmix.io.to_memmap and "
+            "fit in Python."
         )
 
 
@@ -363,7 +363,8 @@ def _batches(path: Path, found: Sniffed, content: bytes | None) -> Iterator[Any]
         return "error"
 
     # with threads, errors do not name the row
-    reading = pacsv.ReadOptions(use_threads=False, block_size=_BLOCK, skip_rows=found.skipped, column_names=names)
+    size = max(_BLOCK, _OF_COLUMN * len(names))
+    reading = pacsv.ReadOptions(use_threads=False, block_size=size, skip_rows=found.skipped, column_names=names)
     parsing = pacsv.ParseOptions(delimiter=found.dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
     conversion = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[])
     try:
@@ -447,7 +448,8 @@ class _Column:
                 places = np.flatnonzero(matching(text, _COMMA))
                 self._verbatim = [(places, text.take(pa.array(places)))]
                 self._chunks = [_with_point(text)]
-        return pa.chunked_array(self._chunks, pa.float64() if self._numeric else pa.string())
+        chunks, self._chunks = self._chunks, []
+        return pa.concat_arrays([plain(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
 
     def verbatim(self) -> tuple[NDArray[np.intp], Any]:
         """Positions and texts of the cells that are written in another way than `as_text` does."""
