@@ -200,7 +200,8 @@ DAYS = [dt.date(2020, 1, 5), dt.date(2020, 3, 31), dt.date(2021, 12, 24), dt.dat
 
 
 @pytest.mark.parametrize(
-    "form", ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%Y/%m/%d", "%d. %b %Y"]
+    "form",
+    ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%b-%Y", "%d %B %Y", "%B %d, %Y", "%Y/%m/%d", "%d. %b %Y"],
 )
 def test_dates_however_they_are_written_are_their_days_month_and_weekday(form):
     table = {"when": [day.strftime(form) for day in DAYS]}
@@ -317,7 +318,7 @@ def test_errors_of_a_spreadsheet_are_no_category():
 @pytest.mark.parametrize("column", ["x", "site", "when"])
 def test_a_footer_is_a_row_without_a_feature_wherever_its_text_is(column):
     n = 40
-    table = {"x": [*map(str, range(n)), ""], "site": [*("north south".split() * 20), ""]}
+    table = {"x": [*map(str, range(n)), ""], "site": [*(["north", "south"] * 20), ""]}
     table["when"] = [*(f"2020-{1 + i % 12:02}-03" for i in range(n)), ""]
     sound = fit(**{name: cells[:-1] for name, cells in table.items()})
     table[column][-1] = "Checked by A. B."

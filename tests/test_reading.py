@@ -45,7 +45,9 @@ def cells(table):
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 NUMBERS = st.one_of(
-    st.sampled_from(["1.50", "007", "1e-05", "+3", " 4", "NA", "", "-0", "1,5", "1.5", "inf", "9007199254740993", "1.234,5"]),
+    st.sampled_from(
+        ["1.50", "007", "1e-05", "+3", " 4", "NA", "", "-0", "1,5", "1.5", "inf", "9007199254740993", "1.234,5"]
+    ),
     st.floats(allow_nan=False).map(repr),
     st.integers(-999, 999).map(str),
 )
@@ -82,7 +84,9 @@ def test_columns_of_numbers_are_floats_and_texts_wherever_their_first_word_is(tm
     assert cells(table) == {"a": [str(i) for i in range(3000)], "x": x}
     numbers = [float("nan") if cell in ("NA", "word") else float(cell.replace(",", ".")) for cell in x]
     read_numbers = reading.as_text(table.data["x"]).to_pylist()
-    np.testing.assert_array_equal([float(cell) if cell not in ("", "NA", "word") else np.nan for cell in read_numbers], numbers)
+    np.testing.assert_array_equal(
+        [float(cell) if cell not in ("", "NA", "word") else np.nan for cell in read_numbers], numbers
+    )
 
 
 NAMES = ["name", "größe", "b", "label"]

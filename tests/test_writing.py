@@ -265,4 +265,6 @@ def test_what_was_neutralised_begins_like_no_formula(cells):
     which = formulas(text)
     escaped = neutralised(text, which)
     assert not formulas(escaped).any()
-    assert [cell.removeprefix("'") if odd else cell for cell, odd in zip(escaped.to_pylist(), which, strict=True)] == cells
+    assert [
+        cell.removeprefix("'") if odd else cell for cell, odd in zip(escaped.to_pylist(), which, strict=True)
+    ] == cells

@@ -30,7 +30,19 @@ from marmix.app.dialect import (
     sniff,
     titles_in_words,
 )
-from marmix.tables.cells import arrow, as_text, counted, is_numeric, listed, mask, matching, missing_cells, plain, shown
+from marmix.tables.cells import (
+    arrow,
+    as_table,
+    as_text,
+    counted,
+    is_numeric,
+    listed,
+    mask,
+    matching,
+    missing_cells,
+    plain,
+    shown,
+)
 
 _KINDS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".txt": "text", ".parquet": "parquet", ".pq": "parquet"},
@@ -281,10 +293,7 @@ def _typed_file(path: Path, kind: str) -> Table:
         with pa.OSFile(str(path)) as file, (pa.ipc.open_stream if stream else pa.ipc.open_file)(file) as reader:
             data = reader.read_all()
     data.validate(full=True)
-    views = {"string_view": pa.string(), "binary_view": pa.binary()}
-    for j, column in enumerate(data.schema):
-        if str(column.type) in views:  # polars writes them, and some functions of pyarrow do not know them
-            data = data.set_column(j, column.name, data.column(j).cast(views[str(column.type)]))
+    data = as_table(data)
     stored = (data.schema.pandas_metadata or {}).get("index_columns", [])
     return Table(path, data, index=[name for name in stored if isinstance(name, str)])
 
