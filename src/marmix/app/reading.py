@@ -436,8 +436,8 @@ def _check_end(path: Path, content: bytes | None, cell: str) -> None:
             content = file.read()
     if not content.rstrip(b"\r\n ").endswith(b'"'):
         raise ValueError(
-            f"{path} has a quotation mark that is not closed: see the last cell, which begins with {shown(cell)}. Write quotation "
-            "marks within a cell twice."
+            f"{path} has a quotation mark that is not closed: see the last cell, which begins with {shown(cell)}. Write "
+            "quotation marks within a cell twice."
         )
 
 
