@@ -152,6 +152,8 @@ def to_memmap(
         if value not in allowed:
             raise ValueError(f"{option}={value!r} is not one of {', '.join(map(repr, allowed))}.")
     files = _files(target)
+    if not files[0].parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {files[0].parent}: make it first.")
     batches = _batches(source)
     first = next(batches, None)
     if first is None:

@@ -30,7 +30,19 @@ from marmix.app.dialect import (
     sniff,
     titles_in_words,
 )
-from marmix.tables.cells import arrow, as_text, counted, is_numeric, listed, mask, matching, missing_cells, plain, shown
+from marmix.tables.cells import (
+    arrow,
+    as_table,
+    as_text,
+    counted,
+    is_numeric,
+    listed,
+    mask,
+    matching,
+    missing_cells,
+    plain,
+    shown,
+)
 
 _KINDS = {
     **{".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".txt": "text", ".parquet": "parquet", ".pq": "parquet"},
@@ -44,8 +56,8 @@ _FIRST_BYTES = {
     b"\x1f\x8b": ("gzip", "compressed by gzip", ".csv.gz"),
 }
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
-_HEAD = 2**19  # bytes from which the dialect is found
-_BLOCK = 2**21  # bytes parsed at a time, and limit of a row
+_HEAD = 2**17  # bytes from which the dialect is found
+_BLOCK, _OF_COLUMN = 2**20, 2**12  # bytes parsed at a time, and limit of a row: at least, and of each column
 _MOST_ROWS, _HEAD_ROWS = 2**20 + 1, 200  # of a sheet; openpyxl trusts the file
 _COMMA = r"^\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"  # a number with a decimal comma
 _EXCEPTIONS = 0.05  # most cells of a column of numbers that are kept as text too
@@ -180,7 +192,10 @@ def read(
         with open(path, "rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
     _check_names(table)
-    return replace(table, digest=digest, index=[*table.index, *(name for name in table.names[:1] if not name.strip())])
+    if not table.names[0].strip():
+        note = "The first column has no name: it was taken for names of the rows, not for a feature."
+        table = replace(table, index=table.names[:1], notes=[*table.notes, note])
+    return replace(table, digest=digest)
 
 
 def _kind(path: Path) -> str:
@@ -278,10 +293,7 @@ def _typed_file(path: Path, kind: str) -> Table:
         with pa.OSFile(str(path)) as file, (pa.ipc.open_stream if stream else pa.ipc.open_file)(file) as reader:
             data = reader.read_all()
     data.validate(full=True)
-    views = {"string_view": pa.string(), "binary_view": pa.binary()}
-    for j, column in enumerate(data.schema):
-        if str(column.type) in views:  # polars writes them, and some functions of pyarrow do not know them
-            data = data.set_column(j, column.name, data.column(j).cast(views[str(column.type)]))
+    data = as_table(data)
     stored = (data.schema.pandas_metadata or {}).get("index_columns", [])
     return Table(path, data, index=[name for name in stored if isinstance(name, str)])
 
@@ -343,11 +355,12 @@ def _head(path: Path, content: bytes | None) -> bytes:
 
 
 def _not_in_utf8(path: Path, content: bytes | None) -> UnicodeDecodeError | None:
-    """The first error of a text that is not in UTF-8."""
+    """The error of a text that is not in UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with open(path, "rb") if content is None else io.BytesIO(content) as file:
         try:
-            for _ in io.TextIOWrapper(file, "utf-8"):
-                pass
+            while part := file.read(_BLOCK):
+                decoder.decode(part)
         except UnicodeDecodeError as error:
             return error
     return None
@@ -363,7 +376,8 @@ def _batches(path: Path, found: Sniffed, content: bytes | None) -> Iterator[Any]
         return "error"
 
     # with threads, errors do not name the row
-    reading = pacsv.ReadOptions(use_threads=False, block_size=_BLOCK, skip_rows=found.skipped, column_names=names)
+    size = max(_BLOCK, _OF_COLUMN * len(names))
+    reading = pacsv.ReadOptions(use_threads=False, block_size=size, skip_rows=found.skipped, column_names=names)
     parsing = pacsv.ParseOptions(delimiter=found.dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse)
     conversion = pacsv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), null_values=[])
     try:
@@ -387,6 +401,7 @@ def _parsed(path: Path, found: Sniffed, content: bytes | None) -> Table:
     for batch in _batches(path, found, content):
         for column, cells in zip(columns, batch.columns, strict=True):
             column.add(cells)
+    _check_end(path, content, columns[-1].last)
     blank = 0
     while blank < len(names) - 1 and not names[-1 - blank].strip() and columns[-1 - blank].empty:
         blank += 1
@@ -411,6 +426,21 @@ def text_batches(path: Path) -> Iterator[Any]:
             yield arrow().RecordBatch.from_arrays(columns, found.names)
 
 
+def _check_end(path: Path, content: bytes | None, cell: str) -> None:
+    """Raise ValueError if the last cell goes on over lines to the end of the file, without a quotation mark there."""
+    if "\n" not in cell and "\r" not in cell:
+        return
+    if content is None:
+        with open(path, "rb") as file:
+            file.seek(-min(100, path.stat().st_size), os.SEEK_END)
+            content = file.read()
+    if not content.rstrip(b"\r\n ").endswith(b'"'):
+        raise ValueError(
+            f"{path} has a quotation mark that is not closed: see the last cell, which begins with {shown(cell)}. Write "
+            "quotation marks within a cell twice."
+        )
+
+
 class _Column:
     """The cells of a column of text, as numbers as long as they can be written back as they were."""
 
@@ -418,7 +448,7 @@ class _Column:
         self._decimal = decimal
         self._chunks: list[Any] = []
         self._verbatim: list[tuple[NDArray[np.intp], Any]] = []
-        self._rows, self._numeric, self.empty = 0, True, True
+        self._rows, self._numeric, self.empty, self.last = 0, True, True, ""
 
     def add(self, cells: Any) -> None:
         """Add the cells of the next rows."""
@@ -430,6 +460,7 @@ class _Column:
                 self._chunks[i] = _with(text, places - start, texts) if len(places) else text
                 start += len(chunk)
             self._numeric = False
+        self.last = cells[-1].as_py() if len(cells) else self.last
         self.empty = self.empty and arrow(".compute").all(arrow(".compute").equal(cells, "")).as_py() is not False
         if numbers is not None:
             self._verbatim.append((numbers[1] + self._rows, numbers[2]))
@@ -447,7 +478,8 @@ class _Column:
                 places = np.flatnonzero(matching(text, _COMMA))
                 self._verbatim = [(places, text.take(pa.array(places)))]
                 self._chunks = [_with_point(text)]
-        return pa.chunked_array(self._chunks, pa.float64() if self._numeric else pa.string())
+        chunks, self._chunks = self._chunks, []
+        return pa.concat_arrays([plain(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
 
     def verbatim(self) -> tuple[NDArray[np.intp], Any]:
         """Positions and texts of the cells that are written in another way than `as_text` does."""

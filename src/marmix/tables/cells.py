@@ -78,17 +78,23 @@ def counted(number: int, thing: str) -> str:
 def as_table(X: Any) -> Any:
     """A pandas, polars or Arrow table, a dict of columns or a NumPy array as an Arrow table."""
     pa = arrow()
-    if isinstance(X, pa.Table):
-        return X
     if isinstance(X, Mapping):
-        return pa.table({name: pa.array(values, from_pandas=True) for name, values in X.items()})
-    if hasattr(X, "iloc"):
-        return pa.Table.from_pandas(X, preserve_index=False)
-    if hasattr(X, "__arrow_c_stream__") or isinstance(X, pa.RecordBatch):
-        return pa.table(X) if hasattr(X, "__arrow_c_stream__") else pa.Table.from_batches([X])
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        return pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
-    raise TypeError(f"cannot read {type(X).__name__} as a table: give a data frame, an Arrow table or a 2-d array.")
+        table = pa.table({name: pa.array(values, from_pandas=True) for name, values in X.items()})
+    elif hasattr(X, "iloc") and getattr(X, "ndim", 2) == 2:
+        table = pa.Table.from_pandas(X, preserve_index=False)
+    elif isinstance(X, np.ndarray) and X.ndim == 2:
+        table = pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])})
+    elif isinstance(X, pa.RecordBatch):
+        table = pa.Table.from_batches([X])
+    elif hasattr(X, "__arrow_c_stream__") and not hasattr(X, "iloc"):
+        table = pa.table(X)
+    else:
+        raise TypeError(f"cannot read {type(X).__name__} as a table: give a data frame, an Arrow table or a 2-d array.")
+    views = {"string_view": pa.string(), "binary_view": pa.binary()}
+    for j, column in enumerate(table.schema):
+        if str(column.type) in views:  # polars writes them, and some functions of pyarrow do not know them
+            table = table.set_column(j, column.name, table.column(j).cast(views[str(column.type)]))
+    return table
 
 
 def plain(array: Any) -> Any:
