@@ -37,10 +37,10 @@ def small_fits(patch, tiny=False):
     rivals = {"logistic regression": LogisticRegression(), "random forest": RandomForestClassifier(10, random_state=0)}
     if tiny:
         del rivals["random forest"]
-    patch.setattr("marmix.journey.fit.default_candidates", two if tiny else few)
+    patch.setattr("marmix.app.models.default_candidates", two if tiny else few)
     patch.setattr("marmix.selection.comparison.default_rivals", lambda *args: rivals)
     patch.setattr("marmix.evaluation.forests._TREES", 5 if tiny else 30)
-    patch.setattr("marmix.journey.findings._DRAWS", 20)
+    patch.setattr("marmix.app.analyse._DRAWS", 20)
 
 
 def undrawn_figures(patch):
