@@ -48,7 +48,7 @@ from marmix.app.models import (
     sampled,
     statistical,
 )
-from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds
+from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds, with_labels
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.core.arrays import Array
@@ -227,7 +227,8 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
     predictions = predicted(average, rows.X, rows.complete, part(step, 0.9, 0.92))
-    columns = predictions.columns(rows.classes.astype(str).tolist(), given_codes(rows, predictions.proba))
+    labelled, source = with_labels(predictions, rows)
+    columns = labelled.columns(rows.classes.astype(str).tolist(), source)
     tested, sets = facts.held_out(comparison, sample.labels, len(rows.X)), None
     if options.sets is not None:
         texts, sets = sets_of(options.sets, sample, None if tested is None else tested.proba, rows, predictions)
