@@ -48,12 +48,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import cross_val_predict, train_test_split
 
 from marmix import MARClassifierCV, evaluation
+from marmix.app.cautions import FEW, Grounds, cautions, verdict
+from marmix.app.findings import Caution, Interval
 from marmix.datasets import hide_labels, make_mar_mixture
 from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
 from marmix.journey import FitOptions, Progress, fit_file
-from marmix.journey.verdict import FEW, Grounds, cautions, verdict
-from marmix.pages.contents import Caution, Interval
 from marmix.tables.writing import write_table
 
 
@@ -246,7 +246,7 @@ def verdict_of(clf, z, table):
         better=float(better[1:].mean()),
         log_loss=clf.score_.value,
         guessing=float(np.log(classes.shape[1])),
-        doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
+        doubts=[Caution("caution", note.code) for note in clf.selection_.notes if note.code in CODES],
         no_chance=clf.overlap_.no_chance,
         rival="rival" if clf.rival_comparison_.clear_loss else "",
     )

@@ -3,7 +3,7 @@
     pip install --no-deps cleanlab stepmix pulearn termcolor tqdm
     apt-get install r-base-core r-cran-mclust        # or install.packages("mclust") in R
     python benchmarks/tools.py --size small
-    python benchmarks/tools.py --size full --out tools.jsonl --markdown docs/comparison.md
+    python benchmarks/tools.py --size full --out tools.jsonl
 
 Tools that are not installed are left out, with a line that says so. `gmmsslm` is not run: its model is fitted by marmix.
 
@@ -615,7 +615,6 @@ def main():
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS))
     parser.add_argument("--seeds", type=int, help="number of seeds")
     parser.add_argument("--first", type=int, default=0, help="first seed: 1000 to tune, 0 for the tables")
-    parser.add_argument("--markdown", type=Path, help="write the tables into this page")
     args = parser.parse_args()
     settings, n_seeds = SIZES[args.size]
     settings, n_seeds = args.settings or settings, args.seeds or n_seeds
@@ -631,8 +630,6 @@ def main():
     report = tables.Report()
     print_tables(report, results, left_out)
     report.write(args.json)
-    if args.markdown:
-        report.write_page(args.markdown, "tools.py")
 
 
 if __name__ == "__main__":

@@ -22,15 +22,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
-    "bad_inputs",
-    "command_line",
     "executed",
-    "formulas",
-    "linked_names",
-    "reference",
-    "terminal",
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "examples"]
 templates_path = ["_templates"]
@@ -54,9 +49,6 @@ napoleon_use_rtype = False
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
-    "subsection_order": [
-        f"examples/{section}" for section in ("first_steps", "medicine", "annotation", "reasons", "models", "scale")
-    ],
     "within_subsection_order": "ExampleTitleSortKey",
     "only_warn_on_example_error": False,  # the build fails
     "backreferences_dir": "auto_examples/backreferences",  # for ``.. minigallery:: marmix.MARGaussianMixture``
@@ -67,7 +59,6 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "ignore_repr_types": r"marmix\.displays\..*|matplotlib\..*",
-    "copyfile_regex": r".*\.rst",
     "image_srcset": ["2x"],
     "thumbnail_size": (400, 280),
 }
@@ -77,8 +68,6 @@ html_title = f"marmix {version}"
 html_static_path = ["_static"]
 html_extra_path = ["sample_report.html"]
 html_css_files = ["marmix.css"]
-html_search_scorer = str(Path(__file__).parent / "_ext" / "search.js")
-html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -87,12 +76,13 @@ html_theme_options = {
 }
 
 
+def leave_out(app, what, name, member, skip, options):
+    """Leave out methods and properties that are not marmix's own: scikit-learn has its own pages."""
+    code = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    ours = (getattr(code, "__module__", None) or "").startswith("marmix")
+    return None if ours and not name.startswith("set_") else True
+
+
 def setup(app):
-    """Put the pages of the study, which a program writes, under their index."""
-    contents = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
-
-    def append(app, page, source):
-        if page == "study/index":
-            source[0] += contents
-
-    app.connect("source-read", append)
+    """Register the choice of members."""
+    app.connect("autodoc-skip-member", leave_out)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from marmix.pages.contents import (
+from marmix.app.findings import (
     Caution,
     Certainty,
     ClassFacts,

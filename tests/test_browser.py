@@ -19,10 +19,10 @@ from browsing import (
 )
 from reports import HOSTILE, four_classes, many_classes, two_classes, with_texts
 
+from marmix.app.findings import RowTable
+from marmix.app.page import report_html
 from marmix.cli import main
 from marmix.datasets import make_mar_mixture
-from marmix.pages import report_html
-from marmix.pages.contents import RowTable
 
 REPORTS = {"two classes": two_classes, "hostile texts": lambda: with_texts(HOSTILE)}
 ROUTINE = ["two classes", pytest.param("hostile texts", marks=pytest.mark.long)]

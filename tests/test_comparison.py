@@ -1,43 +1,12 @@
-"""The page that compares marmix with other tools: its code runs, and the models that it calls the same are the same."""
-
-import ast
-import re
-from importlib.util import find_spec
-from pathlib import Path
+"""The model of gmmsslm, the package that marmix descends from."""
 
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, xlogy
 from scipy.stats import multivariate_normal
 
-from marmix import MARGaussianMixture, MARKernelClassifier
+from marmix import MARGaussianMixture
 from marmix.datasets import make_mar_mixture
-
-PAGE = Path(__file__).parent.parent / "docs" / "comparison.md"
-
-
-def packages(code):
-    """Names of the packages that a block imports."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name).partition(".")[0]
-
-
-@pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning")
-def test_the_python_of_the_comparison_runs_and_prints_what_the_page_shows(capsys, monkeypatch):
-    candidates = {str(link): MARGaussianMixture(link=link) for link in ("logit", None)}  # quicker than all of them
-    monkeypatch.setattr("marmix.estimators.choice.default_candidates", lambda *size, **options: candidates)
-    monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "n_landmarks", 20)
-    monkeypatch.setitem(MARKernelClassifier.__init__.__kwdefaults__, "cv", 2)
-    page = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
-    namespace = {}
-    runs = [code for code in blocks if all(find_spec(name) for name in packages(code))]
-    assert len(runs) >= 10
-    for code in runs:
-        exec(code, namespace)
-    shown = re.findall(r"^```text\n(.*?)^```", page, re.M | re.S)
-    assert capsys.readouterr().out == "".join(shown)
 
 
 @pytest.mark.parametrize(("covariance", "uncertainty"), [("full", "log-entropy"), ("tied", "discriminant")])

@@ -119,7 +119,7 @@ TOOLS = {
 
 def guide():
     """(tool, answer with missing labels, answer with `WithUnlabelled` on the labelled rows) from the table of the guide."""
-    page = (Path(__file__).parents[1] / "docs" / "guide" / "pipelines.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "models.md").read_text(encoding="utf-8")
     for tools, *answers in re.findall(r"^\| (`.*?) \| (yes|no)\b.*? \| (yes|no)\b.*? \|$", page, re.M):
         yield from ((tool, *answers) for tool in re.findall(r"`(\w+)`", tools))
 

@@ -15,7 +15,6 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 
 import marmix.core.files
 from marmix import BoundaryWarning, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, compare, load, save
-from marmix.plotting import TraceDisplay
 from marmix.selection import held_out
 from marmix.selection.held_out import WEIGHTS
 
@@ -341,13 +340,6 @@ def test_the_summary_says_what_was_chosen(fit):
     assert "50 landmarks" in facts["model"]
     assert "gamma 0.5" in facts["model"]
     assert "weight 0.3" in facts["missingness"]
-
-
-def test_its_trace_is_drawn_as_what_it_is(fit):
-    pytest.importorskip("matplotlib")
-    display = TraceDisplay.from_estimator(fit)
-    assert display.objective == "tempered, penalised log-likelihood"
-    display.figure_.clear()
 
 
 def test_progress_is_reported(rings, capsys):

@@ -191,16 +191,6 @@ def test_describe_returns_what_is_in_the_file(mixture, tmp_path):
     assert [tuple(feature.values()) for feature in features] == [("a", "number"), ("b", "number"), ("c", "category")]
 
 
-def test_the_page_on_the_format_reads_a_file_without_marmix(tmp_path, monkeypatch):
-    page = (DATA.parents[1] / "docs" / "container.md").read_text(encoding="utf-8")
-    model = MARGaussianMixture(covariance_type="full").fit(*THREE)
-    save(model, tmp_path / "model.marmix")
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    exec(page.split("```python\n")[1].split("```")[0], names)
-    np.testing.assert_allclose(names["proba"], model.predict_proba([[0.5, 1.0]])[0], rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     "value",
     [

@@ -122,7 +122,7 @@ def test_a_sensitivity_analysis_starts_at_the_known_shares(fitted):
 )
 def test_impossible_shares_are_refused_before_anything_is_fitted(prior, message, monkeypatch):
     X, _, y = rows()
-    monkeypatch.setattr("marmix.estimators.choice.fit_one", None)
+    monkeypatch.setattr("marmix.selection.comparison.fit_one", None)
     with pytest.raises(ValueError, match=message):
         MARClassifierCV(estimators=TWO, prior=prior).fit(X, y)
 

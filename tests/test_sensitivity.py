@@ -330,7 +330,7 @@ def test_sentences_depend_on_the_checks():
     }
     with pytest.warns(UserWarning, match="because of the label itself"):
         average = MARClassifierCV(estimators=grid, cv=2).fit(X, z)
-    assert "label-term" in [note.code for note in average.note_records_]
+    assert "label-term" in [note.code for note in average.selection_.notes]
     assert ("checks of the mechanism fail" in average.verdict_) == average.comparison_.clear
     known = MARClassifierCV(estimators=grid, cv=2, prior={1: 0.5}).fit(X, z)  # which corrects for that
-    assert not doubtful(known.note_records_)
+    assert not doubtful(known.selection_.notes)

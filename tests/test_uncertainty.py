@@ -169,7 +169,7 @@ def test_posteriors_are_the_softmax_and_sum_to_one(scores):
     p = posterior(scores)
     np.testing.assert_allclose(p.tau.sum(axis=0), 1.0, rtol=1e-14)
     np.testing.assert_allclose(np.exp(log_tau(p)), p.tau, rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(p.log_norm, np.logaddexp.reduce(scores, axis=0), rtol=1e-14, atol=1e-13)
+    np.testing.assert_allclose(p.log_norm(), np.logaddexp.reduce(scores, axis=0), rtol=1e-14, atol=1e-13)
 
 
 def test_the_smallest_doubt_keeps_its_digits():

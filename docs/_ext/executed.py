@@ -1,31 +1,55 @@
-"""The directive `python`: code that is run when the page is built, with what it prints and draws.
+"""The directives `python` and `terminal`: code and commands that are run when the page is built, with what they print and draw.
 
-The blocks of a page share one namespace, and the folder of its `terminal` blocks::
+The blocks of a page share one namespace and one folder, empty at first::
 
     ```{python}
     from marmix.datasets import load_tumours
 
-    load_tumours().target_names
+    load_tumours(as_frame=True).frame.to_csv("rows.csv")
     ```
 
-The value of the last expression is shown as in an interactive session, and so are open matplotlib figures. An exception is a
-warning. ``-D terminal_run=0`` shows code without running it.
+    ```{terminal}
+    marmix fit rows.csv --label target --out results
+    ```
+
+As in an interactive session, the value of the last expression is shown, and so are open matplotlib figures. An exception is a
+warning, and so is a command that ends with another exit code than `exit` (0). `first` and `last` keep so many lines of what a
+command prints. ``-D run_pages=0`` shows code and commands without running them.
 """
 
 import ast
 import base64
 import contextlib
 import io
+import os
+import re
+import shutil
+import subprocess
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from terminal import page_folder
 
 NAMESPACES: dict[str, dict[str, Any]] = {}
+MARMIX = 'marmix() { "$MARMIX_PYTHON" -m marmix "$@"; }\n'  # of the Python that builds the page
+
+
+def folder_of(app: Sphinx, page: str) -> Path:
+    """The folder in which the code and the commands of a page run."""
+    return Path(app.doctreedir) / "run" / page.replace("/", "-")
+
+
+def begin(app: Sphinx, page: str, source: list[str]) -> None:
+    """Begin a page with an empty folder and no names."""
+    NAMESPACES[page] = {"__name__": "__main__"}
+    shutil.rmtree(folder_of(app, page), ignore_errors=True)
+    if app.config.run_pages:
+        folder_of(app, page).mkdir(parents=True)
 
 
 class Python(SphinxDirective):
@@ -37,33 +61,29 @@ class Python(SphinxDirective):
         """Run the code, and show it."""
         source = "\n".join(self.content)
         blocks: list[nodes.Node] = [nodes.literal_block(source, source, language="python")]
-        if self.config.terminal_run:
-            printed, figures = self._executed(source)
+        if self.config.run_pages:
+            printed = self._printed(source)
             if printed:
                 classes = ["printed"] if "\n" in printed else ["printed", "sentence"]
                 blocks.append(nodes.literal_block(printed, printed, language="none", classes=classes))
-            blocks += figures
+            blocks += _figures()
         for block in blocks:
             self.set_source_info(block)
         return blocks
 
-    def _executed(self, source: str) -> tuple[str, list[nodes.Node]]:
-        """What the code prints, and its figures."""
-        namespace = NAMESPACES.setdefault(self.env.docname, {"__name__": "__main__"})
-        folder = page_folder(self.env.app, self.env.docname)
-        folder.mkdir(parents=True, exist_ok=True)
-        printed = io.StringIO()
+    def _printed(self, source: str) -> str:
+        page, names, printed = self.env.docname, NAMESPACES[self.env.docname], io.StringIO()
         try:
-            with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+            with contextlib.chdir(folder_of(self.env.app, page)), contextlib.redirect_stdout(printed):
                 body = ast.parse(source).body
                 last = body.pop() if isinstance(body[-1], ast.Expr) else None
-                exec(compile(ast.Module(body, []), self.env.docname, "exec"), namespace)
-                value = last and eval(compile(ast.Expression(last.value), self.env.docname, "eval"), namespace)
+                exec(compile(ast.Module(body, []), page, "exec"), names)
+                value = last and eval(compile(ast.Expression(last.value), page, "eval"), names)
                 if value is not None and not type(value).__module__.startswith(("matplotlib", "marmix.plotting")):
                     print(repr(value))
         except Exception:
             self.state_machine.reporter.warning(f"{source}\n{traceback.format_exc()}", line=self.lineno)
-        return printed.getvalue().rstrip(), _figures()
+        return printed.getvalue().rstrip()
 
 
 def _figures() -> list[nodes.Node]:
@@ -81,9 +101,55 @@ def _figures() -> list[nodes.Node]:
     return images
 
 
+class Terminal(SphinxDirective):
+    """Commands, one a line (a backslash continues it on the next), and what they print."""
+
+    has_content = True
+    option_spec = {  # noqa: RUF012  docutils asks for a class attribute
+        "exit": directives.nonnegative_int,
+        "first": directives.nonnegative_int,
+        "last": directives.nonnegative_int,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Run the commands, and show them."""
+        shown: list[str] = []
+        for command in re.split(r"(?<!\\)\n", "\n".join(self.content)):
+            shown.append(f"$ {command}")
+            if self.config.run_pages:
+                shown += self._printed(command)
+        text = "\n".join(shown)
+        block = nodes.literal_block(text, text, language="console", classes=["terminal"])
+        self.set_source_info(block)
+        return [block]
+
+    def _printed(self, command: str) -> list[str]:
+        done = subprocess.run(
+            ["sh", "-c", MARMIX + command],
+            cwd=folder_of(self.env.app, self.env.docname),
+            env=os.environ | {"MARMIX_PYTHON": sys.executable, "COLUMNS": "100", "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+        )
+        if done.returncode != self.options.get("exit", 0):
+            self.state_machine.reporter.warning(
+                f"{command!r} ended with exit code {done.returncode}:\n{done.stdout}{done.stderr}", line=self.lineno
+            )
+        lines = (done.stdout + (done.stderr if done.returncode else "")).rstrip().splitlines()  # progress is not shown
+        first, last = self.options.get("first"), self.options.get("last")
+        if first is not None and len(lines) > first:
+            return [*lines[:first], "..."]
+        if last is not None and len(lines) > last:
+            return ["...", *lines[-last:]]
+        return lines
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
-    app.setup_extension("terminal")
+    """Register the directives."""
+    app.add_config_value("run_pages", True, "env", [bool])
     app.add_directive("python", Python)
-    app.connect("source-read", lambda app, page, source: NAMESPACES.pop(page, None))
+    app.add_directive("terminal", Terminal)
+    app.connect("source-read", begin)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,12 +5,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from marmix.app.summary import summary_lines
 from marmix.commands.arguments import LARGEST_SEED, add_command, add_shared, at_least, place
 from marmix.commands.words import print_json
 from marmix.demo.comparison import boards, report
 from marmix.demo.walk import DATA, fresh_folder, walk
 from marmix.journey import Progress
-from marmix.pages.summary import summary_lines
 from marmix.terminal import command_line
 
 SPLITS, MANY = 3, 10

@@ -5,8 +5,8 @@ import json
 import sys
 from typing import Any
 
-from marmix.pages.contents import Findings
-from marmix.pages.summary import summary_lines
+from marmix.app.findings import Findings
+from marmix.app.summary import summary_lines
 
 
 def print_json(values: Any) -> None:

@@ -80,11 +80,12 @@ def in_precision_of(array: Any, values: Any) -> Any:
     return namespace(array).astype(values, array.dtype)
 
 
-def ones_like_columns(x: Any, rows: int) -> Any:
-    """Ones (rows, n) of the same type, dtype and device as columns x (d, n)."""
-    if on_host(x):
-        return np.ones((rows, x.shape[1]))
-    return namespace(x).ones((rows, x.shape[1]), dtype=x.dtype, device=x.device)
+def with_constant(x: Any, rows: int) -> Any:
+    """An array (rows, n) like columns x (d, n), with ones, then x, then rows without values."""
+    shape = rows, x.shape[1]
+    out = np.empty(shape) if on_host(x) else namespace(x).empty(shape, dtype=x.dtype, device=x.device)
+    out[0, :], out[1 : 1 + x.shape[0], :] = 1.0, x
+    return out
 
 
 def total(values: Any, axis: int | None = None) -> Any:

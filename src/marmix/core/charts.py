@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,14 @@ class MechanismChart:
         jacobian = self.jacobian_at(self.place)
         information = jacobian.T @ (information / w.sum()) @ jacobian
         values, vectors = np.linalg.eigh(information[:level, :level])
-        self._to_level = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1] + 1e-12))
+        to_level = vectors / np.sqrt(np.maximum(values, 1e-8 * values[-1] + 1e-12))
         across = information[:level, self._free]
-        self._shear = self._to_level @ (self._to_level.T @ across)
-        left = np.diag(information)[self._free] - np.einsum("ij,ij->j", across, self._shear)
+        shear = to_level @ (to_level.T @ across)
+        left = np.diag(information)[self._free] - np.einsum("ij,ij->j", across, shear)
         self._scale = 1.0 / np.sqrt(np.maximum(left, _UNIDENTIFIED**2))
+        self._axes = np.zeros((len(self.place), self.size))  # of the coordinates in `place`
+        self._axes[:level, :level], self._axes[:level, level:] = to_level, -shear * self._scale
+        self._axes[self._free, range(level, self.size)] = self._scale
 
     @property
     def scale_of_shape(self) -> float:
@@ -83,11 +87,9 @@ class MechanismChart:
     def _place(self, vector: Array) -> Array:
         """(b, free label terms, shape / (1 + shape), share) at these coordinates."""
         level, shape = 1 + self.n_slopes, self.shape_place
-        place = self.place.copy()
-        moved = self._scale * vector[level:]
-        place[self._free] += moved
-        place[:level] += self._to_level @ vector[:level] - self._shear @ moved
-        place[level:shape] = np.clip(place[level:shape], -LABEL_MAX, LABEL_MAX)
+        place: Array = self.place + self._axes @ vector
+        if self.n_labels:
+            place[level:shape] = np.clip(place[level:shape], -LABEL_MAX, LABEL_MAX)
         place[shape] = 0.0 if place[shape] < 1e-15 else place[shape]  # at the bound, up to rounding
         place[shape + 1] = max(place[shape + 1], 0.0)
         return place
@@ -107,7 +109,7 @@ class MechanismChart:
         b_0, *b, rho, share = place
         b, labels = b[: self.n_slopes], b[self.n_slopes :]
         shape = float(rho / (1.0 - rho)) if self.reference.free_shape else self.reference.shape
-        n = np.exp(min(max(b_0, -690.0), 690.0))
+        n = exp(min(max(b_0, -690.0), 690.0))
         slopes = np.array(b) * stretch(shape * n)[0]
         alpha = (float(eta_at(n, shape) - slopes @ self.centre), *slopes.tolist())
         moved = replace(self.reference, alpha=alpha, shape=shape, share=float(share))
@@ -118,7 +120,7 @@ class MechanismChart:
         k, last = self.n_slopes, self.shape_place
         b_0, b, rho = place[0], place[1 : 1 + k], place[last]
         shape = rho / (1.0 - rho)
-        n = np.exp(min(max(b_0, -690.0), 690.0))
+        n = exp(min(max(b_0, -690.0), 690.0))
         ratio, growth = stretch(shape * n)
         eta_by_shape = 0.5 * n if shape * n < 1e-4 else (ratio - 1.0) / shape  # d eta / d shape at fixed hazard
         jacobian = np.eye(last + 2)
@@ -134,10 +136,8 @@ class MechanismChart:
 
     def gradient(self, vector: Array, alpha: Array, shape: float, share: float) -> Array:
         """Gradient in the coordinates from the score in alpha (and free label terms), shape and share."""
-        level = 1 + self.n_slopes
-        by_place = np.array([*alpha, shape, share]) @ self.jacobian_at(self._place(vector))
-        by_free = by_place[self._free] - self._shear.T @ by_place[:level]
-        return np.concatenate([self._to_level.T @ by_place[:level], self._scale * by_free])
+        gradient: Array = np.array([*alpha, shape, share]) @ self.jacobian_at(self._place(vector)) @ self._axes
+        return gradient
 
 
 def maximise(

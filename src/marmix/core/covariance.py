@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, along_rows, multiply_into, namespace, ones_like_columns, total
+from marmix.core.arrays import Array, along_rows, multiply_into, namespace, total, with_constant
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _WIDE = 16  # number of features from which WideFull is faster than Full, measured with 2 and 5 classes
@@ -50,8 +50,7 @@ class Derivatives(NamedTuple):
 
 def expanded(x: Array, n_features: int, fill: Callable[[Array], None]) -> Array:
     """Features phi (p, n) of columns x (d, n): [1, x] and the rows that `fill` computes from them."""
-    phi = ones_like_columns(x, n_features)
-    phi[1 : 1 + x.shape[0], :] = x
+    phi = with_constant(x, n_features)
     fill(phi)
     return phi
 

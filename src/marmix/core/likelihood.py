@@ -20,10 +20,9 @@ labelled rows first and by class, so that each of these cases is a slice.
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
-from marmix.core.arrays import Array, namespace, ones_like_columns, total
+from marmix.core.arrays import Array, namespace, total, with_constant
 from marmix.core.covariance import Derivatives, Moments
 from marmix.core.measures import posterior
 from marmix.core.mechanism import Mechanism
@@ -114,14 +113,15 @@ class Block(NamedTuple):
         """The features phi (p, n), valid until the worker's next block."""
         p, (d, n) = model.n_features(), self.x.shape
         if self.space is None:
-            phi = ones_like_columns(self.x, p)
-        else:
-            if self.only and self.space[1:] == [model]:
-                return self.space[0]
-            if not self.space or self.space[0].shape[0] != p or self.space[0].shape[1] < n:
-                self.space[:] = [np.ones((p, n))]
+            phi = with_constant(self.x, p)
+        elif self.only and self.space[1:] == [model]:
+            return self.space[0]
+        elif self.space and self.space[0].shape[0] == p and self.space[0].shape[1] >= n:
             phi = self.space[0][:, :n]
-        phi[1 : 1 + d, :] = self.x
+            phi[1 : 1 + d, :] = self.x
+        else:
+            phi = with_constant(self.x, p)
+            self.space[:] = [phi]
         model.fill(phi)
         if self.space is not None:
             self.space[1:] = [model] if self.only else []
@@ -172,13 +172,13 @@ def block_sums(
                 g[:, columns] += p.tau[:, columns]
             else:
                 g[:, columns] -= p.tau[:, columns]
-            loglik += sign * total(p.log_norm[columns])
+            loglik += sign * total(p.log_norm(columns))
             for k, rows in by_class:
                 g[k, rows] += 1.0
                 loglik += total(scores[k, rows])
         else:
             g[:, columns] += sign * p.tau[:, columns] * weight[columns]
-            loglik += sign * total(p.log_norm[columns] * weight[columns])
+            loglik += sign * total(p.log_norm(columns) * weight[columns])
             for k, rows in by_class:
                 g[k, rows] += weight[rows]
                 loglik += total(scores[k, rows] * weight[rows])

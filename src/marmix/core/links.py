@@ -15,7 +15,7 @@ The log-likelihood of a row depends on ``n`` alone, and none of these forms lose
 """
 
 from dataclasses import dataclass
-from math import log
+from math import exp, expm1, log
 from typing import NamedTuple
 
 import numpy as np
@@ -153,12 +153,12 @@ def log_missing(eta: Array, n: Array, slope: Array, extra: float) -> tuple[Array
 def eta_at(n: float, shape: float) -> float:
     """The inverse link: eta with hazard n, ``log(expm1(shape n) / shape)``."""
     t = shape * n
-    return float(np.log(n) if t < 1e-300 else t + np.log(-np.expm1(-t)) - np.log(shape))
+    return log(n) if t < 1e-300 else t + log(-expm1(-t)) - log(shape)
 
 
 def stretch(t: float) -> tuple[float, float]:
     """``t / (1 - e^-t)``, the ratio of ``d eta`` to ``d log n`` at ``t = shape n``, and its derivative."""
     if t < 1e-4:
         return 1.0 + t / 2.0 + t * t / 12.0, 0.5 + t / 6.0
-    decay = -np.expm1(-t)
-    return float(t / decay), float((decay - t * np.exp(-t)) / decay**2)
+    decay = -expm1(-t)
+    return t / decay, (decay - t * exp(-t)) / decay**2

@@ -42,10 +42,9 @@ class Posterior(NamedTuple):
     rest: Array  # sum of exp(score - top) over the other classes
     tau: Array
 
-    @property
-    def log_norm(self) -> Array:
-        """The logsumexp of the scores."""
-        return self.top + namespace(self.rest).log1p(self.rest)
+    def log_norm(self, rows: slice = slice(None)) -> Array:
+        """The logsumexp of the scores of these rows."""
+        return self.top[rows] + namespace(self.rest).log1p(self.rest[rows])
 
 
 def posterior(scores: Array) -> Posterior:

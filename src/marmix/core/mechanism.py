@@ -47,6 +47,8 @@ from marmix.core.workers import available, ordered
 # On the host `terms` takes rows in blocks whose arrays stay in the cache: this many values in an array (K, n), but not fewer rows
 # than the second number. From the third number of rows on, the blocks are shared among threads.
 _BLOCK, _SHORTEST, _ROWS_FOR_THREADS = 32768, 512, 100_000
+# Twice the rise of L_miss per row that no step of Fisher scoring is made for.
+_NO_GAIN = 1e-8
 
 
 class MissingnessTerms(NamedTuple):
@@ -532,10 +534,8 @@ class Mechanism:
         log_q, against, slope = log_missing(eta[labelled:], n[labelled:], h.slope[labelled:], self.extra)
         xp = namespace(eta)
         hazard_slope, eta_slope = xp.empty_like(eta), xp.empty_like(eta)
-        hazard_slope[:labelled] = -1.0
-        hazard_slope[labelled:] = against
-        eta_slope[:labelled] = -h.slope[:labelled]
-        eta_slope[labelled:] = slope
+        hazard_slope[:labelled], hazard_slope[labelled:] = -1.0, against
+        eta_slope[:labelled], eta_slope[labelled:] = -h.slope[:labelled], slope
         if weight is None:
             return total(log_q) - total(n[:labelled]), hazard_slope, eta_slope, h
         hazard_slope *= weight
@@ -634,6 +634,8 @@ class Mechanism:
                 score = self._score(drivers, hazard_slope, eta_slope, h)[0]
                 information = self._information(np.vstack([h.slope, h.slope * drivers]), h.n, weight)
         step = np.linalg.lstsq(information, score, rcond=1e-10)[0]
+        if score @ step < _NO_GAIN * weight.sum():
+            return self
         for _ in range(20):
             moved = self.moved(np.array(self.alpha) + step)
             if moved.loglik_of(drivers, labelled, weight) > loglik:

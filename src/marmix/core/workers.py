@@ -70,6 +70,11 @@ def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], wor
 
     `start` is called once by each worker and returns the worker's function, which may have working memory of its own.
     """
+    workers = min(workers, len(items))
+    if workers <= 1:
+        with one_thread(), np.errstate(all="ignore"):
+            function = start()
+            return [function(item) for item in items]
     queue, results = deque(enumerate(items)), [None] * len(items)
 
     def take() -> tuple[int, Any] | None:
@@ -87,11 +92,7 @@ def ordered(start: Callable[[], Callable[[Any], Any]], items: Sequence[Any], wor
         finally:
             queue.clear()  # after an error the other workers stop
 
-    with one_thread():
-        if min(workers, len(items)) <= 1:
-            work()
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                for future in [pool.submit(work) for _ in range(min(workers, len(items)))]:
-                    future.result()
+    with one_thread(), ThreadPoolExecutor(workers) as pool:
+        for future in [pool.submit(work) for _ in range(workers)]:
+            future.result()
     return results

@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from marmix.app.findings import Findings
 from marmix.datasets.hard import TUMOUR_COLUMNS, tumours
 from marmix.journey import FILES, FitOptions, Progress, fit_file
 from marmix.outputs import Output
-from marmix.pages.contents import Findings
 from marmix.tables.reading import open_table
 
 DATA, TRUTH = "breast-cancer.csv", "truth.csv"

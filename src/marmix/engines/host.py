@@ -35,7 +35,7 @@ MOST_SORTED = 2**15
 _SORTED_ROWS, _MOMENT_ROWS, _COUNTED_ROWS = 2**13, 2**15, 2**16
 # Blocks whose results are in memory at the same time.
 _BATCH = 256
-# Most threads: more only wait for the interpreter lock (docs/performance.md), but with many features matrix products release it.
+# Most threads: more only wait for the interpreter lock, but with many features matrix products release it.
 _MOST_THREADS, _MOST_THREADS_WIDE, _WIDE = 4, 8, 16
 
 
@@ -194,9 +194,9 @@ def row_order(X: NDArray[Any], z: NDArray[Any], weight: Array | None = None) -> 
     """
     order, group = np.arange(len(z)), np.zeros(len(z), dtype=int)
     tied = np.arange(len(z))  # places in `order` of rows that are equal to a neighbour in all keys so far
-    for key in chain(X.T, z.T if z.ndim == 2 else [z], [] if weight is None else [weight]):
+    for i, key in enumerate(chain(X.T, z.T if z.ndim == 2 else [z], [] if weight is None else [weight])):
         values = key[order[tied]]
-        within = np.lexsort((values, group[tied]))
+        within = np.lexsort((values, group[tied])) if i else np.argsort(values, kind="stable")
         order[tied], values = order[tied[within]], values[within]
         before, after = values[:-1], values[1:]
         same = (before == after) | ((before != before) & (after != after))  # NaN is equal to NaN

@@ -16,7 +16,7 @@ from marmix.core.likelihood import Block
 from marmix.core.moments import GroupMoments
 
 # Size of blocks on the host: a NumPy call takes longer than a switch of threads, and arrays fit in a shared cache
-# (docs/performance.md, Cores).
+# (docs/evidence.md, Speed).
 _BLOCK_BYTES, _FEWEST_ROWS, _MOST_ROWS = 2**24, 1024, 32768
 
 
@@ -126,7 +126,7 @@ class Engine(ABC):
 
 def sorted_slice(x: Any, cuts: NDArray[np.integer], weight: Any, v: Any, rows: slice) -> Block:
     """A slice of sorted rows as a block."""
-    inside = np.clip(cuts - rows.start, 0, rows.stop - rows.start).tolist()
+    inside = [min(max(cut - rows.start, 0), rows.stop - rows.start) for cut in cuts.tolist()]
     return Block(x[:, rows], inside, None if weight is None else weight[rows], None if v is None else v[:, rows])
 
 

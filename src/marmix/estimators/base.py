@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
 from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.doubts import doubts
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
@@ -69,19 +71,15 @@ class Training(NamedTuple):
         return Objective(self.rows.engine(frame, self.covariates), model, tempering)
 
 
+def _absent(estimator: Any, name: str, reason: str) -> str:
+    return f"{type(estimator).__name__!r} object has no attribute {name!r}" + f": {reason}" * bool(reason)
+
+
 class NotKept:
-    """A fitted attribute that may be absent; reading it then raises an error that says why.
+    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
 
-    Parameters
-    ----------
-    sign : str
-        An attribute that every fitted estimator has.
-    reason : str
-        Why the attribute is absent from a fitted estimator, and what to do.
-    """
-
-    def __init__(self, sign: str, reason: str):
-        self.sign, self.reason = sign, reason
+    def __init__(self, reason: str):
+        self.reason = reason
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -89,14 +87,15 @@ class NotKept:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        message = f"{type(estimator).__name__!r} object has no attribute {self.name!r}"
-        raise AttributeError(f"{message}: {self.reason}" if self.sign in vars(estimator) else message)
+        raise AttributeError(_absent(estimator, self.name, self.reason if "model_" in vars(estimator) else ""))
 
 
 class FromModel:
-    """A fitted attribute read from the estimator's `FittedModel`; `optional` if the model may not have it."""
+    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it."""
 
-    def __init__(self, read: Callable[[FittedModel], Any], optional: bool = False):
+    held, reason = "model_", ""
+
+    def __init__(self, read: Callable[[Any], Any], optional: bool = False):
         self.read, self.optional = read, optional
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -105,11 +104,12 @@ class FromModel:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        model = vars(estimator).get("model_")
-        value = None if model is None else self.read(model)
-        if model is None or (self.optional and value is None):
-            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {self.name!r}")
-        return value
+        held = vars(estimator).get(self.held)
+        with suppress(AttributeError):  # of None, where there is nothing to read from
+            value = self.read(held)
+            if not (self.optional and value is None):
+                return value
+        raise AttributeError(_absent(estimator, self.name, self.reason if held else ""))
 
 
 def _delta_of(model: FittedModel) -> Array:
@@ -150,7 +150,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     n_passes_: Any = FromModel(lambda model: model.n_passes)
     notes_: Any = FromModel(lambda model: model.sentences)
     transduction_: Any = NotKept(
-        "model_",
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
@@ -167,10 +166,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
-        checked: Any = self
-        if reset:  # validate on a copy of the parameters: a fit that fails leaves this estimator as it was
-            checked = type(self).__new__(type(self))
-            checked.__dict__.update(self.get_params(deep=False))
+        checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
@@ -659,8 +655,19 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         options = {"threshold": threshold, "n_draws": n_draws, "random_state": random_state}
         return sensitivity_of(self, X, y, delta, label, sample_weight, method, **options)
 
-    def _unlabelled_proba(self, X: Any) -> Array:
-        """Class probabilities (n, K) of rows if they are unlabelled: those of `predict_proba` unless there is a label term."""
+    def unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities of rows whose label is known to be missing: those of `predict_proba` unless there is a label term.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        array of shape (n, K)
+            With columns as in `classes_`.
+        """
         return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
 
     def _selection(
@@ -793,7 +800,7 @@ def sensitivity_of(
     )
     values, classes = swept(delta), estimator.classes_
     shares = label_shares(y, classes)
-    proba = np.asarray(estimator._unlabelled_proba(X))
+    proba = np.asarray(estimator.unlabelled_proba(X))
     if len(proba) != len(shares):
         raise ValueError(f"X and y have inconsistent numbers of samples: {len(proba)} and {len(shares)}.")
     w = checked_weights(proba, unmasked(sample_weight))
@@ -886,8 +893,6 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
 
 def _doubts(model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> list[Note]:
     """Notes on checks of the mechanism that fail."""
-    from marmix.estimators.doubts import doubts  # which fits estimators itself
-
     if model.has_label_term:
         return []
     if len(z) > _CHECKED:

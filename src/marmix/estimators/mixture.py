@@ -33,7 +33,7 @@ class MARGaussianMixture(MARClassifier):
     the decision boundary lies. All parameters are estimated together by maximum likelihood, from the labelled and the unlabelled
     rows.
 
-    The defaults are the settings that predict best over twenty settings (docs/quality.md). The model of the paper is
+    The defaults are the settings that predict best over twenty settings (docs/evidence.md). The model of the paper is
     ``MARGaussianMixture(covariance_type="full", link="aranda-ordaz", measure="margin")``.
 
     Parameters

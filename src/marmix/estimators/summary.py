@@ -48,7 +48,7 @@ class Described:
         return output
 
     def _html_below(self) -> str:
-        if "model_" not in vars(self) and "verdict_" not in vars(self):
+        if "model_" not in vars(self) and "selection_" not in vars(self):
             return ""
         return f"<style>{_STYLE}</style><div class='marmix-summary'>{self.summary().as_html()}</div>"
 

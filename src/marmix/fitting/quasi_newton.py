@@ -19,7 +19,7 @@ from marmix.fitting.objective import Objective
 from marmix.fitting.solvers import Fit, Report, better_shape, mechanism_chart, no_report, per_row
 
 # Rows of the first sample, in all and per parameter.
-_FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 2000, 20
+_FEW_ROWS, _FEW_ROWS_PER_PARAMETER = 3000, 20
 # Growth of the samples, and the size of the largest as a share of all rows and in rows.
 _GROWTH, _LARGEST_SHARE, _MOST_ROWS = 8, 0.25, 2**18
 # Tolerance on the first sample. Later samples use that of all rows: their passes are cheap, and nearly flat directions converge
@@ -60,25 +60,26 @@ def lbfgs(
     At the maximum, of the largest sample if there are samples, very different shapes of the link are tried once.
     """
     size = objective.model.chart(theta).size
-    stages = _stages(objective.engine.n_rows, size)
-    metric, reach, sampled = None, 1.0, objective.thinned(stages[-1]) if stages else objective
+    n, free_shape = objective.engine.n_rows, mechanism is not None and mechanism.free_shape
+    stages = _stages(n, size) or ([n] if free_shape else [])
+    metric, reach, sampled = None, 1.0, objective.thinned(stages[-1]) if stages and stages[-1] < n else objective
     for rows in stages:
         sample = sampled if rows == stages[-1] else sampled.thinned(rows)
         first, last = rows == stages[0], rows == stages[-1]
-        # the first sample does not identify the shape, which would run to a limit
-        fixed = first and not last and mechanism is not None and mechanism.free_shape
+        # the shape is not identified far from the maximum or in few rows, and would run to a limit
+        fixed = free_shape and first and (not last or rows == n)
         start = replace(mechanism, free_shape=False) if fixed else mechanism  # type: ignore[type-var]
         sample_tol, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
         fit, last_round = _ascend(sample, theta, start, metric, reach, most, sample_tol, no_report, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if fixed else fit.mechanism  # type: ignore[type-var]
-        affordable = min(int(_HESSIAN_SHARE * objective.engine.n_rows / (2 * size)), stages[-1])
+        affordable = min(int(_HESSIAN_SHARE * n / (2 * size)), stages[-1])
         if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
             metric = _metric_at(sample if first else sampled.thinned(affordable), theta, mechanism)
         else:
             metric = None if fixed else last_round.metric()  # which knows nothing about a fixed shape
     tol = max(tol, objective.engine.resolution)
-    return _ascend(objective, theta, mechanism, metric, reach, max_iter, tol, report, not stages)[0]
+    return _ascend(objective, theta, mechanism, metric, reach, max_iter, tol, report, not stages or stages[-1] == n)[0]
 
 
 def _stages(n: int, size: int) -> list[int]:
@@ -89,7 +90,7 @@ def _stages(n: int, size: int) -> list[int]:
     stages, most = [few], int(min(_LARGEST_SHARE * n, _MOST_ROWS))
     while stages[-1] * _GROWTH <= most:
         stages.append(stages[-1] * _GROWTH)
-    return [*stages, most] if most >= 2 * stages[-1] else stages
+    return [*stages, most] if most >= 4 * stages[-1] else stages
 
 
 class _Metric(NamedTuple):
@@ -248,7 +249,7 @@ class _Round:
         """The charts' coordinates at y; None if they are outside the bounds."""
         low, high = self.charts.low, self.charts.high
         if self._factor is None:
-            return np.clip(y, low, high)
+            return np.minimum(np.maximum(y, low), high)
         vector = self._factor @ y
         vector[self._boxed] = np.clip(vector[self._boxed], low[self._boxed], high[self._boxed])
         return None if (vector < low).any() or (vector > high).any() else vector

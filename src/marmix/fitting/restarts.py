@@ -33,10 +33,10 @@ _STARTS, _VERY_FEW, _FINISHED, _SHORT = 16, 2, 4, 5
 # Labels per parameter below which submodels are fitted too, and limits of this and of several starts: of the parameters, and of
 # rows times parameters.
 _FEW, _MOST_PARAMETERS, _CHEAP = 5, 500, 2_000_000
+# Tolerance of submodels.
+_ROUGH_TOL = 1e-5
 # Starts of a logistic regression with n_init="auto", and with squares and products and few labels, where maxima are many.
 _LOGISTIC_STARTS, _QUADRATIC_STARTS = 2, 4
-# Rows up to which a free shape is held at first. With more rows the first sample does so.
-_SHAPE_HELD_ROWS = 8000
 # Loss per labelled row below which classes may be separable; the factor of the coefficients by which that is tested, and the
 # decrease of the objective that counts as none.
 _SEPARATED, _LARGER, _SAME = 0.01, 1.05, 1e-3
@@ -99,7 +99,7 @@ def fit_mixture(objective: Objective, labelled: GroupMoments, mechanism: Mechani
         all_starts.append((null.theta, _values_of(null.mechanism) | {"delta": no_effect}))
     fit = _best_fit(objective, all_starts, mechanism, search, halving=several)
     nested = automatic and _few_labels(objective, first, mechanism, _FEW)
-    for submodel in _submodels(objective, labelled, mechanism, by_labels) if nested else ():
+    for submodel in _submodels(objective, labelled, fit.mechanism, by_labels) if nested else ():
         if submodel.objective > fit.objective:
             with one_thread(), np.errstate(all="ignore"):
                 higher = _climb(objective, submodel, search, search.max_iter)
@@ -117,9 +117,13 @@ def _few_labels(objective: Objective, theta: Any, mechanism: Mechanism | None, l
 def _submodels(
     objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search
 ) -> Iterator[Fit]:
-    """Fits of submodels as points of the model: without the mechanism, with tied covariances, with one component a class."""
+    """Rough fits of submodels as points of the model: without the mechanism, with tied covariances, with one component a class.
+
+    A free shape is held at that of `mechanism`.
+    """
     model: GaussianScores = objective.model  # type: ignore[assignment]
-    search = search._replace(n_init=1, say=silent, say_more=silent)
+    search = search._replace(n_init=1, tol=max(search.tol, _ROUGH_TOL), say=silent, say_more=silent)
+    held = None if mechanism is None else replace(mechanism, free_shape=False)
 
     def point(theta: Gaussians, mechanism: Mechanism | None) -> Fit:
         value = objective.value(theta, objective.sums(theta, mechanism))
@@ -136,14 +140,17 @@ def _submodels(
         if not model.single:
             smaller.append(GaussianScores(model.structure, [1] * len(model.counts), model.floor))
         for submodel in smaller:
-            fit = fit_mixture(replace(objective, model=submodel), labelled, mechanism, search)
+            fit = fit_mixture(replace(objective, model=submodel), labelled, held, search)
             log_pi, mu, chol = fit.theta
             if len(mu) < len(model.owner):
                 log_pi = log_pi[model.owner] - np.log(np.array(model.counts))[model.owner]
                 mu, chol = mu[model.owner], chol[model.owner] if model.structure.by_component else chol
             if submodel.structure is not model.structure:
                 chol = np.broadcast_to(chol, (len(mu), *chol.shape[-2:])).copy()
-            yield point(Gaussians(log_pi, mu, chol), fit.mechanism)
+            freed = fit.mechanism
+            if freed is not None and mechanism is not None:
+                freed = replace(freed, free_shape=mechanism.free_shape)
+            yield point(Gaussians(log_pi, mu, chol), freed)
 
 
 def fit_student(objective: Objective, labelled: GroupMoments, mechanism: Mechanism | None, search: Search) -> Fit:
@@ -312,33 +319,22 @@ def _best_fit(
 ) -> Fit:
     """The best of the maxima from these starts (parameters, and starting values of the mechanism).
 
-    With `halving` only the better half of many starts goes on after a few iterations, twice as far, and so on. With "lbfgs" a
-    free shape is held at first, at 1 (logit) and at 0 (cloglog), so that no fit ends below theirs, and then freed in the better
-    half of these fits.
+    With `halving` only the better half of many starts goes on after a few iterations, twice as far, and so on.
     """
-    fitted = (
-        mechanism if objective.tempering else None
-    )  # a mechanism of weight 0 is fitted afterwards, with theta fixed
-    held = fitted is not None and fitted.free_shape and objective.engine.n_rows <= _SHAPE_HELD_ROWS
-    held = held and search.solver == "lbfgs" and not any("shape" in values for _, values in all_starts)
-    options = [replace(fitted, shape=shape, free_shape=False) for shape in (1.0, 0.0)] if held else [fitted]  # type: ignore[type-var]
-    ends: list[Fit] = []
+    # a mechanism of weight 0 is fitted afterwards, with theta fixed
+    fitted = mechanism if objective.tempering else None
     with one_thread(), np.errstate(all="ignore"):
-        for option in options:
-            fits = [
-                Fit(theta, start, -np.inf, [], False, "")
-                for theta, values in all_starts
-                for start in _mechanism_starts(objective, theta, option, values)
-            ]
-            iterations = _SHORT
-            while halving and len(fits) > _FINISHED:
-                fits = [_climb(objective, fit, search, iterations) for fit in fits]
-                fits = sorted(fits, key=_objective_of, reverse=True)[: max(len(fits) // 2, _FINISHED)]
-                iterations *= 2
-            ends += [_climb(objective, fit, search, search.max_iter) for fit in fits]
-        if held:
-            ends = sorted(ends, key=_objective_of, reverse=True)[: len(ends) // 2]
-            ends = [_with_free_shape(objective, fit, search) for fit in ends]
+        fits = [
+            Fit(theta, start, -np.inf, [], False, "")
+            for theta, values in all_starts
+            for start in _mechanism_starts(objective, theta, fitted, values)
+        ]
+        iterations = _SHORT
+        while halving and len(fits) > _FINISHED:
+            fits = [_climb(objective, fit, search, iterations) for fit in fits]
+            fits = sorted(fits, key=_objective_of, reverse=True)[: max(len(fits) // 2, _FINISHED)]
+            iterations *= 2
+        ends = [_climb(objective, fit, search, search.max_iter) for fit in fits]
         for i, fit in enumerate(ends, start=1):
             search.say(
                 f"start {i} of {len(ends)}: log-likelihood {fit.objective + objective.offset:.6f} after "
@@ -350,13 +346,6 @@ def _best_fit(
 
 def _objective_of(fit: Fit) -> float:
     return fit.objective
-
-
-def _with_free_shape(objective: Objective, fit: Fit, search: Search) -> Fit:
-    """The maximum above a fit whose shape was held."""
-    assert fit.mechanism is not None
-    free = replace(fit.mechanism, free_shape=True)
-    return _climb(objective, fit._replace(mechanism=free, converged=False), search, search.max_iter)
 
 
 def _climb(objective: Objective, fit: Fit, search: Search, iterations: int) -> Fit:

@@ -14,9 +14,9 @@ from marmix.fitting.objective import Objective
 Report = Callable[[int, float], None]
 
 # Rows used to scale the mechanism's coordinates.
-_CHART_ROWS = 4096
-# Shapes that are tried at a maximum, and the number of rows for that; twice as many if there are more than _MANY_ROWS.
-_SCAN_SHAPES, _SCAN_ROWS, _MANY_ROWS = (0.0, 1.0, 4.0, SHAPE_MAX), 4096, 30_000
+_CHART_ROWS = 1000
+# Shapes that are tried at a maximum, and the number of rows for that.
+_SCAN_SHAPES, _SCAN_ROWS = (0.0, 1.0, 4.0, SHAPE_MAX), 4000
 
 
 class Fit(NamedTuple):
@@ -53,8 +53,7 @@ def better_shape(
     objective: Objective, theta: Any, mechanism: Mechanism, beyond: float
 ) -> tuple[Mechanism, Sums] | None:
     """A mechanism of a very different shape with an objective above `beyond`: the profile of the shape can have two maxima."""
-    many = objective.engine.n_rows > _MANY_ROWS
-    drivers, labelled, weight = objective.driver_sample(theta, mechanism, 2 * _SCAN_ROWS if many else _SCAN_ROWS)
+    drivers, labelled, weight = objective.driver_sample(theta, mechanism, _SCAN_ROWS)
     w = np.ones(drivers.shape[1]) if weight is None else weight
     chart = MechanismChart(mechanism, drivers, weight)
     best, best_loglik = mechanism, mechanism.loglik_of(drivers, labelled, w) + 1e-9 * w.sum()

@@ -22,7 +22,7 @@ from marmix.engines import Engine
 from marmix.fitting.objective import Objective
 
 _SAMPLE = 20_000  # rows for k-means
-_MECHANISM_ROWS = 4096  # rows for the mechanism's start
+_MECHANISM_ROWS = 1000  # rows for the mechanism's start
 _DEPENDENT = 1e-13  # residual share of a feature's variance, per feature, below which it is linearly dependent
 _CONSTANT = 1e-13  # standard deviation, relative to the mean, below which a feature is constant up to rounding
 _EMPTY = 1e-10  # variance, relative to about one, below which an axis is zero in all rows

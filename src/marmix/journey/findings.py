@@ -15,33 +15,9 @@ from scipy.special import entr
 
 import marmix
 from marmix import evaluation
-from marmix.core.arrays import Array
-from marmix.core.labels import label_shares
-from marmix.core.measures import posterior
-from marmix.estimators import MARClassifierCV
-from marmix.estimators.choice import TINY, hedged
-from marmix.estimators.doubts import CODES, doubtful
-from marmix.evaluation import Score, missingness_check
-from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
-from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
-from marmix.evaluation.pseudo_labels import UncertainPosterior
-from marmix.inference import Inference, parameters_of
-from marmix.inference.fitted import too_many_parameters
-from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
-from marmix.journey.choosing import (
-    SAMPLE,
-    Compared,
-    Model,
-    average_in_words,
-    least_weight,
-    missingness_in_words,
-    model_in_words,
-    sample_places,
-)
-from marmix.journey.rows import FileRows, rows_at
-from marmix.journey.scoring import Sets, Tally
-from marmix.journey.verdict import ENRICHED, FEW, Grounds, cautions, verdict
-from marmix.pages.contents import (
+from marmix.app.cautions import ENRICHED, FEW, SENSITIVITY, SINGLE, Grounds, cautions, note_cautions, verdict
+from marmix.app.figures import Subject, figures
+from marmix.app.findings import (
     Caution,
     Certainty,
     ClassFacts,
@@ -65,9 +41,31 @@ from marmix.pages.contents import (
     Thresholds,
     VoteFacts,
 )
-from marmix.pages.figures import Subject, figures
-from marmix.pages.notes import SENSITIVITY, SINGLE, note_cautions
+from marmix.core.arrays import Array
+from marmix.core.labels import label_shares
+from marmix.core.measures import posterior
+from marmix.estimators.doubts import CODES, doubtful
+from marmix.evaluation import Score, missingness_check
+from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
+from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
+from marmix.evaluation.pseudo_labels import UncertainPosterior
+from marmix.inference import Inference, parameters_of
+from marmix.inference.fitted import too_many_parameters
+from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.journey.choosing import (
+    SAMPLE,
+    Model,
+    average_in_words,
+    least_weight,
+    missingness_in_words,
+    model_in_words,
+    sample_places,
+)
+from marmix.journey.rows import FileRows, rows_at
+from marmix.journey.scoring import Sets, Tally
 from marmix.plotting.predictions import Predictions
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.comparison import TINY, hedged
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile
 
@@ -161,7 +159,7 @@ class Analysis:
     rows: FileRows
     z: NDArray[np.integer[Any]]  # labels of the complete rows
     model: Model
-    cv: Compared | None  # the comparison of the candidates; None if these are not the rows of the fit
+    cv: MARClassifierCV | None  # the comparison of the candidates; None if these are not the rows of the fit
     result: Inference | str  # or why there is none
     tested: TestedRows | None
     sample: SampledRows
@@ -270,9 +268,11 @@ class Analysis:
         if self.tested is None or self.joint is None:
             return []
         contenders = [self._contender("marmix", self.joint, self.tested.proba)]
-        for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
+        rows = None if self.cv is None else self.cv.selection_.rows
+        for name, pipeline in ((self.cv and self.cv.selection_.rivals) or {}).items():
             assert self.cv is not None
-            held_out = self.cv.held_out_probas[name]
+            assert rows is not None
+            held_out = rows.probas[name]
             everywhere = hedged(pipeline.predict_proba(self.sample.X))
             if (prior := prior_of(self.cv.prior, np.arange(everywhere.shape[1]))) is not None:
                 unlabelled = unlabelled_counts(prior, self.sample.labels, self.model.classes)
@@ -367,7 +367,7 @@ class Analysis:
 
     def _missingness_facts(self, report: Callable[[float], object] | None) -> MissingnessFacts:
         facts = missingness_facts(self.model, self.result, self._doubts, self.thorough, report)
-        notes = () if self.cv is None else self.cv.note_records_
+        notes = () if self.cv is None else self.cv.selection_.notes
         if facts.informative and any(note.code == "no-support" for note in notes):
             return replace(facts, informative=None, sentence=LINEAR)
         return facts
@@ -434,7 +434,7 @@ class Analysis:
         """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
         if self.cv is not None and self.cv.prior is not None:
             return []
-        notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
+        notes = [] if self.cv is None else [note for note in self.cv.selection_.notes if note.code in CODES]
         doubts = note_cautions(notes, self.sample.features, self.model.classes)
         proba = self.tally.proba if self.tested is None else self.tested.proba
         return doubts or misfit(proba, self.tally.missing, self.sample, self.model.classes)
@@ -629,7 +629,7 @@ class Analysis:
         heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
         reported = [model.statistical] if model.statistical else []
         notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
-        notes += [note for note in self.cv.note_records_ if note.code not in CODES] if self.cv else []
+        notes += [note for note in self.cv.selection_.notes if note.code not in CODES] if self.cv else []
         cautions = note_cautions(notes, self.sample.features, self.model.classes)
         return [*cautions, *(Caution("note", text) for text in texts)]
 
@@ -818,7 +818,7 @@ def rival_facts(cv: MARClassifierCV) -> RivalFacts:
         sentence = (
             f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
         )
-    doubt = gain.clear and doubtful(cv.note_records_)
+    doubt = gain.clear and doubtful(cv.selection_.notes)
     better = None if doubt or gain.declined else gain.clear
     sentence += BUT * doubt
     return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
@@ -834,7 +834,7 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
-    doubt = gain.clear and doubtful(cv.note_records_)
+    doubt = gain.clear and doubtful(cv.selection_.notes)
     helped = None if doubt or gain.declined else gain.clear
     sentence = gain.sentence() + BUT * doubt
     return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)

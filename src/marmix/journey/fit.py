@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from marmix import persistence
-from marmix.estimators.candidates import KINDS, default_candidates
+from marmix.app.findings import Caution, Findings
+from marmix.app.page import report_html
 from marmix.evaluation.prior import prior_of, unlabelled_counts
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
@@ -19,8 +20,7 @@ from marmix.journey.rows import check_classes, read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
-from marmix.pages import report_html
-from marmix.pages.contents import Caution, Findings
+from marmix.selection.candidates import KINDS, default_candidates
 from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table

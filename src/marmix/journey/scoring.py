@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from marmix.app.findings import RowTable
 from marmix.core.arrays import Array
 from marmix.core.files import release
 from marmix.core.labels import most_voted
@@ -15,7 +16,6 @@ from marmix.evaluation.forests import flexible_missing_proba
 from marmix.evaluation.joint import THRESHOLDS, at_or_above
 from marmix.journey.progress import Step
 from marmix.journey.rows import FileRows
-from marmix.pages.contents import RowTable
 from marmix.plotting.fits import missing_proba
 from marmix.tables.cells import pointed_text
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marmix.app.findings import Caution
 from marmix.journey.progress import Step
 from marmix.journey.rows import range_problem
-from marmix.pages.contents import Caution
 from marmix.tables.cells import Numbers, arrow, can_be_typed, counted, shown, trimmed
 from marmix.tables.labels import LabelColumn, label_columns, named_classes
 from marmix.tables.preparation import ColumnSurvey, Preparation, Problem, Reading, blank_rows

@@ -1,7 +1,7 @@
 """Models in files, without pickle: `save`, `load` and `describe`.
 
-A file is a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it. It holds numbers and
-text only: loading a file never runs code from it.
+A file is a zip of JSON and NumPy arrays, each with its checksum; `marmix.persistence.format` describes it. It holds
+numbers and text only: loading a file never runs code from it.
 """
 
 import os

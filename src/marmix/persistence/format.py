@@ -1,4 +1,9 @@
-"""The file `model.marmix`: a zip of JSON and NumPy arrays, each with its checksum; `docs/container.md` describes it.
+"""The file `model.marmix`: a zip, stored without compression, of JSON and NumPy arrays.
+
+`model.sha256` is the SHA-256 of `model.json`, as `sha256sum` writes it. `model.json` has `format`, `format_version`,
+`written_by`, `about` (what the caller passed to `save`), `model`, and `arrays`, the SHA-256 of each member `arrays/NAME.npy`. In
+`model`, what is not plain JSON is an object with a `type`: `array` (`name`), `float` (`value`: nan, inf or -inf), `dict`
+(`items`: pairs), `strings` and `objects` (`items`).
 
 Files are not trusted: sizes are checked before anything is read and checksums before anything is parsed, and the contents are
 limited to numbers, text, lists, dicts and arrays.

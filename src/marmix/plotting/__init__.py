@@ -12,7 +12,6 @@ from marmix.plotting.profile import ProfileDisplay
 from marmix.plotting.roc import RocDisplay
 from marmix.plotting.sensitivity import SensitivityDisplay
 from marmix.plotting.threshold import ThresholdDisplay
-from marmix.plotting.trace import TraceDisplay
 from marmix.plotting.uncertainty import UncertaintyDisplay
 
 __all__ = [
@@ -23,6 +22,5 @@ __all__ = [
     "RocDisplay",
     "SensitivityDisplay",
     "ThresholdDisplay",
-    "TraceDisplay",
     "UncertaintyDisplay",
 ]

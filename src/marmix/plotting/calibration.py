@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marmix.core.arrays import Array
-from marmix.plotting.drawing import GREY, MARKERS, legend_below
-from marmix.plotting.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
+from marmix.plotting.drawing import GREY, rates
+from marmix.plotting.predictions import CURVES_TOGETHER, PLAIN, ClassCurvesDisplay, Predictions
 from marmix.plotting.rates import even_bins, wilson
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ class CalibrationCurve(NamedTuple):
         Rows in each bin: labelled rows, or all rows if the estimate is doubly robust.
     """
 
-    predicted: Array  # mean probability of the rows in the bin, weighted by r
-    observed: Array  # share of the class among them, clipped to [0, 1]
-    lower: Array  # Wilson interval for the share
+    predicted: Array
+    observed: Array
+    lower: Array
     upper: Array
-    plain_predicted: Array  # labelled rows only, in bins of their own
+    plain_predicted: Array
     plain_observed: Array
-    n: NDArray[np.integer]  # rows in the bin: labelled rows, or all rows if the estimate is doubly robust
+    n: NDArray[np.integer]
 
 
 class CalibrationDisplay(ClassCurvesDisplay):
@@ -95,61 +95,27 @@ class CalibrationDisplay(ClassCurvesDisplay):
     >>> plt.close(display.figure_)
     """
 
+    axes = ("predicted probability of {}", "observed share of {}")
+
     @classmethod
-    def _drawn(cls, predictions: Predictions, positive: Any, ax: "Axes | None", n_bins: int = 10) -> Self:
-        return cls._of(predictions, positive, lambda k: _curve(predictions, k, n_bins)).plot(ax)
+    def of(cls, predictions: Predictions, positive: Any, *, n_bins: int = 10) -> Self:
+        """Compute the display without drawing it."""
+        return cls._of(predictions, positive, lambda k: _curve(predictions, k, n_bins))
 
-    def _draw(self, ax: "Axes") -> None:
-        if len(self.curves) > CURVES_TOGETHER:
-            self._panels(ax, "predicted", "observed")
-            return
-        for i, (curve, colour, label) in enumerate(self._looks()):
-            self._draw_curve(ax, curve, colour, label, MARKERS[i])
-        which = self._class_words()
-        ax.set(xlabel=f"predicted probability of {which}", ylabel=f"observed share of {which}")
-        legend_below(ax)
-
-    def _draw_curve(self, ax: "Axes", curve: CalibrationCurve, colour: str, label: str, marker: str = "o") -> None:
+    def _draw_curve(self, ax: "Axes", curve: CalibrationCurve, colour: str, label: str) -> None:
         if not ax.lines:
             ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="perfect calibration")
-        small = len(self.curves) > CURVES_TOGETHER
-        look: dict[str, Any] = {
-            "color": colour,
-            "marker": marker,
-            "linewidth": 0.8,
-            "markersize": 2.5 if small else 4.0,
-        }
-        spread = np.maximum([curve.observed - curve.lower, curve.upper - curve.observed], 0.0)
-        ax.errorbar(curve.predicted, curve.observed, yerr=spread, elinewidth=0.8, label=label, **look)
-        if self.corrected and len(self.curves) == 1:
-            look |= {"linestyle": ":", "markerfacecolor": "none"}
-            ax.plot(curve.plain_predicted, curve.plain_observed, label=PLAIN, **look)
+        look: dict[str, Any] = {"color": colour, "linewidth": 0.8, "markersize": 3.0}
+        rates(ax, curve.predicted, curve.observed, (curve.lower, curve.upper), fmt="o-", label=label, **look)
+        if self.corrected and not 1 < len(self.curves) <= CURVES_TOGETHER:
+            look |= {"markerfacecolor": "none", "label": PLAIN}
+            ax.plot(curve.plain_predicted, curve.plain_observed, "o:", **look)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
 
 def _curve(predictions: Predictions, k: int, n_bins: int) -> CalibrationCurve:
-    rows = _binned(predictions.against_rest(k), n_bins)
-    labelled = _binned(predictions.plain.against_rest(k), n_bins)
-    size = rows.size
-    if predictions.posterior is not None:
-        centre = np.mean(wilson(rows.share, size, 1.0 - LEVEL), axis=0)
-        with np.errstate(divide="ignore"):
-            size = np.minimum(size, centre * (1.0 - centre) / rows.variance)
-    return CalibrationCurve(
-        rows.p, rows.share, *wilson(rows.share, size, 1.0 - LEVEL), labelled.p, labelled.share, rows.n
-    )
-
-
-class _Bins(NamedTuple):
-    p: Array  # mean probability
-    share: Array  # of the class
-    size: Array  # effective number of rows
-    variance: Array  # of the share, from the scatter of the rows
-    n: NDArray[np.integer]
-
-
-def _binned(rows: AgainstRest, n_bins: int) -> _Bins:
-    place, _ = even_bins(rows.p, n_bins)
+    rows = predictions.against_rest(k)
+    place = even_bins(rows.p, n_bins)
 
     def total(values: Array) -> Array:
         return np.bincount(place, weights=values).astype(float)
@@ -157,5 +123,15 @@ def _binned(rows: AgainstRest, n_bins: int) -> _Bins:
     r = rows.positive + rows.negative
     weight = total(r)
     share = np.clip(total(rows.positive) / weight, 0.0, 1.0)
-    variance = total((rows.positive - share[place] * r) ** 2) / weight**2
-    return _Bins(total(r * rows.p) / weight, share, weight**2 / total(rows.square), variance, np.bincount(place))
+    size = weight**2 / total(rows.square)
+    if predictions.posterior is not None:
+        centre = np.mean(wilson(share, size, 1.0 - LEVEL), axis=0)
+        variance = total((rows.positive - share[place] * r) ** 2) / weight**2
+        with np.errstate(divide="ignore"):
+            size = np.minimum(size, centre * (1.0 - centre) / variance)
+    predicted, n = total(r * rows.p) / weight, np.bincount(place)
+    if predictions.q is None:
+        plain_predicted, plain = predicted, share
+    else:
+        plain_predicted, plain = _curve(predictions.plain, k, n_bins)[:2]
+    return CalibrationCurve(predicted, share, *wilson(share, size, 1.0 - LEVEL), plain_predicted, plain, n)

@@ -1,9 +1,10 @@
-"""The look of figures: style, colour-blind safe colours, names and legends."""
+"""What all displays share: where they draw, style, colour-blind safe colours, bands, small panels, names and legends."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
+from marmix.core.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,14 +97,8 @@ def paper_colour(colour: str) -> str:
 
 
 def class_colours(n: int) -> list[str]:
-    """A colour for each of n classes, from the palette or, if there are more, a colour map."""
-    palette = [BLUE, RED, GREEN, PINK, ORANGE, SKY]
-    if n <= len(palette):
-        return [paper_colour(colour) for colour in palette[:n]]
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    return [to_hex(colour) for colour in colormaps["turbo"](np.linspace(0.05, 0.95, n))]
+    """A colour for each of n classes, at most six."""
+    return [paper_colour(colour) for colour in (BLUE, RED, GREEN, PINK, ORANGE, SKY)[:n]]
 
 
 def figure_text(text: object) -> str:
@@ -119,52 +114,45 @@ def class_label(name: object) -> str:
     return f"class {figure_text(name)}"
 
 
-def panel_grid(n: int) -> tuple[int, int]:
-    """Rows and columns of n small panels."""
-    rows = -(-n // PANELS_ACROSS)
-    return rows, -(-n // rows)
+def band(ax: "Axes", x: Array, lower: Array, upper: Array, colour: str, label: str | None = None) -> None:
+    """Shade what lies between two curves."""
+    ax.fill_between(x, lower, upper, color=paper_colour(colour), alpha=0.2, linewidth=0, label=label)
+
+
+def rates(ax: "Axes", x: Array, rate: Array, interval: tuple[Array, Array], fmt: str = "o", **look: Any) -> None:
+    """Points at observed rates, with their intervals as bars."""
+    spread = [(rate - interval[0]).clip(min=0.0), (interval[1] - rate).clip(min=0.0)]
+    ax.errorbar(x, rate, yerr=spread, fmt=fmt, elinewidth=0.9, **look)
 
 
 def panel_size(n: int) -> tuple[float, float]:
     """Width and height, in inches, of a figure of n small panels with a legend."""
-    rows, columns = panel_grid(n)
-    return max(1.65 * columns + 0.4, 4.4), 1.75 * rows + 0.7
+    rows, columns = _panel_grid(n)
+    return max(1.65 * columns + 0.4, 4.4), 1.6 * rows + 0.9
 
 
-def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> tuple[list["Axes"], "Axes"]:
-    """Small panels with common axes in the place of `ax`, one for each name, and axes below them for a legend."""
-    from matplotlib.gridspec import GridSpec, GridSpecFromSubplotSpec
-
-    rows, columns = panel_grid(len(names))
-    place, figure = ax.get_subplotspec(), cast(Any, ax.figure)
-    shape: dict[str, Any] = {"nrows": rows + 1, "ncols": columns, "height_ratios": [1.0] * rows + [0.01]}
-    if place is None:
-        box = ax.get_position()
-        sides = {"left": box.x0, "right": box.x1, "bottom": box.y0, "top": box.y1}
-        grid: Any = GridSpec(figure=figure, **shape, **sides)
-    else:
-        grid = GridSpecFromSubplotSpec(subplot_spec=place, **shape)
-    ax.set_axis_off()
+def panels(ax: "Axes", names: Sequence[object], across: str, up: str) -> list["Axes"]:
+    """Small panels with common axes inside `ax`, one for each name."""
+    rows, columns = _panel_grid(len(names))
+    ax.set(xticks=[], yticks=[])
+    ax.set_xlabel(across, labelpad=16)
+    ax.set_ylabel(up, labelpad=26)
+    ax.spines[:].set_visible(False)
     small: list[Axes] = []
     for i, name in enumerate(names):
+        row, column = divmod(i, columns)
+        place = (column / columns, 1.0 - (row + 1) / rows, 0.88 / columns, 0.8 / rows)
         first = small[0] if small else None
-        panel = figure.add_subplot(grid[i // columns, i % columns], sharex=first, sharey=first)
-        panel.set_title(f"\u2018{_panel_name(name)}\u2019", fontsize="medium")
-        panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= len(names))
-        if i % columns == 0:
-            panel.set_ylabel(up)
-        if i + columns >= len(names):
-            panel.set_xlabel(across)
+        panel = ax.inset_axes(place, sharex=first, sharey=first)
+        panel.set_title(_panel_name(name), fontsize="medium", pad=3.0)
+        panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= len(names), labelsize="small")
         small.append(panel)
-    below = figure.add_subplot(grid[rows, :])
-    below.set_axis_off()
-    return small, below
+    return small
 
 
-def panel_legend(ax: "Axes", below: "Axes", **options: Any) -> None:
-    """Draw the legend of the panels in the place of `ax`, in as many columns as fit."""
-    width = ax.get_window_extent().width / ax.figure.dpi
-    below.legend(loc="center", ncols=max(1, min(4, int(width / 1.9))), **options)
+def _panel_grid(n: int) -> tuple[int, int]:
+    rows = -(-n // PANELS_ACROSS)
+    return rows, -(-n // rows)
 
 
 def _panel_name(name: object) -> str:
@@ -179,11 +167,53 @@ def legend_below(ax: "Axes", columns: int = 2, further: float = 0.0, **options: 
     from matplotlib.transforms import ScaledTranslation
 
     under = ax.transAxes + ScaledTranslation(0.0, -(30.0 + further) / 72.0, ax.figure.dpi_scale_trans)
-    ax.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        bbox_transform=under,
-        borderaxespad=0.0,
-        ncols=columns,
-        **options,
-    )
+    place: dict[str, Any] = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": under, "borderaxespad": 0.0}
+    ax.legend(loc="upper center", ncols=columns, **place, **options)
+
+
+class Display:
+    """Base class of the displays. Not for direct use.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the display was drawn.
+    note_ : str
+        A remark for readers of the figure; usually empty.
+    """
+
+    ax_: "Axes"
+    figure_: Any
+    note_: str = ""
+    _size: ClassVar[tuple[float, float]] = (4.6, 3.8)
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Axes to draw in. By default a new pyplot figure in the style of the library.
+
+        Returns
+        -------
+        self
+            With `ax_` and `figure_` set.
+        """
+        with styled() if ax is None else nullcontext():
+            axes = _new_axes(*self._size) if ax is None else ax
+            self._draw(axes)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+    def _draw(self, ax: "Axes") -> None:
+        raise NotImplementedError
+
+
+def _new_axes(width: float, height: float) -> "Axes":
+    from matplotlib import pyplot as plt
+    from matplotlib import rcParams
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    ax.tick_params(labelsize=rcParams["xtick.labelsize"])  # ticks are created later, outside this style
+    return ax

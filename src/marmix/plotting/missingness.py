@@ -1,6 +1,6 @@
 """`MissingnessDisplay`: the probability of a missing label by uncertainty, fitted and observed."""
 
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,8 +10,7 @@ from marmix.core.arrays import Array
 from marmix.core.mechanism import drivers_of
 from marmix.inference import Inference
 from marmix.inference.fitted import too_many_parameters
-from marmix.plotting.base import Display
-from marmix.plotting.drawing import BLUE, ink, legend_below, paper_colour
+from marmix.plotting.drawing import BLUE, Display, band, ink, legend_below, paper_colour, rates
 from marmix.plotting.fits import last_step, missing_proba, numbered, single_model, transformed
 from marmix.plotting.rates import even_bins, wilson
 from marmix.plotting.uncertainty import MeasureLike, log_posteriors, measure_words, measured
@@ -45,8 +44,8 @@ class MissingnessDisplay(Display):
         The measure of uncertainty on the x axis.
     classes : array of shape (K,)
         The classes.
-    note : str, default=""
-        A remark for readers, kept as `note_`.
+    note_ : str, default=""
+        A remark for readers.
 
     See Also
     --------
@@ -86,10 +85,7 @@ class MissingnessDisplay(Display):
     level: float
     measure: MeasureLike
     classes: NDArray[Any]
-    note: InitVar[str] = ""
-
-    def __post_init__(self, note: str) -> None:
-        self.note_ = note
+    note_: str = ""
 
     @classmethod
     def from_estimator(
@@ -138,125 +134,72 @@ class MissingnessDisplay(Display):
         ValueError
             If the estimator has no model of the missingness.
         """
-        if measure is not None:
-            return cls._binned(estimator, X, y, n_bins, alpha, measure).plot(ax)
-        model = single_model(estimator, cls.__name__)
-        if model.mechanism_ is None:
-            raise ValueError(
-                f"{cls.__name__} needs a model of the missingness, but this estimator was fitted with link=None: fit it with a "
-                "link."
-            )
-        rows, z = transformed(estimator, X), numbered(y, model.classes_)
-        u = np.asarray(model.uncertainty(rows))
-        if len(u) != len(z):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(u)} and {len(z)}.")
-        bins = _Bins.of(u, z, n_bins)
-        low, high = wilson(bins.observed, bins.n, alpha)
-        grid = np.linspace(u.min(), u.max(), POINTS)
-        q, band, note = _curve(model, rows, y, grid, alpha, inference)
-        return cls(
-            u=grid,
-            q=q,
-            lower=None if band is None else band[0],
-            upper=None if band is None else band[1],
-            at=bins.at,
-            observed=bins.observed,
-            observed_lower=low,
-            observed_upper=high,
-            n=bins.n,
-            level=1.0 - alpha,
-            measure=model.mechanism_.measure,
-            classes=model.classes_,
-            note=note,
-        ).plot(ax)
-
-    @classmethod
-    def _binned(
-        cls, estimator: Any, X: Any, y: Any, n_bins: int, alpha: float, measure: MeasureLike
-    ) -> "MissingnessDisplay":
-        """Observed and mean fitted rates in bins of a measure."""
-        q, classes = missing_proba(estimator, X), last_step(estimator).classes_
+        model = last_step(estimator) if measure is not None else single_model(estimator, cls.__name__)
+        q = missing_proba(estimator, X)
         if q is None:
             raise ValueError(f"{cls.__name__} needs a model of the missingness, which this estimator does not have.")
-        bins = _Bins.of(measured(measure, log_posteriors(estimator, X)), numbered(y, classes), n_bins)
-        low, high = wilson(bins.observed, bins.n, alpha)
+        rows, z = transformed(estimator, X), numbered(y, model.classes_)
+        u = np.asarray(model.uncertainty(rows)) if measure is None else measured(measure, log_posteriors(estimator, X))
+        if len(u) != len(z):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(u)} and {len(z)}.")
+        place = even_bins(u, n_bins)
+        n = np.bincount(place)
+        at, observed, fitted = (np.bincount(place, weights=values) / n for values in (u, z < 0, q))
+        low, high = wilson(observed, n, alpha)
+        curve = _Curve(at, fitted)
+        if measure is None:
+            curve = _curve(model, rows, y, np.linspace(u.min(), u.max(), POINTS), alpha, inference)
         return cls(
-            u=bins.at,
-            q=bins.mean(q),
-            lower=None,
-            upper=None,
-            at=bins.at,
-            observed=bins.observed,
+            **curve._asdict(),
+            at=at,
+            observed=observed,
             observed_lower=low,
             observed_upper=high,
-            n=bins.n,
+            n=n,
             level=1.0 - alpha,
-            measure=measure,
-            classes=classes,
-        )
+            measure=model.mechanism_.measure if measure is None else measure,
+            classes=model.classes_,
+        ).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
         percent = f"{100.0 * self.level:g} %"
         if self.lower is not None and self.upper is not None:
-            look: dict[str, Any] = {"color": paper_colour(BLUE), "alpha": 0.25, "linewidth": 0}
-            ax.fill_between(self.u, self.lower, self.upper, label=f"{percent} band of the fitted curve", **look)
+            band(ax, self.u, self.lower, self.upper, BLUE, f"{percent} band of the fitted curve")
         ax.plot(self.u, self.q, color=paper_colour(BLUE), label="fitted")
-        spread = [self.observed - self.observed_lower, self.observed_upper - self.observed]
-        ax.errorbar(
-            self.at,
-            self.observed,
-            yerr=np.maximum(spread, 0.0),
-            fmt="o",
-            color=ink(),
-            markersize=3.5,
-            elinewidth=0.9,
-            label=f"observed in bins of about {np.median(self.n):,.0f} rows, with {percent} intervals",
-        )
+        words = f"observed in bins of about {np.median(self.n):,.0f} rows, with {percent} intervals"
+        interval = (self.observed_lower, self.observed_upper)
+        rates(ax, self.at, self.observed, interval, color=ink(), markersize=3.5, label=words)
         ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="P(label missing)", ylim=(-0.02, 1.02))
         legend_below(ax, columns=1)
 
 
-class _Bins(NamedTuple):
-    """Bins of about equally many rows: the bin of each row, rows, mean uncertainty and share of missing labels."""
-
-    place: NDArray[np.intp]
-    n: NDArray[np.integer]
-    at: Array
-    observed: Array
-
-    @classmethod
-    def of(cls, u: Array, z: NDArray[np.integer], n_bins: int) -> "_Bins":
-        place, size = even_bins(u, n_bins)
-        n = np.bincount(place, minlength=size)
-        at, observed = (np.bincount(place, weights=values, minlength=size) / n for values in (u, z < 0))
-        return cls(place, n, at, observed)
-
-    def mean(self, values: Array) -> Array:
-        return np.bincount(self.place, weights=values, minlength=len(self.n)) / self.n
+class _Curve(NamedTuple):
+    u: Array
+    q: Array
+    lower: Array | None = None
+    upper: Array | None = None
+    note_: str = ""
 
 
-def _curve(
-    model: Any, X: Any, y: Any, grid: Array, alpha: float, inference: Inference | None
-) -> tuple[Array, tuple[Array, Array] | None, str]:
-    """q along the grid, and its band or the reason why there is none."""
+def _curve(model: Any, X: Any, y: Any, u: Array, alpha: float, inference: Inference | None) -> _Curve:
+    """q at these values of the uncertainty, and its band or the reason why there is none."""
     if not np.isfinite(model.alpha_[0]):
-        return np.zeros_like(grid), None, "Every row of the fit has a label: there is no missingness to fit."
+        return _Curve(u, np.zeros_like(u), note_="Every row of the fit has a label: there is no missingness to fit.")
     means = [float(np.asarray(X)[:, i].mean()) for i in model.model_.columns]
-    covariates = np.repeat(np.array(means)[:, None], len(grid), axis=1) if means else None
-    drivers = drivers_of(grid, covariates)
+    drivers = drivers_of(u, np.repeat(np.array(means)[:, None], len(u), axis=1) if means else None)
     if model.model_.has_label_term:  # q is averaged over the shares of the classes
         shares = np.asarray(model.predict_proba(X)).mean(axis=0)
-        drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(grid), axis=1)])
+        drivers = np.vstack([drivers, np.repeat(np.log(shares)[:, None], len(u), axis=1)])
     q = np.asarray(model.mechanism_.missing_proba_of(drivers))
+    reason = "" if inference else too_many_parameters(model.model_)
     if inference is None and len(X) > MANY_ROWS:
-        return q, None, f"The curve has no band: with more than {MANY_ROWS:,} rows, it needs inference=."
-    if inference is None and (reason := too_many_parameters(model.model_)):
-        return q, None, f"The curve has no band: {reason}."
-    try:
-        result = model.inference(X, y) if inference is None else inference
-        curve = result.missingness_curve(grid, alpha)
-    except (TypeError, ValueError) as refusal:
-        return q, None, f"The curve has no band: {refusal}"
-    if not (np.isfinite(curve.lower).all() and np.isfinite(curve.upper).all()):
-        return q, None, "The curve has no band: the data do not determine one."
-    return curve.q, (curve.lower, curve.upper), ""
+        reason = f"with more than {MANY_ROWS:,} rows, it needs inference=."
+    if not reason:
+        try:
+            curve = (inference or model.inference(X, y)).missingness_curve(u, alpha)
+            if np.isfinite([curve.lower, curve.upper]).all():
+                return _Curve(u, curve.q, curve.lower, curve.upper)
+            reason = "the data do not determine one."
+        except (TypeError, ValueError) as refusal:
+            reason = str(refusal)
+    return _Curve(u, q, note_=f"The curve has no band: {reason}")

@@ -1,30 +1,17 @@
 """`MixtureDisplay`: the fitted classes, the rows and the decision boundary."""
 
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import log_softmax
 from scipy.stats import chi2, f
 from sklearn.utils import check_random_state
 
 from marmix.core.arrays import Array
-from marmix.plotting.base import Display
-from marmix.plotting.drawing import (
-    BLUE,
-    GREY,
-    MARKERS,
-    MOST_PANELS,
-    class_colours,
-    class_label,
-    ink,
-    legend_below,
-    panel_legend,
-    panel_size,
-    panels,
-    paper_colour,
-)
+from marmix.plotting.drawing import GREY, MARKERS, Display, class_colours, class_label, ink, legend_below
 from marmix.plotting.fits import feature_names, numbered, rows_at, single_model, transformed
 from marmix.plotting.planes import Components, Scores, chosen_plane, scores_on
 
@@ -33,7 +20,7 @@ if TYPE_CHECKING:
 Codes = NDArray[np.integer[Any]]
 
 ACROSS = 240  # grid points along an axis
-CLASSES_TOGETHER = 6  # classes in one panel; more classes have a panel each
+COLOURED = 6  # classes with a colour and a marker of their own
 LEVEL = 0.95  # share of a component's rows within its ellipse
 
 
@@ -56,12 +43,12 @@ class Ellipse(NamedTuple):
 class MixtureDisplay(Display):
     """Classes, rows and the decision boundary, in one or two coordinates.
 
-    The coordinates are features or, if there are more than two, the two discriminant directions along which the fitted
-    classes are furthest apart. Labelled rows are filled; the others are hollow and have the label that the fit imputes.
+    The coordinates are features or, if there are more than two, the two directions along which the scores of the classes
+    vary most. Labelled rows are filled; the others are hollow and have the label that the fit imputes.
     Ellipses hold 95 % of a component's rows; in one coordinate, class densities times class shares are drawn instead.
     At the boundary the two most probable classes are equally probable given the coordinates. For a logistic regression
     there are no ellipses, and class probabilities are drawn in one coordinate; the other coordinates are at their means
-    given those drawn. More than six classes have a small panel each, at most the 30 with the most rows.
+    given those drawn. The six classes with the most rows have colours, and any others are grey.
 
     Parameters
     ----------
@@ -89,8 +76,8 @@ class MixtureDisplay(Display):
         Outlines of the components, each with its class (`label`) and `points` (n, 2).
     densities : bool
         Whether the scores are those of densities.
-    note : str, default=""
-        A remark for readers, kept as `note_`.
+    note_ : str, default=""
+        A remark for readers.
 
     See Also
     --------
@@ -125,10 +112,7 @@ class MixtureDisplay(Display):
     boundary: list[Array]
     ellipses: list[Ellipse]
     densities: bool
-    note: InitVar[str] = ""
-
-    def __post_init__(self, note: str) -> None:
-        self.note_ = note
+    note_: str = ""
 
     @classmethod
     def from_estimator(
@@ -153,7 +137,7 @@ class MixtureDisplay(Display):
         y : array-like of shape (n,) or (n, K)
             Labels, missing where -1, NaN, None or pandas.NA; or votes.
         features : list of one or two column names or positions, or None, default=None
-            By default all features if there are at most two, otherwise two discriminant directions.
+            By default all features if there are at most two, otherwise two directions that separate the classes.
         max_points : int, default=2000
             Most rows to draw; of a larger table, half labelled and half unlabelled rows where possible.
         random_state : int, RandomState instance or None, default=0
@@ -172,7 +156,8 @@ class MixtureDisplay(Display):
         rows = transformed(estimator, rows_at(X, places))
         imputed = np.asarray(model.predict_log_proba(rows)).argmax(axis=1)
         rows, given = np.asarray(rows, dtype=float), z[places] >= 0
-        plane = chosen_plane(model.model_, feature_names(estimator), features, rows)
+        codes = np.where(given, z[places], imputed)
+        plane = chosen_plane(model.model_, feature_names(estimator), features, rows, codes)
         scores_at, components = scores_on(model.model_, plane, rows)
         points = plane.points(rows)
         grid = [_axis(points[:, i]) for i in range(points.shape[1])]
@@ -185,7 +170,7 @@ class MixtureDisplay(Display):
             note = f"The figure shows {labelled} labelled rows and {others} rows without a label."
         return cls(
             points=points,
-            codes=np.where(given, z[places], imputed),
+            codes=codes,
             given=given,
             weights=weights,
             classes=model.classes_,
@@ -197,133 +182,82 @@ class MixtureDisplay(Display):
             boundary=_crossings(grid[0], scores, scores_at) if flat else _lines(grid, scores),
             ellipses=[] if components is None or flat else _ellipses(components, model.classes_),
             densities=components is not None,
-            note=note,
+            note_=note,
         ).plot(ax)
 
-    @property
-    def _size(self) -> tuple[float, float]:  # type: ignore[override]
-        return panel_size(min(len(self.classes), MOST_PANELS)) if len(self.classes) > CLASSES_TOGETHER else (4.8, 4.4)
-
     def _draw(self, ax: "Axes") -> None:
-        if len(self.classes) > CLASSES_TOGETHER:
-            self._draw_panels(ax)
-            return
-        colours = class_colours(len(self.classes))
-        if len(self.grid) == 1:
-            self._draw_line(ax, colours)
-        else:
-            self._draw_plane(ax, colours)
-        legend_below(ax, 2, 12.0 * self.names[0].count("\n"), **self._legend(colours))
+        largest = np.argsort(-np.bincount(self.codes, minlength=len(self.classes)), kind="stable")[:COLOURED]
+        looks = [(GREY, ".")] * len(self.classes)
+        for k, colour, marker in zip(np.sort(largest), class_colours(len(largest)), MARKERS, strict=False):
+            looks[k] = (colour, marker)
+        (self._draw_line if len(self.grid) == 1 else self._draw_plane)(ax, looks)
+        self._legend(ax, looks)
 
-    def _draw_panels(self, ax: "Axes") -> None:
-        """Draw each class in a small panel, before all rows."""
-        colour, flat = paper_colour(BLUE), len(self.grid) == 1
-        places = np.sort(np.argsort(-np.bincount(self.codes, minlength=len(self.classes)), kind="stable")[:MOST_PANELS])
-        across, up = ("first", "" if flat else "second") if self.names[0].count("\n") else (*self.names, "")[:2]
-        small, below = panels(ax, self.classes[places].tolist(), across, up)
-        for panel, k in zip(small, places, strict=True):
-            members = self.codes == k
-            if flat:
-                along, heights = self.grid[0], self._heights()
-                panel.plot(along, heights.T, color=GREY, alpha=0.4, linewidth=0.6)
-                panel.fill_between(along, heights[k], color=colour, alpha=0.25, linewidth=0)
-                panel.plot(along, heights[k], color=colour, linewidth=1.2)
-                panel.set(ylim=(0.0, 1.06 * float(heights.max())), yticks=[])
-            else:
-                panel.plot(*self.points[~members].T, ",", color=GREY, alpha=0.5, zorder=0.5)
-                for given in (False, True):
-                    look: dict[str, Any] = {"facecolors": colour if given else "none", "linewidths": 0.5}
-                    x, y = self.points[members & (self.given == given)].T
-                    panel.scatter(x, y, s=5.0, edgecolors=colour, **look)
-                for label, outline in self.ellipses:
-                    if label == self.classes.tolist()[k]:
-                        panel.plot(*outline.T, color=ink(), linewidth=0.9)
-                panel.set(ylim=(self.grid[1][0], self.grid[1][-1]))
-            panel.set(xlim=(self.grid[0][0], self.grid[0][-1]))
-        entries = self._legend([colour], many=True)
-        words = "\n".join(" ".join(name.split("\n")) for name in self.names)
-        panel_legend(ax, below, title=words if "\n" in self.names[0] else None, title_fontsize="small", **entries)
-
-    def _heights(self) -> Array:
-        """Densities or probabilities of the classes along the coordinate."""
-        return np.exp(self.scores if self.densities else self.scores - np.logaddexp.reduce(self.scores, axis=0))
-
-    def _draw_plane(self, ax: "Axes", colours: list[str]) -> None:
+    def _draw_plane(self, ax: "Axes", looks: list[tuple[str, str]]) -> None:
         from matplotlib.colors import to_rgb
 
         x, y = self.grid
-        shades = np.array([to_rgb(colour) for colour in colours])[self.scores.argmax(axis=0)]
+        shades = np.array([to_rgb(colour) for colour, _ in looks])[self.scores.argmax(axis=0)]
         corners = (x[0], x[-1], y[0], y[-1])
         ax.imshow(shades, origin="lower", extent=corners, aspect="auto", alpha=0.1, interpolation="nearest", zorder=0)
-        self._draw_points(ax, self.points[:, 0], self.points[:, 1], colours)
+        self._draw_points(ax, self.points[:, 0], self.points[:, 1], looks)
         for label, outline in self.ellipses:
-            colour = colours[self.classes.tolist().index(label)]
-            ax.plot(*outline.T, color=colour, linewidth=1.5)
+            ax.plot(*outline.T, color=looks[self.classes.tolist().index(label)][0], linewidth=1.5)
         for line in self.boundary:
             ax.plot(*line.T, color=ink(), linewidth=1.1)
         ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=self.names[0], ylabel=self.names[1])
 
-    def _draw_line(self, ax: "Axes", colours: list[str]) -> None:
-        x, heights = self.grid[0], self._heights()
+    def _draw_line(self, ax: "Axes", looks: list[tuple[str, str]]) -> None:
+        x = self.grid[0]
+        heights = np.exp(self.scores if self.densities else log_softmax(self.scores, axis=0))
         top = 1.0
         if self.densities:
             bars, edges = np.histogram(self.points[:, 0], 40, (x[0], x[-1]), density=True, weights=self.weights)
-            ax.stairs(bars, edges, fill=True, color=GREY, alpha=0.3, linewidth=0, label="all rows")
+            ax.stairs(bars, edges, fill=True, color=GREY, alpha=0.3, linewidth=0)
             top = float(max(heights.max(), bars.max()))
-        for height, colour in zip(heights, colours, strict=True):
+        for height, (colour, _) in zip(heights, looks, strict=True):
             ax.plot(x, height, color=colour)
         for at in self.boundary:
             ax.axvline(float(at[0]), color=ink(), linewidth=1.1)
         strip = 0.07 * top
         jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(self.points))
-        self._draw_points(ax, self.points[:, 0], -strip * (0.7 + self.codes + jitter), colours)
-        ax.set(xlim=(x[0], x[-1]), ylim=(-strip * (len(colours) + 0.4), 1.06 * top), xlabel=self.names[0])
+        self._draw_points(ax, self.points[:, 0], -strip * (0.7 + self.codes + jitter), looks)
+        ax.set(xlim=(x[0], x[-1]), ylim=(-strip * (len(looks) + 0.4), 1.06 * top), xlabel=self.names[0])
         ax.set_ylabel("density of the class, times its share of all rows" if self.densities else "P(class)")
         ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= 1.06 * top])
 
-    def _draw_points(self, ax: "Axes", x: Array, y: Array, colours: list[str]) -> None:
-        size = 12.0 if len(x) <= 500 else 7.0
-        for k, colour in enumerate(colours):
+    def _draw_points(self, ax: "Axes", x: Array, y: Array, looks: list[tuple[str, str]]) -> None:
+        for k, (colour, marker) in enumerate(looks):
             for given in (False, True):
-                members = (self.codes == k) & (self.given == given)
-                look: dict[str, Any] = {"linewidths": 0} if given else {"facecolors": "none", "linewidths": 0.6}
-                look |= {"c": colour} if given else {"edgecolors": colour}
-                marker = MARKERS[k % len(MARKERS)]
-                ax.scatter(x[members], y[members], s=size, marker=marker, alpha=0.8, zorder=1.5 + given / 10, **look)
+                at = (self.codes == k) & (self.given == given)
+                fill: dict[str, Any] = {"facecolors": colour if given else "none", "linewidths": 0.0 if given else 0.6}
+                ax.scatter(
+                    x[at], y[at], s=9.0, marker=marker, edgecolors=colour, alpha=0.8, zorder=1.5 + given / 10, **fill
+                )
 
-    def _legend(self, colours: list[str], many: bool = False) -> dict[str, Any]:
-        """Handles and labels; with `many` classes, those of a small panel."""
+    def _legend(self, ax: "Axes", looks: list[tuple[str, str]]) -> None:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        def spot(**look: Any) -> Line2D:
-            return Line2D([], [], linestyle="", markersize=4.5, **look)
+        def spot(words: str, marker: str, colour: str, **look: Any) -> Line2D:
+            return Line2D([], [], linestyle="", markersize=4.5, marker=marker, color=colour, label=words, **look)
 
-        flat = len(self.grid) == 1
-        names = [] if many else self.classes.tolist()
-        entries: list[tuple[Any, str]] = [
-            (spot(color=colour, marker=MARKERS[k % len(MARKERS)]), class_label(name))
-            for k, (colour, name) in enumerate(zip(colours, names, strict=False))
-        ]
-        dot = colours[0] if many else ink()
-        if self.given.any() and not (many and flat):
-            entries.append((spot(color=dot, marker="o", markeredgewidth=0), "filled: label given"))
-        if not self.given.all() and not (many and flat):
-            entries.append((spot(color=dot, marker="o", markerfacecolor="none"), "hollow: label imputed"))
-        if many:
-            others = "other classes" if flat else "rows of other classes"
-            entries.append(
-                (Line2D([], [], color=GREY, linewidth=0.6) if flat else spot(color=GREY, marker="."), others)
-            )
-        elif self.boundary:
-            entries.append((Line2D([], [], color=ink(), linewidth=1.1), "decision boundary"))
+        pairs = zip(self.classes.tolist(), looks, strict=True)
+        entries: list[Any] = [spot(class_label(name), m, colour) for name, (colour, m) in pairs if colour != GREY]
+        if len(looks) > COLOURED:
+            entries.append(spot("other classes", ".", GREY))
+        if self.given.any():
+            entries.append(spot("filled: label given", "o", ink(), markeredgewidth=0))
+        if not self.given.all():
+            entries.append(spot("hollow: label imputed", "o", ink(), markerfacecolor="none"))
+        if self.boundary:
+            entries.append(Line2D([], [], color=ink(), linewidth=1.1, label="decision boundary"))
         if self.ellipses:
             group = "a component's rows" if len(self.ellipses) > len(self.classes) else "the class"
-            look: dict[str, Any] = {"color": ink(), "linewidth": 0.9} if many else {"color": GREY, "linewidth": 1.5}
-            entries.append((Line2D([], [], **look), f"{100 * LEVEL:.0f} % of {group}"))
-        if self.densities and flat and not many:
-            entries.append((Patch(color=GREY, alpha=0.3, linewidth=0), "all rows"))
-        return {"handles": [e[0] for e in entries], "labels": [e[1] for e in entries]}
+            entries.append(Line2D([], [], color=GREY, linewidth=1.5, label=f"{100 * LEVEL:.0f} % of {group}"))
+        if self.densities and len(self.grid) == 1:
+            entries.append(Patch(color=GREY, alpha=0.3, linewidth=0, label="all rows"))
+        legend_below(ax, 2, 12.0 * self.names[0].count("\n"), handles=entries)
 
 
 def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], Array]:
@@ -332,14 +266,12 @@ def _sample(z: Codes, most: int, random_state: Any) -> tuple[NDArray[np.intp], A
         raise ValueError(f"max_points={most!r} must be at least 2.")
     labelled, others = np.flatnonzero(z >= 0), np.flatnonzero(z < 0)
     first = min(len(labelled), max(most // 2, most - len(others)))
-    rng = check_random_state(random_state)
-    places, weights = [], []
+    rng, weights = check_random_state(random_state), np.empty(len(z))
     for group, size in ((labelled, first), (others, min(len(others), most - first))):
-        places.append(rng.choice(group, size, replace=False))
-        weights.append(np.full(size, len(group) / max(size, 1)))
-    chosen = np.concatenate(places)
-    order = np.argsort(chosen)
-    return chosen[order], np.concatenate(weights)[order]
+        weights[group] = 0.0
+        weights[rng.choice(group, size, replace=False)] = len(group) / max(size, 1)
+    places = np.flatnonzero(weights)
+    return places, weights[places]
 
 
 def _axis(values: Array) -> Array:
@@ -363,16 +295,14 @@ def _lines(grid: list[Array], scores: Array) -> list[Array]:
 def _crossings(x: Array, scores: Array, scores_at: Scores) -> list[Array]:
     """The decision boundary in one coordinate, as points."""
     best = scores.argmax(axis=0)
-    crossings = []
-    for i in np.flatnonzero(np.diff(best)):
-        a, b = best[i], best[i + 1]
 
-        def lead(at: float, a: int = a, b: int = b) -> float:
-            values = scores_at(np.array([[at]]))[:, 0]
-            return float(values[a] - values[b])
+    def lead(at: float, a: int, b: int) -> float:
+        values = scores_at(np.array([[at]]))[:, 0]
+        return float(values[a] - values[b])
 
-        crossings.append(np.array([brentq(lead, x[i], x[i + 1])]))
-    return crossings
+    return [
+        np.array([brentq(lead, x[i], x[i + 1], args=(best[i], best[i + 1]))]) for i in np.flatnonzero(np.diff(best))
+    ]
 
 
 def _ellipses(components: Components, classes: NDArray[Any]) -> list[Ellipse]:

@@ -12,22 +12,21 @@ larger than one.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marmix.core.arrays import Array, to_host_or_refuse, unmasked
-from marmix.core.labels import as_classes, has_votes, known_labels, vote_shares
+from marmix.core.labels import as_classes, has_votes, known_labels, label_shares, vote_shares
 from marmix.evaluation.pseudo_labels import checked_proba, largest_weight, pseudo_labels
-from marmix.plotting.base import Display
 from marmix.plotting.drawing import (
     BLUE,
     MOST_PANELS,
+    Display,
     class_colours,
     class_label,
-    figure_text,
-    panel_legend,
+    legend_below,
     panel_size,
     panels,
     paper_colour,
@@ -55,14 +54,13 @@ class AgainstRest(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Labels z (-1 where missing), class probabilities (n, K), probabilities q of a missing label, and posteriors."""
+    """Labels, class probabilities (n, K), probabilities q of a missing label, and posteriors."""
 
     classes: NDArray[Any]
-    z: NDArray[np.integer]
+    labels: Array  # (n, K), one at the label or the shares of the votes; zero where missing
     proba: Array
     q: Array | None
     posterior: Array | None = None  # for doubly robust curves
-    shares: Array | None = None  # of the classes in the votes of each row, in place of 1{y = k}
 
     @classmethod
     def of(
@@ -75,29 +73,22 @@ class Predictions(NamedTuple):
     ) -> "Predictions":
         """Check arrays given by the user."""
         y, proba, q, posterior = to_host_or_refuse("a display", y, proba, q, posterior)
-        p = np.asarray(unmasked(proba), dtype=float)
-        shares = None
-        if has_votes(y):
-            shares, names = vote_shares(y, classes, fitted=True)
-        else:
-            names = np.unique(known_labels(y, np.empty(0))[1]) if classes is None else as_classes(classes)
-        z = numbered(y, names)
-        if p.shape != (len(z), len(names)):
-            advice = ": name the classes of the columns in classes=" if classes is None else ""
-            raise ValueError(f"proba must have shape {(len(z), len(names))}; got {p.shape}{advice}.")
-        p = checked_proba(p, p.shape)
-        rate = None if q is None else np.asarray(unmasked(q), dtype=float)
-        if rate is not None and rate.shape != z.shape:
-            raise ValueError(f"missing_proba must have shape {z.shape}; got {rate.shape}.")
-        if rate is not None and not ((rate >= 0.0) & (rate <= 1.0)).all():
-            raise ValueError("missing_proba must lie between 0 and 1.")
-        if not (z >= 0).any():
+        if classes is None:
+            classes = vote_shares(y)[1] if has_votes(y) else np.unique(known_labels(y, np.empty(0))[1])
+        names, labels = as_classes(classes), label_shares(y, classes)
+        p = checked_proba(proba, labels.shape)
+        if not labels.any():
             raise ValueError("every label in y is missing: these curves need labelled rows.")
-        if posterior is None:
-            return cls(names, z, p, rate, shares=shares)
-        if rate is None:
-            raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
-        return cls(names, z, p, rate, checked_proba(posterior, p.shape, "posterior"), shares)
+        if q is None:
+            if posterior is not None:
+                raise ValueError("posterior= corrects curves together with missing_proba=: give that too, or neither.")
+            return cls(names, labels, p, None)
+        rate = np.asarray(unmasked(q), dtype=float)
+        if rate.shape != p.shape[:1] or not ((rate >= 0.0) & (rate <= 1.0)).all():
+            raise ValueError(f"missing_proba must be {len(p)} numbers between 0 and 1; its shape is {rate.shape}.")
+        return cls(
+            names, labels, p, rate, None if posterior is None else checked_proba(posterior, p.shape, "posterior")
+        )
 
     @classmethod
     def by(cls, estimator: Any, X: Any, y: Any) -> "Predictions":
@@ -105,12 +96,17 @@ class Predictions(NamedTuple):
 
         Nothing is corrected if every row has a label.
         """
-        model = last_step(estimator)
-        proba = model.predict_proba(transformed(estimator, X))
+        classes = last_step(estimator).classes_
+        proba = last_step(estimator).predict_proba(transformed(estimator, X))
         q = missing_proba(estimator, X)
-        if q is not None and (numbered(y, model.classes_) >= 0).all():
+        if q is not None and (numbered(y, classes) >= 0).all():
             q = np.zeros(len(proba))
-        return cls.of(y, proba, q, model.classes_, None if q is None else proba)
+        return cls.of(y, proba, q, classes, None if q is None else proba)
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Whether each row has a label."""
+        return np.asarray(self.labels.any(axis=1))
 
     @property
     def plain(self) -> "Predictions":
@@ -131,34 +127,35 @@ class Predictions(NamedTuple):
             raise ValueError(f"positive={positive!r} is not among the classes {names}.")
         return [names.index(positive)]
 
-    def posterior_against_rest(self, k: int) -> Array | None:
-        """Posteriors (n, 2) of the rest and of class k."""
-        if self.posterior is None:
-            return None
-        tau = self.posterior[:, k]
-        return np.column_stack([self.posterior.sum(axis=1) - tau, tau])
+    def binary(self, k: int) -> "Predictions":
+        """The same for two classes, the rest (0) and class k (1)."""
 
-    def label_against_rest(self, k: int) -> Array:
-        """The label as shares (n, 2) of the rest and of class k, zero where missing."""
-        member = (self.z == k).astype(float) if self.shares is None else self.shares[:, k]
-        return np.column_stack([(self.z >= 0) - member, member])
+        def pair(values: Array) -> Array:
+            return np.column_stack([values.sum(axis=1) - values[:, k], values[:, k]])
+
+        tau = None if self.posterior is None else pair(self.posterior)
+        return Predictions(np.arange(2), pair(self.labels), pair(self.proba), self.q, tau)
 
     def against_rest(self, k: int) -> AgainstRest:
         """Pseudo-labels of class k against the rest."""
-        labelled = self.z >= 0
+        rows, labelled = self.binary(k), self.labelled
         q = np.zeros(len(labelled)) if self.q is None else self.q
-        indicator = self.label_against_rest(k)
+        r, weight, _ = pseudo_labels(rows.labels, q, rows.posterior)
+        p, (negative, positive) = self.proba[:, k], r.T
         if self.posterior is None:
-            r, weight, _ = pseudo_labels(indicator, q, None)
-            return AgainstRest(self.proba[labelled, k], r[labelled, 1], r[labelled, 0], weight**2)
-        r, _, _ = pseudo_labels(indicator, q, self.posterior_against_rest(k))
+            return AgainstRest(p[labelled], positive[labelled], negative[labelled], weight**2)
         with np.errstate(divide="ignore"):
-            weight = np.minimum(1.0 / (1.0 - q), largest_weight(int(labelled.sum()), len(labelled)))
-        return AgainstRest(self.proba[:, k], r[:, 1], r[:, 0], weight)  # E[w^2 1{labelled}] = w
+            square = np.minimum(1.0 / (1.0 - q), largest_weight(int(labelled.sum()), len(labelled)))
+        return AgainstRest(p, positive, negative, square)  # E[w^2 1{labelled}] = w
 
 
 class PredictionDisplay(Display):
     """Base of the displays of predicted probabilities. Not for direct use."""
+
+    @classmethod
+    def of(cls, *args: Any, **options: Any) -> Self:
+        """Compute the display without drawing it."""
+        raise NotImplementedError
 
     @classmethod
     def from_estimator(
@@ -183,14 +180,14 @@ class PredictionDisplay(Display):
         ax : matplotlib Axes or None, default=None
             Axes to draw in; by default those of a new figure.
         **options
-            `n_bins` (default 10) of `CalibrationDisplay`, or the keyword arguments of `RocDisplay.plot`.
+            `n_bins` (default 10) of `CalibrationDisplay`.
 
         Returns
         -------
         display
             Of the class that the method was called on.
         """
-        return cls._drawn(Predictions.by(estimator, X, y), positive, ax, **options)
+        return cls.of(Predictions.by(estimator, X, y), positive, **options).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -236,11 +233,8 @@ class PredictionDisplay(Display):
         ValueError
             If every label is missing, or arrays do not fit together.
         """
-        return cls._drawn(Predictions.of(y, proba, missing_proba, classes, posterior), positive, ax, **options)
-
-    @classmethod
-    def _drawn(cls, *predictions_positive_ax: Any, **options: Any) -> Self:
-        raise NotImplementedError
+        predictions = Predictions.of(y, proba, missing_proba, classes, posterior)
+        return cls.of(predictions, positive, **options).plot(ax)
 
 
 class ClassCurvesDisplay(PredictionDisplay):
@@ -248,6 +242,8 @@ class ClassCurvesDisplay(PredictionDisplay):
 
     Up to three curves are drawn together; more classes have a small panel each.
     """
+
+    axes: ClassVar[tuple[str, str]]
 
     def __init__(self, *, curves: dict[Any, Any], corrected: bool, note: str = ""):
         self.curves = curves
@@ -277,27 +273,23 @@ class ClassCurvesDisplay(PredictionDisplay):
     def _size(self) -> tuple[float, float]:  # type: ignore[override]
         return panel_size(len(self.curves)) if len(self.curves) > CURVES_TOGETHER else (4.4, 4.4)
 
-    def _panels(self, ax: "Axes", across: str, up: str) -> None:
-        """Draw each curve in a small panel, with one legend."""
-        small, below = panels(ax, list(self.curves), across, up)
-        for panel, curve in zip(small, self.curves.values(), strict=True):
-            self._draw_curve(
-                panel, curve, paper_colour(BLUE), "corrected for missing labels" if self.corrected else PLAIN
-            )
-        handles, labels = small[0].get_legend_handles_labels()
-        panel_legend(ax, below, handles=handles, labels=labels)
+    def _draw(self, ax: "Axes") -> None:
+        across, up = self.axes
+        corrected = "corrected for missing labels" if self.corrected else PLAIN
+        if len(self.curves) > CURVES_TOGETHER:
+            small = panels(ax, list(self.curves), *(words.partition(":")[0].format("the class") for words in self.axes))
+            for panel, curve in zip(small, self.curves.values(), strict=True):
+                self._draw_curve(panel, curve, paper_colour(BLUE), corrected)
+            legend_below(ax, handles=small[0].get_legend_handles_labels()[0])
+            return
+        single, which = len(self.curves) == 1, "the class"
+        if single:
+            which = class_label(next(iter(self.curves)))
+        for (name, curve), colour in zip(self.curves.items(), class_colours(len(self.curves)), strict=True):
+            self._draw_curve(ax, curve, colour, corrected if single else class_label(name))
+        ax.set(xlabel=across.format(which), ylabel=up.format(which))
+        legend_below(ax, columns=1 if single else 2)
 
     def _draw_curve(self, ax: "Axes", curve: Any, colour: str, label: str) -> None:
+        """Draw the diagonal, a curve and, unless several curves share the axes, its uncorrected one."""
         raise NotImplementedError
-
-    def _looks(self) -> list[tuple[Any, str, str]]:
-        """Each curve with its colour and legend entry."""
-        if len(self.curves) == 1:
-            words = "corrected for missing labels" if self.corrected else PLAIN
-            return [(curve, paper_colour(BLUE), words) for curve in self.curves.values()]
-        colours = class_colours(len(self.curves))
-        return [(curve, colours[i], class_label(name)) for i, (name, curve) in enumerate(self.curves.items())]
-
-    def _class_words(self) -> str:
-        """The positive class as axis labels name it."""
-        return f"class {figure_text(next(iter(self.curves)))}" if len(self.curves) == 1 else "the class"

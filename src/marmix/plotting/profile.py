@@ -8,8 +8,7 @@ from scipy.stats import chi2
 
 from marmix.core.arrays import Array
 from marmix.inference.profile import Profile
-from marmix.plotting.base import Display
-from marmix.plotting.drawing import BLUE, GREY, figure_text, ink, legend_below, paper_colour
+from marmix.plotting.drawing import BLUE, GREY, Display, figure_text, ink, legend_below, paper_colour
 from marmix.plotting.fits import single_model, transformed
 
 if TYPE_CHECKING:
@@ -30,16 +29,8 @@ class ProfileDisplay(Display):
 
     Parameters
     ----------
-    name : str
-        Name of the parameter.
-    values, loglik : arrays of shape (p,)
-        The curve.
-    estimate, lower, upper : float
-        The estimate and the interval; an end that the data do not determine is infinite.
-    level : float
-        Confidence level of the interval.
-    sentence : str, default=""
-        The interval in words.
+    profile : Profile
+        The profile, with a curve.
 
     Attributes
     ----------
@@ -62,23 +53,17 @@ class ProfileDisplay(Display):
     >>> rows = make_mar_mixture(300, measure="entropy", random_state=0)
     >>> clf = MARLogisticRegression(C=np.inf, measure="entropy").fit(rows.data, rows.target)
     >>> display = ProfileDisplay.from_estimator(clf, rows.data, rows.target, n_points=5)
-    >>> print(f"{display.estimate:.1f}, 95 % interval {display.lower:.1f} to {display.upper:.1f}")
+    >>> slope = display.profile
+    >>> print(f"{slope.estimate:.1f}, 95 % interval {slope.lower:.1f} to {slope.upper:.1f}")
     4.2, 95 % interval 2.8 to 5.8
     >>> import matplotlib.pyplot as plt
     >>> plt.close(display.figure_)
     """
 
-    name: str
-    values: Array
-    loglik: Array
-    estimate: float
-    lower: float
-    upper: float
-    level: float
-    sentence: str = ""
+    profile: Profile
 
     def __post_init__(self) -> None:
-        self.drop = float(chi2.ppf(self.level, 1)) / 2.0
+        self.drop = float(chi2.ppf(self.profile.level, 1)) / 2.0
 
     @classmethod
     def from_estimator(
@@ -142,39 +127,26 @@ class ProfileDisplay(Display):
         """
         if len(profile.values) < 2:
             raise ValueError("this profile has no curve: compute one with inference.profile(name, n_points=25).")
-        return cls(
-            name=profile.name,
-            values=profile.values,
-            loglik=profile.loglik,
-            estimate=profile.estimate,
-            lower=profile.lower,
-            upper=profile.upper,
-            level=profile.level,
-            sentence=profile.sentence,
-        ).plot(ax)
+        return cls(profile=profile).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
-        x = self._on_axis(self.values)
-        blue = paper_colour(BLUE)
-        ax.plot(x, self.loglik, color=blue, marker="o", markersize=2.5, label="profile log-likelihood")
+        profile = self.profile
+        x, ends = self._on_axis(profile.values), self._on_axis(np.array([profile.lower, profile.upper]))
+        ax.plot(x, profile.loglik, "o-", color=paper_colour(BLUE), markersize=2.5, label="profile log-likelihood")
         ax.axhline(-self.drop, color=GREY, linewidth=0.9, linestyle="--", label="threshold of the interval")
-        ends = self._on_axis(np.array([self.lower, self.upper]))
-        low, high = np.clip(np.nan_to_num(ends, posinf=x.max(), neginf=x.min()), x.min(), x.max())
-        ax.axvspan(low, high, color=blue, alpha=0.12, linewidth=0, label=f"{100.0 * self.level:g} % interval")
-        estimate = self._on_axis(np.array([self.estimate]))
-        ax.plot(estimate, [0.0], "D", color=ink(), markersize=4.5, label=f"estimate, {self.estimate:.3g}")
-        ax.set_ylim(min(1.25 * -self.drop, float(self.loglik.min())) - 0.05, 0.12 * self.drop)
-        label = WORDS.get(self.name, f"{figure_text(self.name)}, a slope of the mechanism")
+        low, high = np.clip(ends, x.min(), x.max())
+        label = f"{100.0 * profile.level:g} % interval"
+        ax.axvspan(low, high, color=paper_colour(BLUE), alpha=0.12, linewidth=0, label=label)
+        estimate = self._on_axis(np.array([profile.estimate]))
+        ax.plot(estimate, [0.0], "D", color=ink(), markersize=4.5, label=f"estimate, {profile.estimate:.3g}")
+        ax.set_ylim(min(1.25 * -self.drop, float(profile.loglik.min())) - 0.05, 0.12 * self.drop)
+        label = WORDS.get(profile.name, f"{figure_text(profile.name)}, a slope of the mechanism")
         ax.set(xlabel=label, ylabel="log-likelihood minus its maximum")
-        if self.name == "shape":
-            ticks = self._on_axis(np.array(SHAPES))
-            words = ["∞" if np.isinf(shape) else f"{shape:g}" for shape in SHAPES]
-            shown = (ticks >= x.min() - 0.02) & (ticks <= x.max() + 0.02)
-            ax.set_xticks(ticks[shown], [word for word, show in zip(words, shown, strict=True) if show])
+        if profile.name == "shape":
+            ax.set_xticks(self._on_axis(np.array(SHAPES)), ["∞" if np.isinf(at) else f"{at:g}" for at in SHAPES])
+            ax.set_xlim(x.min() - 0.02, x.max() + 0.02)
         legend_below(ax)
 
     def _on_axis(self, values: Array) -> Array:
         """Positions on the x axis: shape / (1 + shape) for the shape, otherwise the values."""
-        if self.name != "shape":
-            return values
-        return np.where(np.isinf(values), 1.0, values / (1.0 + np.where(np.isinf(values), 0.0, values)))
+        return 1.0 - 1.0 / (1.0 + values) if self.profile.name == "shape" else values

@@ -1,4 +1,4 @@
-"""Bins of equally many rows, and intervals for rates."""
+"""Shares of rows in bins of equally many rows, and Wilson intervals."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,13 +7,12 @@ from scipy.stats import norm
 from marmix.core.arrays import Array
 
 
-def even_bins(values: Array, n_bins: int) -> tuple[NDArray[np.intp], int]:
-    """The bin of each row and the number of bins. Bins hold about equally many rows; equal values share a bin."""
+def even_bins(values: Array, n_bins: int) -> NDArray[np.intp]:
+    """The bin of each row. Bins hold about equally many rows; equal values share a bin."""
     if n_bins < 1:
         raise ValueError(f"n_bins={n_bins!r} must be at least 1.")
     inner = np.unique(np.quantile(values, np.arange(1, n_bins) / n_bins))
-    _, place = np.unique(np.searchsorted(inner, values, side="right"), return_inverse=True)
-    return place, int(place.max()) + 1
+    return np.asarray(np.unique(np.searchsorted(inner, values, side="right"), return_inverse=True)[1])
 
 
 def wilson(rate: Array, n: Array | NDArray[np.integer], alpha: float) -> tuple[Array, Array]:

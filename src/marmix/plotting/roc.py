@@ -1,6 +1,5 @@
 """`RocDisplay`: how well the probabilities separate one class from the rest."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -8,7 +7,7 @@ from scipy.optimize import isotonic_regression
 
 from marmix.core.arrays import Array
 from marmix.evaluation import roc_auc
-from marmix.plotting.drawing import GREY, ORANGE, legend_below, paper_colour
+from marmix.plotting.drawing import GREY
 from marmix.plotting.predictions import CURVES_TOGETHER, PLAIN, AgainstRest, ClassCurvesDisplay, Predictions
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class RocCurve(NamedTuple):
     false_positives: Array
     true_positives: Array
     area: float
-    stderr: float  # of the area
+    stderr: float
     plain_false_positives: Array
     plain_true_positives: Array
     plain_area: float
@@ -84,90 +83,35 @@ class RocDisplay(ClassCurvesDisplay):
     >>> curve = display.curves[1]
     >>> print(f"labelled rows: {curve.plain_area:.2f}, all rows: {curve.area:.2f} ± {curve.stderr:.2f}")
     labelled rows: 0.96, all rows: 0.92 ± 0.01
-
-    Several classifiers can be drawn in the same axes:
-
     >>> import matplotlib.pyplot as plt
-    >>> figure, ax = plt.subplots()
-    >>> _ = display.plot(ax, name="logistic regression", color="tab:blue")
-    >>> plt.close("all")
+    >>> plt.close(display.figure_)
     """
 
+    axes = ("false positives: share of the other rows called so", "true positives: share of {} called so")
+
     @classmethod
-    def _drawn(cls, predictions: Predictions, positive: Any, ax: "Axes | None", **options: Any) -> Self:
-        return cls._of(predictions, positive, lambda k: _curve(predictions, k)).plot(ax, **options)
+    def of(cls, predictions: Predictions, positive: Any) -> Self:
+        """Compute the display without drawing it."""
+        return cls._of(predictions, positive, lambda k: _curve(predictions, k))
 
-    def plot(self, ax: "Axes | None" = None, *, name: str | None = None, **line: Any) -> Self:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Axes to draw in. By default a new pyplot figure in the style of the library.
-        name : str or None, default=None
-            Draw only the curves, labelled with this name, to compare several classifiers in the same axes. Legend and
-            axis labels are then up to you.
-        **line
-            Properties of matplotlib lines, for the curves.
-
-        Returns
-        -------
-        self
-            With `ax_` and `figure_` set.
-        """
-        return self._plotted(ax, lambda axes: self._draw(axes, name, **line))
-
-    def _draw(self, ax: "Axes", name: str | None = None, **line: Any) -> None:
-        if name is not None:
-            for curve in self.curves.values():
-                ax.plot(*_thinned(curve.false_positives, curve.true_positives), label=name, **line)
-            return
-        if len(self.curves) > CURVES_TOGETHER:
-            self._panels(ax, "false positives", "true positives")
-            return
-        single = len(self.curves) == 1
-        for curve, colour, words in self._looks():
-            label = f"{words}: area {_within(curve.area):.3f}"
-            plain = f": area {_within(curve.plain_area):.3f}" if single else None
-            self._draw_curve(ax, curve, colour, label, plain, line)
-        ax.set(xlabel="false positives: share of the other rows called so")
-        ax.set(ylabel=f"true positives: share of {self._class_words()} called so")
-        legend_below(ax, columns=1)
-
-    def _draw_curve(
-        self,
-        ax: "Axes",
-        curve: RocCurve,
-        colour: str,
-        label: str,
-        plain: str | None = "",
-        line: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Draw a curve and its uncorrected one; the uncorrected ones of several classes share a legend entry."""
+    def _draw_curve(self, ax: "Axes", curve: RocCurve, colour: str, label: str) -> None:
         if not ax.lines:
             ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, label="guessing: area 0.5")
-        ax.plot(
-            *_thinned(curve.false_positives, curve.true_positives),
-            **({"color": colour, "label": label} | dict(line or {})),
-        )
-        if self.corrected:
+        many = len(self.curves) > CURVES_TOGETHER
+        area, plain = (f"{np.clip(value, 0.0, 1.0):.3f}" for value in (curve.area, curve.plain_area))
+        points = _thinned(curve.false_positives, curve.true_positives)
+        ax.plot(*points, color=colour, label=label if many else f"{label}: area {area}")
+        if self.corrected and (many or len(self.curves) == 1):
             points = _thinned(curve.plain_false_positives, curve.plain_true_positives)
-            last = curve is list(self.curves.values())[-1]
-            words = f"{PLAIN}{plain}" if plain is not None else PLAIN if last else None
-            ax.plot(*points, ":", color=colour if plain != "" else paper_colour(ORANGE), linewidth=1.0, label=words)
-        if plain == "":  # a small panel
-            ax.annotate(f"area {_within(curve.area):.2f}", (0.95, 0.08), ha="right", fontsize="small")
+            ax.plot(*points, ":", color=colour, linewidth=1.0, label=PLAIN if many else f"{PLAIN}: area {plain}")
+        if many:
+            ax.annotate(f"area {area[:4]}", (0.95, 0.08), ha="right", fontsize="small")
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
 
 
-def _within(area: float) -> float:
-    """An area as stated: corrected estimates may lie slightly outside [0, 1]."""
-    return min(max(area, 0.0), 1.0)
-
-
 def _curve(predictions: Predictions, k: int) -> RocCurve:
-    label, name = predictions.label_against_rest(k), predictions.classes.tolist()[k]
-    if not label.any(axis=0).all():
+    binary, name = predictions.binary(k), predictions.classes.tolist()[k]
+    if not binary.labels.any(axis=0).all():
         raise ValueError(f"class {name!r} against the rest: a ROC curve needs labelled rows of both.")
     rows = predictions.against_rest(k)
     if not (rows.positive.sum() > 0.0 and rows.negative.sum() > 0.0):
@@ -175,14 +119,8 @@ def _curve(predictions: Predictions, k: int) -> RocCurve:
             f"class {name!r} against the rest: the corrected number of rows of one of them is not positive. There are too few "
             "labels for a ROC curve with posterior=."
         )
-    p = predictions.proba[:, k]
-    score = roc_auc(
-        label,
-        np.column_stack([1.0 - p, p]),
-        np.zeros(len(p)) if predictions.q is None else predictions.q,
-        classes=[0, 1],
-        posterior=predictions.posterior_against_rest(k),
-    )
+    q = np.zeros(len(binary.proba)) if binary.q is None else binary.q
+    score = roc_auc(binary.labels, binary.proba, q, classes=[0, 1], posterior=binary.posterior)
     plain = _drawn_rates(predictions.plain.against_rest(k))
     return RocCurve(*_drawn_rates(rows), score.value, score.stderr, *plain, score.plain)
 

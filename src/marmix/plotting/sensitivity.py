@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from marmix.inference.sensitivity import Sensitivity, times
-from marmix.plotting.base import Display
-from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, figure_text, ink, legend_below, paper_colour
+from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, Display, band, figure_text, ink, legend_below, paper_colour
 from marmix.plotting.fits import last_step, transformed
 
 if TYPE_CHECKING:
@@ -123,55 +122,39 @@ class SensitivityDisplay(Display):
     def _draw(self, ax: "Axes") -> None:
         result, name = self.sensitivity, figure_text(self.sensitivity.varied)
         odds, scale = result.odds_ratio, 100.0 / max(result.n_unlabelled, 1e-300)
-        lines = (
-            (100.0 * result.share, 100.0 * result.share_interval, f"all rows that are {name}", BLUE, "-", "o"),
-            (
-                100.0 * result.error,
-                100.0 * result.error_interval,
-                "imputed labels that would be wrong",
-                RED,
-                "--",
-                "s",
-            ),
-            (
-                scale * result.flips,
-                scale * result.flips_interval,
-                "imputed labels that would change",
-                ORANGE,
-                "-.",
-                "^",
-            ),
-        )
-        for values, interval, words, colour, dashes, marker in lines:
-            shade = paper_colour(colour)
-            ax.plot(odds, values, color=shade, linestyle=dashes, marker=marker, markersize=3, label=words)
-            ax.fill_between(odds, *interval.T, color=shade, alpha=0.12, linewidth=0)
+        top = 1.0
+        for values, interval, words, colour, line in (
+            (100.0 * result.share, 100.0 * result.share_interval, f"all rows that are {name}", BLUE, "o-"),
+            (100.0 * result.error, 100.0 * result.error_interval, "imputed labels that would be wrong", RED, "s--"),
+            (scale * result.flips, scale * result.flips_interval, "imputed labels that would change", ORANGE, "^-."),
+        ):
+            ax.plot(odds, values, line, color=paper_colour(colour), markersize=3, label=words)
+            band(ax, odds, interval[:, 0], interval[:, 1], colour)
+            top = max(top, 1.3 * float(np.max(interval)))
         ax.set_xscale("log")
-        shown = {at: word for at, word in TICKS.items() if odds[0] / 1.001 <= at <= odds[-1] * 1.001}
-        ax.set_xticks(list(shown), list(shown.values()))
+        ax.set_xticks(list(TICKS), list(TICKS.values()))
         ax.set_xticks([], minor=True)
         ax.axvline(1.0, color=GREY, linewidth=0.8)
-        top = 1.3 * max(float(np.max(interval)) for _, interval, *_ in lines)
-        ax.set(ylim=(0.0, max(top, 1.0)), ylabel="%")
+        ax.set(xlim=(odds[0] / 1.1, odds[-1] * 1.1), ylim=(0.0, top), ylabel="%")
         ax.set_xlabel(f"how many times as likely {name} is to lose its label\nas another class in rows that look alike")
-        ax.annotate(
-            "as the model assumes", (1.0, 1.0), (0, 2), xycoords=("data", "axes fraction"), textcoords="offset points",
-            ha="center", va="bottom", fontsize="x-small", color=GREY,
-        )  # fmt: skip
+        _annotate(ax, "as the model assumes", (1.0, 1.0), (0, 2), ha="center", va="bottom", color=GREY)
         for side in (0, 1):
             self._mark(ax, side)
         legend_below(ax, columns=1, further=10.0)
 
     def _mark(self, ax: "Axes", side: int) -> None:
         """Mark the tipping point nearest to the middle on one side, in words."""
-        points = {key: sides[side] for key, sides in self.sensitivity.tipping.items() if sides[side] is not None}
+        points = {key: at for key, sides in self.sensitivity.tipping.items() if (at := sides[side]) is not None}
         if not points:
             return
-        key = min(points, key=lambda name: abs(points[name] or 0.0))
-        at = float(np.exp(points[key] or 0.0))
+        key = min(points, key=lambda name: abs(points[name]))
+        at = float(np.exp(points[key]))
         ax.axvline(at, color=ink(), linewidth=0.9, linestyle=":")
-        words = WORDS[key].format(self.sensitivity.threshold or 0.0)
-        ax.annotate(
-            f"{times(at)} as likely:\n{words}", (at, 0.98), (4 if side else -4, 0), xycoords=("data", "axes fraction"),
-            textcoords="offset points", ha="left" if side else "right", va="top", fontsize="x-small",
-        )  # fmt: skip
+        words = f"{times(at)} as likely:\n{WORDS[key].format(self.sensitivity.threshold or 0.0)}"
+        _annotate(ax, words, (at, 0.98), (4 if side else -4, 0), ha="left" if side else "right", va="top")
+
+
+def _annotate(ax: "Axes", words: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """Write at a value of x and a height from 0 to 1."""
+    place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    ax.annotate(words, at, offset, fontsize="x-small", **place, **look)

@@ -1,6 +1,6 @@
 """`ThresholdDisplay`: precision, recall and accuracy by threshold."""
 
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -44,8 +44,8 @@ class ThresholdDisplay(PredictionDisplay):
         Number of rows.
     positive : object
         The positive class.
-    note : str, default=""
-        A remark for readers, kept as `note_`.
+    note_ : str, default=""
+        A remark for readers.
 
     See Also
     --------
@@ -78,36 +78,11 @@ class ThresholdDisplay(PredictionDisplay):
     above: NDArray[np.integer]
     n: int
     positive: Any
-    note: InitVar[str] = ""
-
-    def __post_init__(self, note: str) -> None:
-        self.note_ = note
-
-    @classmethod
-    def _drawn(cls, predictions: Predictions, positive: Any, ax: "Axes | None") -> Self:
-        return cls.of(predictions, positive).plot(ax)
+    note_: str = ""
 
     @classmethod
     def of(cls, predictions: Predictions, positive: Any) -> Self:
-        """Compute the display without drawing it.
-
-        Parameters
-        ----------
-        predictions : Predictions
-            Labels and probabilities, as the other constructors make them.
-        positive : object
-            The positive class; None for the second of two.
-
-        Returns
-        -------
-        ThresholdDisplay
-            Draw it with `plot`.
-
-        Raises
-        ------
-        ValueError
-            If there are more than two classes and none is named.
-        """
+        """Compute the display without drawing it."""
         columns = predictions.columns(positive)
         if len(columns) > 1:
             raise ValueError(
@@ -121,21 +96,20 @@ class ThresholdDisplay(PredictionDisplay):
             precision=above.precision,
             recall=above.recall,
             accuracy=above.accuracy,
-            above=at_or_above(predictions.proba[:, k], np.ones(len(predictions.z))).astype(np.int64),
-            n=len(predictions.z),
+            above=at_or_above(predictions.proba[:, k], np.ones(len(predictions.proba))).astype(np.int64),
+            n=len(predictions.proba),
             positive=predictions.classes.tolist()[k],
-            note=predictions.note,
+            note_=predictions.note,
         )
 
     def _draw(self, ax: "Axes") -> None:
         name = figure_text(self.positive)
-        lines = (
+        for values, words, colour, dashes in (
             (self.precision, f"precision: share of rows called {name} that are {name}", BLUE, "-"),
             (self.recall, f"recall: share of {name} rows that are called {name}", ORANGE, "--"),
             (self.accuracy, "accuracy: share of all rows called correctly", GREEN, "-."),
             (self.above / self.n, f"share of rows called {name}", GREY, ":"),
-        )
-        for values, words, colour, dashes in lines:
+        ):
             ax.plot(self.thresholds, 100.0 * values, color=paper_colour(colour), linestyle=dashes, label=words)
         ax.set(xlabel=f"threshold: called {name} at or above this probability", ylabel="share, %")
         ax.set(xlim=(0, 1), ylim=(-2, 102))

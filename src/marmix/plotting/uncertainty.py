@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marmix.core.arrays import Array
 from marmix.core.measures import Measure, Measured, Posterior, as_measure, entropy, posterior
-from marmix.plotting.base import Display
-from marmix.plotting.drawing import BLUE, ORANGE, figure_text, legend_below, paper_colour
+from marmix.plotting.drawing import BLUE, ORANGE, Display, figure_text, legend_below, paper_colour
 from marmix.plotting.fits import last_step, numbered, transformed
 from marmix.plotting.predictions import Predictions
 
@@ -42,14 +41,6 @@ def measure_words(measure: MeasureLike, classes: NDArray[Any]) -> str:
     low, high = record.range(len(classes))
     names = {"words": figure_text(record.words), "first": figure_text(classes[0]), "last": figure_text(classes[-1])}
     return record.axis.format(low=low, high=high, **names)
-
-
-def limits(measure: MeasureLike, values: Array, n_classes: int) -> tuple[float, float]:
-    """The range of a measure, or of the values if that is infinite."""
-    low, high = as_measure(measure).range(n_classes)
-    if not np.isfinite([low, high]).all():
-        low, high = float(values.min()), float(values.max())
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def log_posteriors(estimator: Any, X: Any) -> Array:
@@ -152,10 +143,8 @@ class UncertaintyDisplay(Display):
         UncertaintyDisplay
             The display, drawn.
         """
-        model = last_step(estimator)
-        return cls._of(numbered(y, model.classes_), log_posteriors(estimator, X), measure, model.classes_, n_bins).plot(
-            ax
-        )
+        classes = last_step(estimator).classes_
+        return cls._of(numbered(y, classes) >= 0, log_posteriors(estimator, X), measure, classes, n_bins).plot(ax)
 
     @classmethod
     def from_predictions(
@@ -191,19 +180,21 @@ class UncertaintyDisplay(Display):
             The display, drawn.
         """
         rows = Predictions.of(y, proba, None, classes)
-        return cls._of(rows.z, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
+        return cls._of(rows.labelled, _log(rows.proba), measure, rows.classes, n_bins).plot(ax)
 
     @classmethod
     def _of(
-        cls, z: NDArray[np.integer], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
+        cls, has_label: NDArray[np.bool_], log_proba: Array, measure: MeasureLike, classes: NDArray[Any], n_bins: int
     ) -> "UncertaintyDisplay":
-        if len(z) != len(log_proba):
-            raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(z)}.")
+        if len(has_label) != len(log_proba):
+            raise ValueError(f"X and y have inconsistent numbers of samples: {len(log_proba)} and {len(has_label)}.")
         u = measured(measure, log_proba)
-        low, high = limits(measure, u, len(classes))
-        edges = np.linspace(low, high, n_bins + 1)
-        u = np.clip(u, low, high)  # rounding may exceed a limit
-        groups = [u[z >= 0], u[z < 0]]
+        low, high = as_measure(measure).range(len(classes))
+        if not np.isfinite([low, high]).all():
+            low, high = u.min(), u.max()
+        edges = np.linspace(low, high, n_bins + 1) if low < high else np.linspace(low - 0.5, low + 0.5, n_bins + 1)
+        u = np.clip(u, edges[0], edges[-1])  # rounding may exceed a limit
+        groups = [u[has_label], u[~has_label]]
         labelled, unlabelled = (np.histogram(values, edges)[0] / max(len(values), 1) for values in groups)
         return cls(
             edges=edges,
@@ -216,18 +207,15 @@ class UncertaintyDisplay(Display):
         )
 
     def _draw(self, ax: "Axes") -> None:
-        looks = (
+        for shares, n, words, colour, dashes in (
             (self.labelled, self.n_labelled, "labelled rows", paper_colour(BLUE), "-"),
             (self.unlabelled, self.n_unlabelled, "rows without a label", paper_colour(ORANGE), "--"),
-        )
-        for shares, n, words, colour, dashes in looks:
+        ):
             if n:
                 ax.stairs(100.0 * shares, self.edges, fill=True, color=colour, alpha=0.25, linewidth=0)
-                label = f"{words} ({n:,})"
-                ax.stairs(100.0 * shares, self.edges, color=colour, linestyle=dashes, linewidth=1.4, label=label)
+                ax.stairs(100.0 * shares, self.edges, color=colour, linestyle=dashes, label=f"{words} ({n:,})")
         ax.set(xlabel=measure_words(self.measure, self.classes), ylabel="share of rows, %")
-        ax.set_xlim(self.edges[0], self.edges[-1])
-        ax.set_ylim(bottom=0.0)
+        ax.set(xlim=(self.edges[0], self.edges[-1]), ylim=(0.0, None))
         legend_below(ax)
 
 
