@@ -60,6 +60,7 @@ _HEAD = 2**17  # bytes from which the dialect is found
 _BLOCK, _OF_COLUMN = 2**20, 2**12  # bytes parsed at a time, and limit of a row: at least, and of each column
 _MOST_ROWS, _HEAD_ROWS = 2**20 + 1, 200  # of a sheet; openpyxl trusts the file
 _COMMA = r"^\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"  # a number with a decimal comma
+_GROUPED = r"^\s*[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?\s*$"  # and with points between thousands
 _EXCEPTIONS = 0.05  # most cells of a column of numbers that are kept as text too
 _IN_MEMORY = {
     "csv": 2,
@@ -469,15 +470,14 @@ class _Column:
 
     def array(self) -> Any:
         """All cells: floats, or text with a decimal point in its numbers."""
-        pa, pc = arrow(), arrow(".compute")
+        pa = arrow()
         if not self._numeric:
             self._verbatim = []
-            whole = pa.chunked_array(self._chunks, pa.string())
-            if self._decimal == "," and not pc.any(pc.match_substring(whole, ".")).as_py():
-                text = plain(whole)
-                places = np.flatnonzero(matching(text, _COMMA))
-                self._verbatim = [(places, text.take(pa.array(places)))]
-                self._chunks = [_with_point(text)]
+            if self._decimal == ",":
+                text = plain(pa.chunked_array(self._chunks, pa.string()))
+                pointed = _with_point(text)
+                places = np.flatnonzero(mask(arrow(".compute").not_equal(text, pointed)))
+                self._verbatim, self._chunks = [(places, text.take(pa.array(places)))], [pointed]
         chunks, self._chunks = self._chunks, []
         return pa.concat_arrays([plain(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
 
@@ -624,8 +624,10 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _with_point(array: Any) -> Any:
-    """A column of text with a decimal point in its numbers with a comma."""
-    if array.type != arrow().string():
+    """A column of text with a decimal point, and without points between thousands, in its numbers with decimal commas."""
+    pa, pc = arrow(), arrow(".compute")
+    if array.type != pa.string():
         return array
-    which = arrow().array(matching(array, _COMMA))
-    return arrow(".compute").if_else(which, arrow(".compute").replace_substring(array, ",", "."), array)
+    grouped = matching(array, _GROUPED)
+    bare = pc.replace_substring(array, ".", "") if grouped.any() else array
+    return pc.if_else(pa.array(grouped | matching(array, _COMMA)), pc.replace_substring(bare, ",", "."), array)

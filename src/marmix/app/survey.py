@@ -1,6 +1,7 @@
 """The survey of a file before the work: what its columns and labels are, what is doubtful, and the rows of the fit."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -291,7 +292,9 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
     if not labelled.all():
         name = shown(rows.classes[~labelled][0])
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
-    return Plan(remedied, preparation, rows, doubts)
+    gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
+    counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
+    return Plan(remedied, preparation, replace(rows, counts=counts), doubts)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:
