@@ -192,6 +192,7 @@ def read(
             table = _typed_file(path, kind)
         with open(path, "rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
+    arrow().default_memory_pool().release_unused()
     _check_names(table)
     if not table.names[0].strip():
         note = "The first column has no name: it was taken for names of the rows, not for a feature."

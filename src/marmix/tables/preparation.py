@@ -577,9 +577,10 @@ def range_problem(low: float, high: float) -> str:
 def _calendar(values: Array) -> Array | None:
     """Numbers such as 20240131 as days; None if some are no dates."""
     x = values[~np.isnan(values)]
-    year, month, day = x // 10_000, x // 100 % 100, x % 100
-    sound = (year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (x % 1 == 0)
-    if len(x) < _LEAST_DATES or not sound.all() or x.min() == x.max():
+    if len(x) < _LEAST_DATES or x.min() < 19_000_101 or x.max() > 21_000_000 or x.min() == x.max():
+        return None
+    month, day = x // 100 % 100, x % 100
+    if not ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (x % 1 == 0)).all():
         return None
     return _of_calendar(values)
 
