@@ -287,13 +287,13 @@ def _check_names(table: Table) -> None:
 
 def _typed_file(path: Path, kind: str) -> Table:
     pa = arrow()
-    if kind == "parquet":
-        data = arrow(".parquet").read_table(path, partitioning=None)
-    else:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:  # pyarrow opens no names that are not text in UTF-8
+        if kind == "parquet":
+            data = arrow(".parquet").ParquetFile(file).read()
+        else:
             stream = file.read(6) != b"ARROW1"
-        with pa.OSFile(str(path)) as file, (pa.ipc.open_stream if stream else pa.ipc.open_file)(file) as reader:
-            data = reader.read_all()
+            file.seek(0)
+            data = (pa.ipc.open_stream if stream else pa.ipc.open_file)(file).read_all()
     data.validate(full=True)
     data = as_table(data)
     stored = (data.schema.pandas_metadata or {}).get("index_columns", [])
@@ -338,9 +338,9 @@ def _text_file(
 
 
 def _unpacked(path: Path) -> bytes | None:
-    """The content of a gzipped file, None for others."""
+    """The content of a gzipped file, or of one with a name that pyarrow cannot open; None for others."""
     if path.suffix.lower() != ".gz":
-        return None
+        return path.read_bytes() if any("\ud800" <= letter <= "\udfff" for letter in str(path)) else None
     try:
         return gzip.decompress(path.read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
