@@ -4,7 +4,6 @@ Classes need no matching between resamples, as their labels identify them. The c
 order nearest to the original fit.
 """
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -171,7 +170,6 @@ def bootstrap(
     statistic: Statistic | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
 ) -> Bootstrap:
     """Refit to resampled rows; see `Inference.bootstrap`."""
     if kind not in KINDS:
@@ -185,13 +183,9 @@ def bootstrap(
         value = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
         indices = [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*value.shape)]
         params, names = value.ravel(), indices if value.ndim else ["statistic"]
-    outcomes: list[Array | str] = []
-    with Parallel(n_jobs=n_jobs) as parallel:
-        for part in np.array_split(np.arange(len(seeds)), min(10, len(seeds)) if verbose else 1):
-            outcomes += parallel(delayed(_resampled)(fitted, kind, statistic, len(params), seeds[i]) for i in part)
-            if verbose:
-                failed = sum(isinstance(outcome, str) for outcome in outcomes)
-                print(f"bootstrap: {len(outcomes)} of {len(seeds)} resamples, {failed} failed", file=sys.stderr)
+    outcomes: list[Array | str] = Parallel(n_jobs=n_jobs)(
+        delayed(_resampled)(fitted, kind, statistic, len(params), seed) for seed in seeds
+    )
     failures = dict(Counter(outcome for outcome in outcomes if isinstance(outcome, str)).most_common())
     estimates = np.array([outcome for outcome in outcomes if not isinstance(outcome, str)]).reshape(-1, len(params))
     notes = _failure_notes(failures, len(seeds))
