@@ -16,7 +16,9 @@ from marmix.selection.held_out import whole_row_folds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:Labels are not missing more often:UserWarning"),  # the note of labels missing at random
+    pytest.mark.filterwarnings(
+        "ignore:Labels are not missing more often:UserWarning"
+    ),  # the note of labels missing at random
 ]
 SMALL = {
     "on": MARLogisticRegression(link="logit"),

@@ -26,7 +26,8 @@ from marmix.core.labels import (
 from marmix.datasets import hide_labels
 from marmix.evaluation import PartialLabelKFold
 from marmix.io import to_memmap
-from marmix.journey import Progress, evaluate_file
+from marmix.app.progress import Progress
+from marmix.app.saved import Request, evaluate_file
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
@@ -249,7 +250,9 @@ def test_a_model_from_python_scores_a_file_as_it_scores_the_same_labels(names, e
     model = MARGaussianMixture(link="logit", classes=names, max_iter=2).fit(rows, y)
     save(model, tmp_path / "model.marmix")
     getattr(rows.assign(y=y), f"to_{ending}")(tmp_path / f"rows.{ending}", index=False)
-    scored = evaluate_file(tmp_path / "model.marmix", tmp_path / f"rows.{ending}", "y", progress=Progress(quiet=True))
+    scored = evaluate_file(
+        Request(tmp_path / "model.marmix", tmp_path / f"rows.{ending}", label="y"), Progress(quiet=True)
+    )
     assert scored.labelled == (~two.missing).sum()
     assert np.trace(scored.confusion) / scored.labelled == pytest.approx(model.score(rows, y), abs=1e-12)
 

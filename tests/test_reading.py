@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import gzip
 import io
+import os
 import re
 import sys
 import zipfile
@@ -264,6 +265,15 @@ def test_typed_files_keep_their_types(tmp_path, ending):
         with (ipc.new_stream if ending == ".ipc" else ipc.new_file)(path, TYPED.schema) as writer:
             writer.write_table(TYPED)
     assert read(path).data.equals(TYPED)
+
+
+@pytest.mark.posix_only("names that are not text")
+def test_a_name_that_is_not_text_is_read(tmp_path):
+    name = os.fsdecode(b"b\xe4ume")
+    assert cells(read(written(tmp_path, f"{name}.csv", "a,b\n1,2\n"))) == {"a": ["1"], "b": ["2"]}
+    with open(tmp_path / f"{name}.parquet", "wb") as file:
+        pq.write_table(TYPED, file)
+    assert read(tmp_path / f"{name}.parquet").data.equals(TYPED)
 
 
 def test_the_index_of_a_stored_frame_and_a_first_column_without_a_name_are_no_features(tmp_path):

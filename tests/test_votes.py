@@ -452,17 +452,17 @@ def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
 
 
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
+    monkeypatch.setattr("marmix.app.analyse.candidates_of", lambda *args: candidates())
     monkeypatch.setattr(
         "marmix.selection.comparison.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
     )
-    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
+    monkeypatch.setattr("marmix.app.analyse.figures", lambda subject: ([], {}))
     table = pd.DataFrame(X[:80], columns=["u", "v"])
     for i in range(3):  # two annotators share the votes of odd numbers
         table[f"reader {i}"] = np.where(VOTES[:80, 1] > i, "ill", np.where(VOTES[:80, 0] > i, "well", ""))
     table.to_csv(tmp_path / "rows.csv", index=False)
     readers = [f"reader {i}" for i in range(3)]
-    options = FitOptions(tmp_path / "rows.csv", None, tmp_path / "out", folds=2, votes=readers)
+    options = Options(tmp_path / "rows.csv", out=tmp_path / "out", votes=readers)
     findings = fit_file(options, Progress(quiet=True))
     counts, classes = votes(table[readers].replace("", None))
     voted, divided = counts.any(axis=1), (counts > 0).sum(axis=1) > 1
@@ -481,7 +481,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     table.to_csv(tmp_path / "rows.csv", index=False)
     by_vote, by_share = (
         evaluate_file(
-            tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", None, progress=Progress(quiet=True), **given
+            Request(tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", **given), Progress(quiet=True)
         )
         for given in ({"votes": readers}, {"shares": ["well", "ill"]})
     )

@@ -1,1 +1,1 @@
-"""The program: a table in, an analysis, and its results out."""
+"""What people type: tables in, `analyse`, findings out as a page, in the terminal and as files."""

@@ -60,6 +60,7 @@ _HEAD = 2**17  # bytes from which the dialect is found
 _BLOCK, _OF_COLUMN = 2**20, 2**12  # bytes parsed at a time, and limit of a row: at least, and of each column
 _MOST_ROWS, _HEAD_ROWS = 2**20 + 1, 200  # of a sheet; openpyxl trusts the file
 _COMMA = r"^\s*[+-]?([0-9]+,[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"  # a number with a decimal comma
+_GROUPED = r"^\s*[+-]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?\s*$"  # and with points between thousands
 _EXCEPTIONS = 0.05  # most cells of a column of numbers that are kept as text too
 _IN_MEMORY = {
     "csv": 2,
@@ -191,6 +192,7 @@ def read(
             table = _typed_file(path, kind)
         with open(path, "rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
+    arrow().default_memory_pool().release_unused()
     _check_names(table)
     if not table.names[0].strip():
         note = "The first column has no name: it was taken for names of the rows, not for a feature."
@@ -285,13 +287,13 @@ def _check_names(table: Table) -> None:
 
 def _typed_file(path: Path, kind: str) -> Table:
     pa = arrow()
-    if kind == "parquet":
-        data = arrow(".parquet").read_table(path, partitioning=None)
-    else:
-        with open(path, "rb") as file:
+    with open(path, "rb") as file:  # pyarrow opens no names that are not text in UTF-8
+        if kind == "parquet":
+            data = arrow(".parquet").ParquetFile(file).read()
+        else:
             stream = file.read(6) != b"ARROW1"
-        with pa.OSFile(str(path)) as file, (pa.ipc.open_stream if stream else pa.ipc.open_file)(file) as reader:
-            data = reader.read_all()
+            file.seek(0)
+            data = (pa.ipc.open_stream if stream else pa.ipc.open_file)(file).read_all()
     data.validate(full=True)
     data = as_table(data)
     stored = (data.schema.pandas_metadata or {}).get("index_columns", [])
@@ -336,9 +338,9 @@ def _text_file(
 
 
 def _unpacked(path: Path) -> bytes | None:
-    """The content of a gzipped file, None for others."""
+    """The content of a gzipped file, or of one with a name that pyarrow cannot open; None for others."""
     if path.suffix.lower() != ".gz":
-        return None
+        return path.read_bytes() if any("\ud800" <= letter <= "\udfff" for letter in str(path)) else None
     try:
         return gzip.decompress(path.read_bytes())
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -469,15 +471,14 @@ class _Column:
 
     def array(self) -> Any:
         """All cells: floats, or text with a decimal point in its numbers."""
-        pa, pc = arrow(), arrow(".compute")
+        pa = arrow()
         if not self._numeric:
             self._verbatim = []
-            whole = pa.chunked_array(self._chunks, pa.string())
-            if self._decimal == "," and not pc.any(pc.match_substring(whole, ".")).as_py():
-                text = plain(whole)
-                places = np.flatnonzero(matching(text, _COMMA))
-                self._verbatim = [(places, text.take(pa.array(places)))]
-                self._chunks = [_with_point(text)]
+            if self._decimal == ",":
+                text = plain(pa.chunked_array(self._chunks, pa.string()))
+                pointed = _with_point(text)
+                places = np.flatnonzero(mask(arrow(".compute").not_equal(text, pointed)))
+                self._verbatim, self._chunks = [(places, text.take(pa.array(places)))], [pointed]
         chunks, self._chunks = self._chunks, []
         return pa.concat_arrays([plain(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
 
@@ -624,8 +625,10 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _with_point(array: Any) -> Any:
-    """A column of text with a decimal point in its numbers with a comma."""
-    if array.type != arrow().string():
+    """A column of text with a decimal point, and without points between thousands, in its numbers with decimal commas."""
+    pa, pc = arrow(), arrow(".compute")
+    if array.type != pa.string():
         return array
-    which = arrow().array(matching(array, _COMMA))
-    return arrow(".compute").if_else(which, arrow(".compute").replace_substring(array, ",", "."), array)
+    grouped = matching(array, _GROUPED)
+    bare = pc.replace_substring(array, ".", "") if grouped.any() else array
+    return pc.if_else(pa.array(grouped | matching(array, _COMMA)), pc.replace_substring(bare, ",", "."), array)

@@ -124,13 +124,13 @@ class Saved(NamedTuple):
             label, votes, shares = self.fact("label"), self.fact("votes"), self.fact("shares")
         if not (label or votes or shares):
             raise ValueError("--label is required: the model file does not name the label column.")
-        missing = [*self.fact("missing"), *request.missing]
-        labels = labels_of(table, label, votes, shares, missing, self.classifier.classes_)
-        for name in labels.columns:
+        for name in votes or shares or [label]:
             if name in self.preparation.features_in():
                 raise ValueError(
                     f"--label names {shown(name)}, which is a feature of the model: name the column of the labels."
                 )
+        missing = [*self.fact("missing"), *request.missing]
+        labels = labels_of(table, label, votes, shares, missing, self.classifier.classes_)
         rows = rows_of(table, self.preparation, labels)
         return rows, labels.name, [*labels.notes(), *rows.counts.notes()]
 

@@ -1,6 +1,7 @@
 """The survey of a file before the work: what its columns and labels are, what is doubtful, and the rows of the fit."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -317,7 +318,9 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
     if not labelled.all():
         name = shown(rows.classes[~labelled][0])
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
-    return Plan(remedied, preparation, replace(rows, source=source), doubts, table)
+    gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
+    counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
+    return Plan(remedied, preparation, replace(rows, counts=counts, source=source), doubts, table)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:
@@ -506,10 +509,13 @@ def _about_column(table: Table, column: Column, labels: Labels | None, options: 
 
 def _is_copy(table: Table, name: str, label: str, labelled: NDArray[np.bool_]) -> bool:
     """Whether a column holds the text of the label in all labelled rows."""
-    for places in (np.flatnonzero(labelled)[:_MANY], np.flatnonzero(labelled)):
-        if not trimmed(table.text(name).take(places)).equals(trimmed(table.text(label).take(places))):
-            return False
-    return True
+    places = np.flatnonzero(labelled)
+    return all(
+        trimmed(table.text(name, 0, some[-1] + 1).take(some)).equals(
+            trimmed(table.text(label, 0, some[-1] + 1).take(some))
+        )
+        for some in (places[:_MANY], places)  # a few first, as all take long
+    )
 
 
 def _leak(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from marmix.app.reading import Table
 from marmix.tables.cells import arrow, as_text, listed, mask, shown
 
-_BLOCK = 2**16  # rows written at a time
+_BLOCK = 2**14  # rows written at a time
 _DIGITS = 6
 _FORMULA = (  # with all forms of the signs
     r"^([\t\r\n]|[\s\pZ\pC]*[=+\-@"

@@ -49,8 +49,8 @@ class Counts:
     missing : dict
         Number of missing cells by column, except in blank rows.
     unseen : dict
-        Number of cells that the fit cannot have held, by column: a category not seen there, or no number or date in a
-        column of these. They count as missing.
+        Number of cells that the fit cannot have held, by column, except in blank rows: a category not seen there, or no
+        number or date in a column of these. They count as missing.
     examples : dict
         The first such cell by column.
     blank : tuple of int
@@ -362,7 +362,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         check_columns([column["name"] for column in columns], table.column_names, "the table")
         features = np.empty((table.num_rows, len(self.get_feature_names_out())))
         incomplete, blank = np.zeros(len(features), dtype=bool), np.ones(len(features), dtype=bool)
-        gaps, counts, start = {}, Counts(), 0
+        masks, start = {}, 0
         for column in columns:
             name = column["name"]
             values, missing, odd = _values_in(column, table[name], markers)
@@ -371,14 +371,20 @@ class Preparation(TransformerMixin, BaseEstimator):
             start += block.shape[1]
             incomplete |= missing | odd
             blank &= missing | odd
-            gaps[name] = missing
-            if odd.any():
-                counts.unseen[name] = int(odd.sum())
-                counts.examples[name] = trimmed(table[name].slice(int(np.argmax(odd)), 1))[0].as_py()
-        counts.missing.update({name: int(n) for name, gap in gaps.items() if (n := (gap & ~blank).sum())})
-        places = tuple(np.flatnonzero(blank).tolist())
-        rows = int((incomplete & ~blank).sum())
-        return features, Counts(rows, counts.missing, counts.unseen, counts.examples, places)
+            masks[name] = missing, odd
+        gaps, unseen = ({name: int((both[i] & ~blank).sum()) for name, both in masks.items()} for i in (0, 1))
+        examples = {
+            name: trimmed(table[name].slice(int(np.argmax(masks[name][1] & ~blank)), 1))[0].as_py()
+            for name, count in unseen.items()
+            if count
+        }
+        return features, Counts(
+            int((incomplete & ~blank).sum()),
+            {name: count for name, count in gaps.items() if count},
+            {name: count for name, count in unseen.items() if count},
+            examples,
+            tuple(np.flatnonzero(blank).tolist()),
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the features: the column, ``column=level``, or ``column (month)`` and so on.
@@ -494,10 +500,8 @@ def _strays(name: str, cells: Any, odd: NDArray[np.bool_], what: str) -> list[st
     texts = trimmed(plain(cells).take(arrow().array(places[:3]))).to_pylist()
     some = ", ".join(f"{shown(text)} in data row {place + 1}" for text, place in zip(texts, places, strict=False))
     more = f" and {len(places) - 3:,} more" if len(places) > 3 else ""
-    return [
-        f"Column {shown(name)} holds {some}{more}, which {'is' if len(places) == 1 else 'are'} no {what} and "
-        f"{'counts' if len(places) == 1 else 'count'} as missing."
-    ]
+    words = f"is not a {what} and counts" if len(places) == 1 else f"are not {what}s and count"
+    return [f"Column {shown(name)} holds {some}{more}, which {words} as missing."]
 
 
 def _number_column(name: str, cells: Any, numbers: Any, median: bool) -> Column:
@@ -573,9 +577,10 @@ def range_problem(low: float, high: float) -> str:
 def _calendar(values: Array) -> Array | None:
     """Numbers such as 20240131 as days; None if some are no dates."""
     x = values[~np.isnan(values)]
-    year, month, day = x // 10_000, x // 100 % 100, x % 100
-    sound = (year >= 1900) & (year < 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (x % 1 == 0)
-    if len(x) < _LEAST_DATES or not sound.all() or x.min() == x.max():
+    if len(x) < _LEAST_DATES or x.min() < 19_000_101 or x.max() > 21_000_000 or x.min() == x.max():
+        return None
+    month, day = x // 100 % 100, x % 100
+    if not ((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (x % 1 == 0)).all():
         return None
     return _of_calendar(values)
 
