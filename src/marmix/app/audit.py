@@ -31,7 +31,8 @@ from marmix.outputs import new_files
 from marmix.tables.cells import arrow, listed, shown
 from marmix.terminal import command_line
 
-PLAN, SHEET, PAGE, HARDEST = "audit.json", "audit.csv", "audit.html", "hardest.json"
+AUDIT, HARDEST = "audit", "hardest"  # files of the rows to label, with .json for the plan, .csv and .html
+PLAN = f"{AUDIT}.json"
 DONE = "audited"  # folder of the results after the audit
 ROW = f"{PREFIX}row"  # the column of the sheet and of the page's download that says which row a label is of
 ROWS = 30  # drawn by default
@@ -80,6 +81,12 @@ class Folder(NamedTuple):
         """A file of the folder."""
         return self.request.results / name
 
+    def asked(self) -> dict[int, Any]:
+        """The hardest rows that were drawn, by their numbers from 1, with their labels; None without one."""
+        path = self.path(f"{HARDEST}.json")
+        labels = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return {int(row): label for row, label in labels.items()}
+
     def audit(self) -> Audit:
         """The plan of the folder."""
         if not self.path(PLAN).exists():
@@ -105,53 +112,58 @@ def opened(request: Request, progress: Progress) -> Folder:
 # Rows to label
 
 
-def draw_file(request: Request, progress: Progress) -> int:
-    """Draw rows from a folder, and write them as a sheet and as a page; returns how many wait for a label."""
+def draw_file(request: Request, progress: Progress) -> tuple[int, str]:
+    """Draw rows from a folder, and write them as a sheet and as a page; returns how many, and the name of the files."""
     folder = opened(request, progress)
-    n = ROWS if request.rows is None else request.rows
+    n, name = ROWS if request.rows is None else request.rows, HARDEST if request.hardest else AUDIT
+    answered, widths = True, []
     if request.hardest:
-        with new_files(request.results, (HARDEST, SHEET, PAGE), force=request.force) as part:
-            places = hardest(folder, n)
-            (part / HARDEST).write_text(json.dumps((places + 1).tolist()), encoding="utf-8")
-            _write_rows_to_label(folder, part, places, [], request.results.name + " hardest")
-        return len(places)
-    recorded = False
-    if folder.path(PLAN).exists():
-        audit = folder.audit()
-        recorded = not len(audit.pending)
-        audit.extend(n)
+        asked = folder.asked()
+        answered = None not in asked.values()
+        places = hardest(folder, n)
+        plan: Any = asked | dict.fromkeys((places + 1).tolist())
+    elif folder.path(PLAN).exists():
+        plan = folder.audit()
+        answered = not len(plan.pending)
+        plan.extend(n)
     else:
-        audit = Audit(
-            folder.model.classifier, folder.X, folder.y, n, half_width=request.half_width, random_state=request.seed
-        )
+        classifier, seed = folder.model.classifier, request.seed
+        plan = Audit(classifier, folder.X, folder.y, n, half_width=request.half_width, random_state=seed)
+    if isinstance(plan, Audit):
+        places, widths = folder.places[plan.pending], plan.half_widths()[-len(plan.pending) :]
+    files = tuple(f"{name}.{kind}" for kind in ("json", "csv", "html"))
     advice = "record their labels with --labels, or --force to replace {}"
-    with new_files(request.results, (PLAN, SHEET, PAGE), force=request.force or recorded, advice=advice) as part:
-        audit.save(part / PLAN)
-        widths = audit.half_widths()[-len(audit.pending) :]
-        _write_rows_to_label(
-            folder, part, folder.places[audit.pending], widths, f"{request.results.name} {len(audit.rows)}"
-        )
-    return len(audit.pending)
+    with new_files(request.results, files, force=request.force or answered, advice=advice) as part:
+        if isinstance(plan, Audit):
+            plan.save(part / PLAN)
+        else:
+            (part / files[0]).write_text(json.dumps(plan), encoding="utf-8")
+        _write_rows_to_label(folder, part / name, places, widths)
+    return len(places), name
 
 
 def hardest(folder: Folder, n: int) -> NDArray[np.intp]:
     """The rows most worth labelling: uncertain ones, each far from those that come before it."""
-    open_rows = np.flatnonzero(folder.rows.z < 0)
+    without = np.flatnonzero(folder.rows.z < 0)
     if folder.path(PLAN).exists():
-        open_rows = np.setdiff1d(open_rows, folder.audit().rows)
+        without = np.setdiff1d(without, folder.audit().rows)
+    without = without[~np.isin(folder.places[without] + 1, list(folder.asked()))]
+    if not len(without):
+        raise ValueError("every row has a label, or is drawn already.")
     result = predicted(folder.model.classifier, folder.X, folder.rows.complete)
-    doubt = result.uncertainty[folder.places[open_rows]]
+    doubt = result.uncertainty[folder.places[without]]
     order = np.argsort(-doubt, kind="stable")[: _CROWD * n]
-    X = folder.rows.X[open_rows[order]]
+    X = folder.rows.X[without[order]]
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     chosen, distance = [0], ((X - X[0]) ** 2).sum(axis=1)
     while len(chosen) < min(n, len(X)):
+        distance[chosen[-1]] = -1.0
         chosen.append(int(np.argmax(distance * doubt[order])))
         distance = np.minimum(distance, ((X - X[chosen[-1]]) ** 2).sum(axis=1))
-    return np.asarray(folder.places[open_rows[order[chosen]]])
+    return np.asarray(folder.places[without[order[chosen]]])
 
 
-def _write_rows_to_label(folder: Folder, part: Path, places: NDArray[np.intp], widths: list[float], plan: str) -> None:
+def _write_rows_to_label(folder: Folder, file: Path, places: NDArray[np.intp], widths: list[float]) -> None:
     """Write the sheet and the page of these rows."""
     pa, (request, model, table, *_) = arrow(), folder
     id, features = model.fact("id"), model.preparation.features_in()
@@ -164,7 +176,9 @@ def _write_rows_to_label(folder: Folder, part: Path, places: NDArray[np.intp], w
     data = pa.table({ROW: (places + 1).astype(str), **{name: texts[name] for name in front}, LABEL: [""] * len(places)})
     for name in names[len(front) :]:
         data = data.append_column(name, texts[name])
-    write_rows(part / SHEET, replace(table, data=data, verbatim={}), {}, escape_formulas=request.escape_formulas)
+    write_rows(
+        file.with_suffix(".csv"), replace(table, data=data, verbatim={}), {}, escape_formulas=request.escape_formulas
+    )
     columns, cells = [], []
     for name in names[: _SHOWN + len(request.show)]:
         values = texts[name].to_pylist()
@@ -174,7 +188,7 @@ def _write_rows_to_label(folder: Folder, part: Path, places: NDArray[np.intp], w
         columns.append((name, kind))
         cells.append(values)
     page = labelling_page(
-        f"{plan} {table.digest[:16]}",
+        f"{table.digest[:16]} {places.tolist()}",
         (ROW, [str(place + 1) for place in places]),
         model.classifier.classes_.astype(str).tolist(),
         columns,
@@ -183,7 +197,7 @@ def _write_rows_to_label(folder: Folder, part: Path, places: NDArray[np.intp], w
         title=f"{request.results.name}: {len(places):,} rows to label",
         command=command(request.results, "--labels", "audit-labels.csv"),
     )
-    (part / PAGE).write_text(page, encoding="utf-8")
+    file.with_suffix(".html").write_text(page, encoding="utf-8")
 
 
 def _address(path: str, folder: Path) -> str:
@@ -224,22 +238,22 @@ def record_file(request: Request, progress: Progress) -> Audited:
     answers = answers_of(read(request.labels, **request.reading), folder.model.classifier.classes_)
     audit = folder.audit() if folder.path(PLAN).exists() else None
     pending = {} if audit is None else {int(folder.places[row]) + 1: int(row) for row in audit.pending}
-    asked_path = folder.path(HARDEST)
-    asked = set(json.loads(asked_path.read_text(encoding="utf-8"))) if asked_path.exists() else set()
-    if strange := [row for row in answers if row not in pending and row not in asked]:
+    asked = folder.asked()
+    if strange := [row for row in answers if row not in pending and asked.get(row, "") is not None]:
         raise ValueError(f"{request.labels}: row {strange[0]} was not drawn, or its label is recorded already.")
     audited = {pending[row]: label for row, label in answers.items() if row in pending}
+    asked |= {row: label for row, label in answers.items() if row not in pending}
+    result = None
     if audit is not None and audited:
-        result: AuditResult | None = audit.record(audited)
-    else:
-        result = audit.result() if audit is not None and len(audit.pending) < len(audit.rows) else None
-    extra = {
-        row - 1: label for row, label in answers.items() if row in asked and row not in pending and label is not None
-    }
+        result = audit.record(audited)
+    elif audit is not None and audit.recorded:
+        result = audit.result()
     with new_files(_made(request.results / DONE), FILES, force=True) as part, progress.phase("writing"):
-        done = _write(folder, audit, result, extra, part)
-    if audit is not None and audited:
+        done = _write(folder, audit, result, asked, part)
+    if audit is not None:
         audit.save(folder.path(PLAN))
+    if asked:
+        folder.path(f"{HARDEST}.json").write_text(json.dumps(asked), encoding="utf-8")
     return done
 
 
@@ -248,7 +262,7 @@ def answers_of(table: Table, classes: NDArray[Any]) -> dict[int, Any]:
     lacking = [name for name in (ROW, LABEL) if name not in table.names]
     if lacking:
         raise ValueError(
-            f"{table.path} has no column {listed(lacking)}: use the download of the page, or the sheet {SHEET}."
+            f"{table.path} has no column {listed(lacking)}: use the download of the page, or the filled sheet."
         )
     names = {str(name): name for name in classes.tolist()}
     answers: dict[int, Any] = {}
@@ -275,7 +289,7 @@ def _made(folder: Path) -> Path:
 
 
 def _write(
-    folder: Folder, audit: Audit | None, result: AuditResult | None, extra: dict[int, Any], part: Path
+    folder: Folder, audit: Audit | None, result: AuditResult | None, asked: dict[int, Any], part: Path
 ) -> Audited:
     """Write the four files of the folder after its audit."""
     request, model, table, rows, places = folder
@@ -289,7 +303,7 @@ def _write(
     if result is not None:
         code[places] = number_labels(result.transduction, classes)
     told = [] if audit is None else [(int(places[row]), label, AUDITED) for row, label in audit.recorded.items()]
-    for place, label, kind in [*told, *((place, label, ASKED) for place, label in extra.items())]:
+    for place, label, kind in [*told, *((row - 1, label, ASKED) for row, label in asked.items())]:
         if label is not None:
             code[place], source[place] = classes.tolist().index(label), kind
     changed = int(np.sum((code != before.code) & (source == IMPUTED)))
@@ -299,7 +313,7 @@ def _write(
     steps = [*((f"step{i}", step) for i, step in enumerate(model.between)), ("classifier", classifier)]
     persistence.save(Pipeline([("preparation", model.preparation), *steps]), part / "model.marmix", about=model.about)
     kinds, numbers = np.unique(source[places], return_counts=True)
-    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed, folder)
+    done = _audited(result, dict(zip(kinds.tolist(), numbers.tolist(), strict=True)), changed)
     summary = json.loads(folder.path("summary.json").read_text(encoding="utf-8"))
     summary |= {"verdict": {"use": done.use, "reasons": done.sentences}, "audit": done.as_dict()}
     (part / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
@@ -309,11 +323,9 @@ def _write(
     return done
 
 
-def _audited(result: AuditResult | None, counts: dict[str, int], changed: int, folder: Folder) -> Audited:
+def _audited(result: AuditResult | None, counts: dict[str, int], changed: int) -> Audited:
     """The verdict that rests on the audit, with its reasons."""
-    file, label = str(folder.request.results / DONE / "imputed.csv"), str(folder.model.fact("label"))
-    again = command_line(["marmix", "fit", file, "--label", label, "--out", "again"])
-    asked = [f"{counts[ASKED]:,} labels were asked for. A new fit learns from them: {again}"] * (ASKED in counts)
+    asked = [f"{counts[ASKED]:,} labels were asked for: a new fit learns from them."] if ASKED in counts else []
     if result is None:
         unknown = "No row was drawn by chance, so the audit says nothing about the imputed labels."
         return Audited("care", [unknown, *asked], None, counts)

@@ -139,11 +139,11 @@ def run_audit(options: argparse.Namespace) -> int:
     """Draw rows to label, or record their labels, and print what comes next or what they say."""
     request = record_of(audit.Request, options)
     if request.labels is None:
-        n = audit.draw_file(request, Progress(options.quiet))
+        n, name = audit.draw_file(request, Progress(options.quiet))
         if not options.quiet:
             labels = audit.command(options.results, "--labels", "audit-labels.csv")
             print(
-                f"{n:,} rows wait for a label: open {options.results / audit.PAGE}, or fill in {audit.SHEET}. Then: {labels}"
+                f"{n:,} rows wait for a label: open {options.results / name}.html, or fill in {name}.csv. Then: {labels}"
             )
         return 0
     done = audit.record_file(request, Progress(options.quiet))
@@ -178,7 +178,7 @@ def run_info(options: argparse.Namespace) -> int:
     for name, text in facts.items():
         if text:
             print(fill(f"{name:<11} {text}", WIDTH, initial_indent="  ", subsequent_indent=" " * 14))
-    last = copy(steps[-1])
+    last = copy(getattr(steps[-1], "estimator", steps[-1]))  # that was audited
     if len(steps) > 1 and not hasattr(last, "feature_names_in_"):
         last.feature_names_in_ = model[:-1].get_feature_names_out()
     print(f"\n{last.summary()}")
