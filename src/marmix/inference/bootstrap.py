@@ -29,7 +29,7 @@ from marmix.inference.tables import Table, listed
 Statistic = Callable[[Any], Any]
 
 KINDS = ("nonparametric", "parametric")
-METHODS = ("percentile", "basic", "normal")
+METHODS = ("percentile", "normal")
 
 NO_LABEL, ALL_LABELLED = "a class had no labelled row", "no label was missing"
 NOT_CONVERGED, NOT_FINITE = "the fit did not converge", "the estimates were not finite"
@@ -113,12 +113,11 @@ class Bootstrap:
         ----------
         alpha : float, default=0.05
             One minus the confidence level.
-        method : {"percentile", "basic", "normal"}, default="percentile"
+        method : {"percentile", "normal"}, default="percentile"
             With q(p) the p-quantile of the resamples' estimates:
 
             - "percentile": from q(alpha / 2) to q(1 - alpha / 2). Stays within the range of the parameter, also if some
               estimates are at a limit, such as a shape of 0 or infinity.
-            - "basic": the same reflected at the estimate, 2 estimate - q.
             - "normal": estimate - bias ± z bse.
         """
         alpha = check_level(alpha)
@@ -135,8 +134,6 @@ class Bootstrap:
                 "raise n_resamples (999 is usual), or use method='normal'."
             )
         low, high = np.quantile(self.estimates, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0, method="weibull")
-        if method == "basic":
-            low, high = 2.0 * self.params - high, 2.0 * self.params - low
         return np.column_stack([low, high])
 
     def __str__(self) -> str:

@@ -220,21 +220,6 @@ class Sensitivity:
             "notes": list(self.notes),
         }
 
-    def to_frame(self) -> Any:
-        """The sweep as a pandas DataFrame, a row for each delta (install pandas for this)."""
-        columns: dict[str, Array] = {"odds_ratio": self.odds_ratio}
-        for k, name in enumerate(self.classes.tolist()):
-            columns |= _with_interval(f"share_{name}", self.shares[:, k], self.shares_interval[:, k])
-        columns |= _with_interval("error", self.error, self.error_interval)
-        columns |= _with_interval("flips", self.flips, self.flips_interval)
-        index = [f"{value:.4g}" for value in self.delta]
-        frame = Table("", list(columns), index, np.column_stack(list(columns.values())).tolist()).frame()
-        return frame.set_axis(self.delta, axis=0).rename_axis("delta")
-
-
-def _with_interval(name: str, values: Array, interval: Array) -> dict[str, Array]:
-    return {name: values, f"{name}_low": interval[:, 0], f"{name}_high": interval[:, 1]}
-
 
 def times(odds: float) -> str:
     """An odds ratio in words: 'twice', 'half', '1.5 times'."""
