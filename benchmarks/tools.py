@@ -3,7 +3,7 @@
     pip install --no-deps cleanlab stepmix pulearn termcolor tqdm
     apt-get install r-base-core r-cran-mclust        # or install.packages("mclust") in R
     python benchmarks/tools.py --size small
-    python benchmarks/tools.py --size full --out tools.jsonl --markdown docs/comparison.md
+    python benchmarks/tools.py --size full --out tools.jsonl
 
 Tools that are not installed are left out, with a line that says so. `gmmsslm` is not run: its model is fitted by marmix.
 
@@ -125,7 +125,7 @@ def magic(seed):
     X, y = X[order], 1 - gamma[order]
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     tau = cross_val_predict(forest, X[:1500], y[:1500], cv=5, method="predict_proba")
-    return rows_of(X, hide_labels(y[:1500], tau, random_state=seed, return_y=True), y)
+    return rows_of(X, hide_labels(y[:1500], tau, random_state=seed).target, y)
 
 
 def gaussian(hide, seed, separation=2.0):
@@ -138,15 +138,15 @@ def gaussian(hide, seed, separation=2.0):
 def moons(seed):
     """Two half circles, 95 % of the labels hidden at random."""
     X, y = make_moons(4600, noise=0.2, random_state=seed)
-    return rows_of(X, hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed, return_y=True), y)
+    return rows_of(X, hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed).target, y)
 
 
 def boundary(y, tau, rng, **options):
-    return hide_labels(y, tau, random_state=rng, return_y=True, **options)
+    return hide_labels(y, tau, random_state=rng, **options).target
 
 
 def at_random(y, tau, rng):
-    return hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng, return_y=True)
+    return hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng).target
 
 
 def by_class(y, tau, rng):
@@ -615,7 +615,6 @@ def main():
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS))
     parser.add_argument("--seeds", type=int, help="number of seeds")
     parser.add_argument("--first", type=int, default=0, help="first seed: 1000 to tune, 0 for the tables")
-    parser.add_argument("--markdown", type=Path, help="write the tables into this page")
     args = parser.parse_args()
     settings, n_seeds = SIZES[args.size]
     settings, n_seeds = args.settings or settings, args.seeds or n_seeds
@@ -631,8 +630,6 @@ def main():
     report = tables.Report()
     print_tables(report, results, left_out)
     report.write(args.json)
-    if args.markdown:
-        report.write_page(args.markdown, "tools.py")
 
 
 if __name__ == "__main__":

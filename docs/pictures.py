@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 import marmix
 from marmix import MARClassifierCV
 from marmix.datasets import load_odd_digits
-from marmix.estimators.candidates import default_rivals
 from marmix.plotting.drawing import BLACK, BLUE, ORANGE
+from marmix.selection.candidates import default_rivals
 
 DOCS = Path(__file__).parent
 IMAGES = 32  # of either kind, drawn at random

@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from marmix import MARLogisticRegression
-from marmix.estimators.candidates import default_candidates
+from marmix.selection.candidates import default_candidates
 
 _PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
@@ -38,7 +38,7 @@ def small_fits(patch, tiny=False):
     if tiny:
         del rivals["random forest"]
     patch.setattr("marmix.journey.fit.default_candidates", two if tiny else few)
-    patch.setattr("marmix.estimators.choice.default_rivals", lambda *args: rivals)
+    patch.setattr("marmix.selection.comparison.default_rivals", lambda *args: rivals)
     patch.setattr("marmix.evaluation.forests._TREES", 5 if tiny else 30)
     patch.setattr("marmix.journey.findings._DRAWS", 20)
 

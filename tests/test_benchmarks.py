@@ -89,8 +89,6 @@ def test_a_record_names_a_script_and_has_not_moved_from_itself(path):
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_every_script_explains_itself(path, monkeypatch, capsys):
-    if path.stem == "network":
-        pytest.importorskip("torch")
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setattr(sys, "argv", [path.name, "--help"])
     with pytest.raises(SystemExit) as end:

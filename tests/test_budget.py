@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
-from marmix.estimators.candidates import crowded, default_candidates, default_rivals, fit_one
-from marmix.estimators.choice import TOO_MANY
 from marmix.inference import hypotheses
 from marmix.inference.fitted import too_many_parameters
 from marmix.inference.hypotheses import HypothesisTest
 from marmix.journey.choosing import Model
 from marmix.journey.findings import inference_of, missingness_facts
+from marmix.selection.average import TOO_MANY
+from marmix.selection.candidates import crowded, default_candidates, default_rivals, fit_one
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
 ]
 
 
@@ -176,8 +176,8 @@ def clock(monkeypatch):
         now[0] += 1.0
         return fit_one(*args)
 
-    monkeypatch.setattr("marmix.estimators.choice.monotonic", lambda: now[0])
-    monkeypatch.setattr("marmix.estimators.choice.fit_one", timed)
+    monkeypatch.setattr("marmix.selection.comparison.monotonic", lambda: now[0])
+    monkeypatch.setattr("marmix.selection.comparison.fit_one", timed)
     return now
 
 

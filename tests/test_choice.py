@@ -10,13 +10,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, evaluation
 from marmix.datasets import make_mar_mixture
 from marmix.engines import row_order
-from marmix.estimators.candidates import default_candidates, default_rivals, fit_one
-from marmix.estimators.choice import Gain
+from marmix.selection.candidates import default_candidates, default_rivals, fit_one
+from marmix.selection.comparison import Gain
 from marmix.selection.held_out import whole_row_folds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are:UserWarning"),  # the note of labels missing at random
+    pytest.mark.filterwarnings(
+        "ignore:Labels are not missing more often:UserWarning"
+    ),  # the note of labels missing at random
 ]
 SMALL = {
     "on": MARLogisticRegression(link="logit"),
@@ -283,7 +285,7 @@ def test_held_out_probabilities_give_the_score_of_the_choice(average):
 
 
 def test_rivals_stand_in_the_table_and_have_no_part_in_the_average(monkeypatch):
-    monkeypatch.setattr("marmix.estimators.choice.default_rivals", default_rivals)
+    monkeypatch.setattr("marmix.selection.comparison.default_rivals", default_rivals)
     X, _, y = partly_labelled(n=200)
     with_rivals = MARClassifierCV(estimators=SMALL, cv=3, rivals=True).fit(X, y)
     alone = MARClassifierCV(estimators=SMALL, cv=3).fit(X, y)
@@ -345,17 +347,17 @@ def test_missingness_that_a_feature_explains_is_noted():
     rng = np.random.default_rng(0)
     X, y, _ = partly_labelled(n=600)
     z = np.where(rng.uniform(size=600) < 1 / (1 + np.exp(-3 * X[:, 1])), -1, y)
-    with pytest.warns(UserWarning, match="does not tell whose label is missing"):
+    with pytest.warns(UserWarning, match="not missing more often where rows are hard"):
         clf = MARClassifierCV(estimators=SMALL).fit(X, z)
-    assert [note.code for note in clf.note_records_] == ["no-support"]
+    assert [note.code for note in clf.selection_.notes] == ["no-support"]
     _, _, hard = partly_labelled(n=600)
-    assert "no-support" not in [note.code for note in MARClassifierCV(estimators=SMALL).fit(X, hard).note_records_]
+    assert "no-support" not in [note.code for note in MARClassifierCV(estimators=SMALL).fit(X, hard).selection_.notes]
 
 
 def test_without_lightgbm_the_rest_of_the_grid_works_and_a_note_says_what_is_missing(monkeypatch):
     X, _, y = partly_labelled(n=80)
-    monkeypatch.setattr("marmix.estimators.candidates.boosting_installed", lambda: False)
-    monkeypatch.setattr("marmix.estimators.choice.boosting_installed", lambda: False)
+    monkeypatch.setattr("marmix.selection.candidates.boosting_installed", lambda: False)
+    monkeypatch.setattr("marmix.selection.comparison.boosting_installed", lambda: False)
     with pytest.warns(UserWarning, match=r"marmix\[boost\]"):
         clf = MARClassifierCV(cv=2).fit(X, y)
     assert not any("boosting" in name for name in clf.weights_)

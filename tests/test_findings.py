@@ -273,7 +273,7 @@ def test_the_missingness_is_checked_along_held_out_probabilities(monkeypatch):
     checked = []
     monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ([], {}))
     monkeypatch.setattr("marmix.journey.findings.misfit", lambda proba, *others: checked.append(proba) or [])
-    monkeypatch.setattr("marmix.estimators.choice.doubts", lambda *rows: [])
+    monkeypatch.setattr("marmix.selection.comparison.doubts", lambda *rows: [])
     X, y, model = random_file(0)
     marmix.report(model, X, y)
     np.testing.assert_allclose(checked[0], model.held_out_proba_)

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 
 import marmix
 from marmix.engines import row_order
-from marmix.estimators.candidates import default_candidates
+from marmix.selection.candidates import default_candidates
 
 N, CLASSES = 120, 3
 X, Y, _ = _simulate(N, CLASSES, distance=3.0, seed=5)

@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from copy import copy
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -20,10 +21,10 @@ from marmix.app.cautions import note_cautions
 from marmix.cli import main
 from marmix.core.notes import Note
 from marmix.datasets import make_mar_mixture
-from marmix.estimators.candidates import default_candidates
-from marmix.estimators.choice import Gain
 from marmix.journey import choosing
 from marmix.journey.findings import all_scores, candidate_rows, comparison, rival_facts, score_facts
+from marmix.selection.candidates import default_candidates
+from marmix.selection.comparison import Gain
 from marmix.tables.preparation import Preparation
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -78,7 +79,7 @@ def test_parameters_are_of_a_model_that_ignores_the_missingness_where_that_score
     cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
     losses = dict(zip(cv.results_["candidate"].tolist(), cv.results_["log_loss"], strict=True))
     for gain, use in ((-3.0, "ignored"), (-0.1, "ignored"), (0.1, "mechanism")):
-        cv.comparison_ = Gain(0.5, 0.5, gain, 1.0)
+        cv.selection_ = replace(cv.selection_, comparison=Gain(0.5, 0.5, gain, 1.0))
         name = choosing.statistical(cv)
         assert name.endswith(use)
         assert "mixture of" not in name
@@ -92,7 +93,8 @@ def test_the_average_leaves_out_candidates_without_weight_but_keeps_the_one_whos
     grid = {f"C={C:g}": MARLogisticRegression(C=C) for C in (0.1, 1.0, 10.0)}
     cv = choosing.compare(grid, drawn.data, drawn.target, folds=2, seed=0, step=lambda *share: None)
     shown, one, other = sorted(grid, key=lambda name: name != choosing.statistical(cv))
-    cv.weights_ = {name: {shown: 0.0005, one: 0.0006, other: 0.9989}[name] for name in grid}
+    weights = {name: {shown: 0.0005, one: 0.0006, other: 0.9989}[name] for name in grid}
+    cv.selection_ = replace(cv.selection_, weights=weights)
     model = choosing.average_model(cv, drawn.data, drawn.target, np.arange(2), tmp_path, lambda *share: None)
     assert model.weights == {shown: 0.0, other: 1.0}
     assert model.statistical is model.candidates[shown]
@@ -283,16 +285,15 @@ def comparison_of_two():
 def compared(comparison_of_two):
     """That comparison with made-up results, and the average."""
     cv, X = copy(comparison_of_two[0]), comparison_of_two[1]
-    cv.weights_ = {"a": 0.3, "b": 0.7}
-    cv.comparison_ = Gain(-0.02, -0.03, -0.01, 0.02)
-    cv.rival_comparison_ = Gain(-0.02, 0.4, 0.42, 0.02)
-    cv.results_ = {
+    results = {
         "candidate": np.array(["a", "b", "forest", "boosting"]),
         "rival": np.array([False, False, True, True]),
         "mechanism": np.array([True, True, False, False]),
         "log_loss": np.array([-0.02, 0.5, 0.6, 0.4]),
         "weight": np.array([0.3, 0.7, 0.0, 0.0]),
     }
+    made_up = {"weights": {"a": 0.3, "b": 0.7}, "results": results, "comparison": Gain(-0.02, -0.03, -0.01, 0.02)}
+    cv.selection_ = replace(cv.selection_, rival_comparison=Gain(-0.02, 0.4, 0.42, 0.02), **made_up)
     return cv, choosing.Model(cv, cv.estimators_["a"], np.arange(2), X, None)
 
 
@@ -304,7 +305,8 @@ def test_estimated_losses_below_zero_are_shown_as_zero(compared):
     candidates, _ = candidate_rows(cv, model)
     assert candidates[1]["log_loss"] == 0.0
     assert rival_facts(cv).log_loss == 0.0
-    cv.comparison_ = cv.rival_comparison_ = Gain(0.8, 0.5, -0.3, 12.0)
+    unclear = Gain(0.8, 0.5, -0.3, 12.0)
+    cv.selection_ = replace(cv.selection_, comparison=unclear, rival_comparison=unclear)
     assert comparison(cv, np.array([0, -1])).helped is None
     assert rival_facts(cv).better is None
 
@@ -334,7 +336,7 @@ def test_a_saved_average_keeps_the_table_of_candidates_and_rivals(compared, tmp_
 @pytest.mark.parametrize(("gain", "better"), [(0.1, True), (0.01, False), (-0.1, False)])
 def test_the_average_is_better_than_the_best_rival_if_the_gain_is_clear(compared, gain, better):
     cv, _ = compared
-    cv.rival_comparison_ = Gain(0.4 - gain, 0.4, gain, 0.02)
+    cv.selection_ = replace(cv.selection_, rival_comparison=Gain(0.4 - gain, 0.4, gain, 0.02))
     facts = rival_facts(cv)
     assert (facts.better, facts.name, facts.rival, facts.gain) == (better, "boosting", 0.4, gain)
     assert f"{gain:.4f}" in facts.sentence

@@ -1,5 +1,7 @@
 """Numbers that can be computed with are the same at fit and at predict, and probabilities are probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,7 +127,7 @@ def test_a_candidate_without_probabilities_is_noted_and_never_averaged_in_silenc
     clf = MARClassifierCV(estimators=grid, cv=2, method="pick").fit(X, y)
     assert any("bad" in note and "nan" in note for note in clf.notes_)
     assert np.isfinite(clf.predict_proba(X)).all()
-    clf.weights_ = {"good": 0.5, "bad": 0.5}
+    clf.selection_ = replace(clf.selection_, weights={"good": 0.5, "bad": 0.5})
     with pytest.raises(ValueError, match="no number for row 0"):
         clf.predict(X)
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from marmix import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, load, save
 from marmix.evaluation.prior import class_offsets, tilted
 
-pytestmark = pytest.mark.filterwarnings("ignore:How hard rows are:UserWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Labels are not missing more often:UserWarning")
 TWO = {"linear": MARLogisticRegression(link=None), "tied": MARGaussianMixture(covariance_type="tied", link=None)}
 
 
@@ -122,7 +122,7 @@ def test_a_sensitivity_analysis_starts_at_the_known_shares(fitted):
 )
 def test_impossible_shares_are_refused_before_anything_is_fitted(prior, message, monkeypatch):
     X, _, y = rows()
-    monkeypatch.setattr("marmix.estimators.choice.fit_one", None)
+    monkeypatch.setattr("marmix.selection.comparison.fit_one", None)
     with pytest.raises(ValueError, match=message):
         MARClassifierCV(estimators=TWO, prior=prior).fit(X, y)
 

@@ -150,7 +150,7 @@ class Life(RuleBasedStateMachine):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("marmix.estimators.base.replace_fit", interrupt)
             patch.setattr("marmix.estimators.boosting.replace_fit", interrupt)
-            patch.setattr("marmix.estimators.choice.replace_fit", interrupt)
+            patch.setattr("marmix.selection.average.replace_fit", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 self.estimator.fit(*rows(seed, ("x", "y", "z"), 3))
 

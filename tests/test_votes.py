@@ -38,7 +38,7 @@ from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
 from marmix.journey import FitOptions, Progress, evaluate_file, fit_file
 from marmix.selection.evidence import Evidence
-from marmix.selection.held_out import folds_of_copies, whole_row_folds
+from marmix.selection.held_out import folds_of_copies
 from marmix.tables.labels import ShareColumns, VoteColumns
 
 ESTIMATORS = {
@@ -205,7 +205,7 @@ def test_copies_of_a_row_share_a_fold_and_every_training_part_has_all_classes():
     counts[0, 2] = counts[3, 2] = 1  # the only votes for the third class
     copies = copies_of(vote_shares(counts)[0])
     for seed in range(20):
-        folds = folds_of_copies(lambda z, seed=seed: whole_row_folds(z, 5, seed), copies.z, copies.share, copies.rows)
+        folds = folds_of_copies(copies.z, copies.share, copies.rows, 5, seed)
         for test in folds:
             train = np.delete(np.arange(len(copies.z)), test)
             assert not set(copies.rows[test]) & set(copies.rows[train])
@@ -452,7 +452,7 @@ def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
     monkeypatch.setattr(
-        "marmix.estimators.choice.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
+        "marmix.selection.comparison.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
     )
     monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
     table = pd.DataFrame(X[:80], columns=["u", "v"])

@@ -138,14 +138,6 @@ class Report:
         text = json.dumps(record, indent=1, ensure_ascii=False).replace('"tables": []', f'"tables": [\n  {lines}\n ]')
         path.write_text(text + "\n", encoding="utf-8")
 
-    def write_page(self, path, script):
-        """Put the lines between the marks of a script in a page, or into a new file."""
-        begin, end = f"<!-- tables of benchmarks/{script} -->", "<!-- end of the tables -->"
-        page = path.read_text(encoding="utf-8") if path.exists() else f"{begin}\n{end}\n"
-        head, _, rest = page.partition(begin)
-        lines = "\n".join(self.lines).strip()
-        path.write_text(f"{head}{begin}\n{lines}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
-
 
 def without_json(words):
     """The arguments of a script without the file for its figures."""

@@ -102,7 +102,7 @@ ax.set_ylabel("log-loss on fresh cases")
 
 # %%
 # These readers are as good as readers can be. With biased ones the gain is smaller, and readers who know more than the
-# features show make votes slightly worse than labels: ``python benchmarks/votes.py`` has all of these.
+# features show make votes slightly worse than labels (:doc:`/evidence`).
 #
 # See also
 # --------

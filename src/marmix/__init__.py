@@ -3,13 +3,13 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from marmix.audit import Audit
 from marmix.core.labels import votes
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import BoundaryWarning
 from marmix.estimators import (
     LabelledRows,
     MARBoostingClassifier,
-    MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
@@ -19,6 +19,7 @@ from marmix.estimators import (
 from marmix.inference import Inference, compare, pool
 from marmix.inference.sensitivity import Sensitivity
 from marmix.persistence import load, save
+from marmix.selection.average import MARClassifierCV
 
 if TYPE_CHECKING:
     from marmix.journey.reporting import Report
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Audit",
     "BoundaryWarning",
     "Inference",
     "LabelledRows",

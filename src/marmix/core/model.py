@@ -176,9 +176,7 @@ class FittedModel:
     @property
     def column_names(self) -> list[str]:
         """Names of the features; x0, x1, ... if they have none."""
-        if self.features is None:
-            return [f"x{i}" for i in range(self.n_features)]
-        return [str(name) for name in self.features]
+        return column_names(self.features, self.n_features)
 
     @cached_property
     def values(self) -> dict[str, Any]:
@@ -193,3 +191,8 @@ class FittedModel:
     def renamed(self, classes: NDArray[Any] | None = None, features: NDArray[Any] | None = None) -> "FittedModel":
         """The same model with other names; by default classes 0, 1, ... and unnamed features."""
         return replace(self, classes=np.arange(len(self.classes)) if classes is None else classes, features=features)
+
+
+def column_names(features: NDArray[Any] | None, n_features: int) -> list[str]:
+    """Names of the features; x0, x1, ... if they have none."""
+    return [f"x{i}" for i in range(n_features)] if features is None else [str(name) for name in features]

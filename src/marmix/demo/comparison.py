@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 
 from marmix.core.arrays import Array
 from marmix.datasets.hard import RATE, HardRows, digits, tumours
-from marmix.estimators import MARClassifierCV
-from marmix.estimators.candidates import default_candidates, default_rivals
 from marmix.journey.progress import Step
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.candidates import default_candidates, default_rivals
 
 JOBS = -1  # processes, as in joblib
 

@@ -1,7 +1,6 @@
 """The scikit-learn estimators: validate, encode, delegate."""
 
 from marmix.estimators.boosting import MARBoostingClassifier
-from marmix.estimators.choice import MARClassifierCV
 from marmix.estimators.kernel import MARKernelClassifier
 from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
@@ -11,7 +10,6 @@ from marmix.estimators.wrappers import LabelledRows, WithUnlabelled
 __all__ = [
     "LabelledRows",
     "MARBoostingClassifier",
-    "MARClassifierCV",
     "MARGaussianMixture",
     "MARKernelClassifier",
     "MARLogisticRegression",

@@ -2,7 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,12 +31,22 @@ from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
 from marmix.engines.checks import check_finite, checked_weights
 from marmix.estimators.conversion import to_sklearn
+from marmix.estimators.doubts import doubts
 from marmix.estimators.summary import Described
 from marmix.estimators.validation import MOST_FEATURES, check_width, component_counts, feature_columns, label_terms
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
-from marmix.inference.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
+from marmix.inference.sensitivity import (
+    Draw,
+    Sensitivity,
+    Sweep,
+    class_place,
+    pattern_mixture,
+    rarest,
+    sensitivity,
+    swept,
+)
 from marmix.inference.simulation import refit
 from marmix.selection.held_out import Sample, choose_weight, sample_of
 
@@ -69,19 +81,15 @@ class Training(NamedTuple):
         return Objective(self.rows.engine(frame, self.covariates), model, tempering)
 
 
+def _absent(estimator: Any, name: str, reason: str) -> str:
+    return f"{type(estimator).__name__!r} object has no attribute {name!r}" + f": {reason}" * bool(reason)
+
+
 class NotKept:
-    """A fitted attribute that may be absent; reading it then raises an error that says why.
+    """A fitted attribute that may be absent; reading it then raises an error that gives the reason."""
 
-    Parameters
-    ----------
-    sign : str
-        An attribute that every fitted estimator has.
-    reason : str
-        Why the attribute is absent from a fitted estimator, and what to do.
-    """
-
-    def __init__(self, sign: str, reason: str):
-        self.sign, self.reason = sign, reason
+    def __init__(self, reason: str):
+        self.reason = reason
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -89,14 +97,15 @@ class NotKept:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        message = f"{type(estimator).__name__!r} object has no attribute {self.name!r}"
-        raise AttributeError(f"{message}: {self.reason}" if self.sign in vars(estimator) else message)
+        raise AttributeError(_absent(estimator, self.name, self.reason if "model_" in vars(estimator) else ""))
 
 
 class FromModel:
-    """A fitted attribute read from the estimator's `FittedModel`; `optional` if the model may not have it."""
+    """A fitted attribute read from the value that the estimator holds; `optional` if that may not have it."""
 
-    def __init__(self, read: Callable[[FittedModel], Any], optional: bool = False):
+    held, reason = "model_", ""
+
+    def __init__(self, read: Callable[[Any], Any], optional: bool = False):
         self.read, self.optional = read, optional
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -105,11 +114,12 @@ class FromModel:
     def __get__(self, estimator: Any, owner: type | None = None) -> Any:
         if estimator is None:
             return self
-        model = vars(estimator).get("model_")
-        value = None if model is None else self.read(model)
-        if model is None or (self.optional and value is None):
-            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {self.name!r}")
-        return value
+        held = vars(estimator).get(self.held)
+        with suppress(AttributeError):  # of None, where there is nothing to read from
+            value = self.read(held)
+            if not (self.optional and value is None):
+                return value
+        raise AttributeError(_absent(estimator, self.name, self.reason if held else ""))
 
 
 def _delta_of(model: FittedModel) -> Array:
@@ -150,7 +160,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     n_passes_: Any = FromModel(lambda model: model.n_passes)
     notes_: Any = FromModel(lambda model: model.sentences)
     transduction_: Any = NotKept(
-        "model_",
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",
     )
@@ -167,10 +176,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
-        checked: Any = self
-        if reset:  # validate on a copy of the parameters: a fit that fails leaves this estimator as it was
-            checked = type(self).__new__(type(self))
-            checked.__dict__.update(self.get_params(deep=False))
+        checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
@@ -814,12 +820,11 @@ def sensitivity_of(
     given = w @ shares
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
     draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
-    options |= {"draw": draw, "notes": notes, "weight": w[rows]}
     selection = None if method == "pattern-mixture" else estimator._selection(X, y, sample_weight, k, values, method)
-    if selection is None:
-        return sensitivity(pattern_mixture(proba[rows], k, values), given, k, values, classes, **options)
-    log_proba, draws = selection
-    return sensitivity(log_proba, given, k, values, classes, method="selection", draws=draws, **options)
+    log_proba, draws = (pattern_mixture(proba[rows], k, values), None) if selection is None else selection
+    sweep = Sweep.of(log_proba, given, k, values, classes, w[rows])
+    result = sensitivity(sweep, draw=draw, draws=draws, **options)
+    return replace(result, method="pattern-mixture" if draws is None else "selection", notes=list(notes))
 
 
 def fitted_attributes(model: FittedModel, rows: Rows, held_out: Array | None) -> dict[str, Any]:
@@ -897,8 +902,6 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
 
 def _doubts(model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> list[Note]:
     """Notes on checks of the mechanism that fail."""
-    from marmix.estimators.doubts import doubts  # which fits estimators itself
-
     if model.has_label_term:
         return []
     if len(z) > _CHECKED:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -38,7 +39,7 @@ from marmix.estimators.validation import check_parameters, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
-from marmix.selection.held_out import folds_of_copies
+from marmix.selection.held_out import folds_of_copies, whole_row_folds
 
 WEIGHTS = (0.0, 0.03, 0.1, 0.3)  # among which mechanism_weight="auto" chooses
 USUAL_ROUNDS, USUAL_WEIGHT = 5.0, 0.03  # where nothing can be chosen; the first times the learning rate
@@ -186,7 +187,6 @@ class MARBoostingClassifier(MARClassifier):
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     held_out_proba_: Any = NotKept(
-        "model_",
         "it is not saved with the model, and not computed if n_estimators and mechanism_weight are given and cv is a number.",
     )
 
@@ -331,14 +331,9 @@ class MARBoostingClassifier(MARClassifier):
                 f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
                 "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
             )
-        checked: Any = self
-        categories: dict[int, list[Any]] = {}
-        if reset:
-            checked = type(self).__new__(type(self))
-            checked.__dict__.update(self.get_params(deep=False))
-            categories = _categories(X, self.categorical_features)
-        else:
-            categories = self.model_.score_model.categories  # type: ignore[attr-defined]
+        checked: Any = clone(self) if reset else self
+        scores: Any = None if reset else self.model_.score_model
+        categories = _categories(X, self.categorical_features) if reset else scores.categories
         rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
         assert isinstance(rows, HostRows)
         rows.allow_nan, rows.most_sorted = True, sys.maxsize
@@ -465,29 +460,13 @@ class MARBoostingClassifier(MARClassifier):
 
     def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
+        kept = np.arange(len(rows.codes)) if rows.kept is None else rows.kept
         if isinstance(self.cv, Integral):
-            random = check_random_state(self.random_state)
-            positions = np.arange(len(z)) if rows.kept is None else rows.kept
-
-            def deal(codes: NDArray[np.integer]) -> list[NDArray[np.intp]]:
-                chosen = np.arange(len(codes))
-                if len(codes) > _MOST_CV_ROWS:
-                    chosen = np.sort(random.choice(len(codes), _MOST_CV_ROWS, replace=False))
-                return stratified_folds(codes, chosen, min(int(self.cv), len(codes)), random)
-
-            return folds_of_copies(deal, z, rows.weight, positions)
-        codes = np.asarray(rows.codes)
-        if hasattr(self.cv, "split"):
-            tests = [test for _, test in self.cv.split(np.zeros((len(codes), 1)), codes)]
-        else:
-            tests = [fold[1] if isinstance(fold, tuple) else fold for fold in self.cv]
-        tested = [np.zeros(len(codes), dtype=bool) for _ in tests]
-        for mask, test in zip(tested, tests, strict=True):
-            mask[np.asarray(test)] = True
-        folds = [np.flatnonzero(mask if rows.kept is None else mask[rows.kept]) for mask in tested if mask.any()]
-        if len(folds) < 1 or any(len(fold) in (0, len(z)) for fold in folds):
-            raise ValueError("cv must hold out some rows in each fold, and not all of them.")
-        return folds
+            return folds_of_copies(z, rows.weight, kept, min(int(self.cv), len(z)), self.random_state, _MOST_CV_ROWS)
+        tests = [np.flatnonzero(np.isin(kept, test)) for test in whole_row_folds(rows.codes, self.cv)]
+        if not any(map(len, tests)):
+            raise ValueError("cv holds no rows out.")
+        return [test for test in tests if len(test)]
 
 
 class Choice(NamedTuple):
@@ -522,16 +501,6 @@ def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, 
     while loss(i + step) < loss(i):
         i += step
     return weights[i], results[i][1]
-
-
-def stratified_folds(
-    z: NDArray[np.integer], rows: NDArray[np.intp], n_folds: int, random: Any
-) -> list[NDArray[np.intp]]:
-    """Folds of these rows, each with its share of every class and of the unlabelled rows."""
-    order = random.permutation(rows)
-    _, first, group = np.unique(z[order], return_index=True, return_inverse=True)
-    order = order[np.argsort(first[group], kind="stable")]  # groups as they come, whatever their names
-    return [np.sort(order[k::n_folds]) for k in range(n_folds)]
 
 
 class Growth:

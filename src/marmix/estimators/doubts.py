@@ -13,7 +13,7 @@ benchmarks/doubts.py counts how often they are right, and how often they are wro
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,13 @@ from scipy.special import entr
 from scipy.stats import chi2
 
 from marmix.core.arrays import Array
+from marmix.core.covariance import structure
+from marmix.core.gaussian import GaussianScores
 from marmix.core.mechanism import Mechanism
 from marmix.core.notes import Note
-from marmix.estimators.mixture import MARGaussianMixture
+from marmix.engines import HostRows
+from marmix.fitting import Fit, Objective, starts
+from marmix.fitting.restarts import Search, fit_mixture
 
 CODES = ("one-sided", "label-term")  # of the notes
 BUT = " But checks of the mechanism fail (see notes_), so this estimate may be wrong."
@@ -32,7 +36,7 @@ _LEVEL, _LEAST_ODDS = 1e-3, 2.0
 _MOST_ROWS = 5000  # for the fits of `label_term`
 _FEWEST = 5  # labelled rows of a class
 _ROWS_PER_FEATURE = 10
-_TOL = 1e-6
+_TOL, _FLOOR = 1e-6, 1e-6
 
 
 def doubts(X: NDArray[Any], z: NDArray[np.integer[Any]], proba: Array, weight: Array | None = None) -> list[Note]:
@@ -80,24 +84,46 @@ def label_term(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | Non
         if np.bincount(z[z >= 0]).min() < _FEWEST:
             return None
 
-    def fit(delta: str | None, init: Any = "labelled") -> MARGaussianMixture:
-        model = MARGaussianMixture(covariance_type="tied", link="logit", delta=delta, init=init, n_init=1, tol=_TOL)
-        return model.fit(X, z, sample_weight=weight)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            null, free = fit(None), fit("estimate")
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            fit = _fitter(X, z, weight)
+            null, free = fit(False, None), fit(True, None)
             if _p_value(free, null) < _LEVEL:  # the hypothesis may have a higher maximum near the other fit
-                near = {name: getattr(free, f"{name}_") for name in ("weights", "means", "covariances", "alpha")}
-                null = max(null, fit(None, near), key=lambda model: float(model.loglik_))
-        except ValueError:  # too few labels, or covariances that collapse
-            return None
-    spread = float(np.ptp(free.delta_))
-    if _p_value(free, null) >= _LEVEL or spread < np.log(_LEAST_ODDS):
+                null = max(null, fit(False, free), key=lambda fit: fit.objective)
+    except ValueError:  # too few labels, or covariances that collapse
         return None
-    return Note("label-term", {"classes": [int(free.delta_.argmax())], "odds": float(np.exp(min(spread, 10.0)))})
+    assert free.mechanism is not None
+    delta = np.array(free.mechanism.label)
+    if _p_value(free, null) >= _LEVEL or np.ptp(delta) < np.log(_LEAST_ODDS):
+        return None
+    odds = float(np.exp(min(np.ptp(delta), 10.0)))
+    return Note("label-term", {"classes": [int(delta.argmax())], "odds": odds})
 
 
-def _p_value(free: Any, null: Any) -> float:
-    return float(chi2.sf(2.0 * max(free.loglik_ - null.loglik_, 0.0), len(null.classes_) - 1))
+def _fitter(X: NDArray[Any], z: NDArray[np.integer[Any]], weight: Array | None) -> Callable[[bool, Fit | None], Fit]:
+    """A function that fits Gaussian classes with a common covariance, with or without a label term, from a fit or the labels."""
+    rows = HostRows(X).with_labels(z, weight)
+    (mean, covariance), labelled = rows.moments.overall(), rows.moments.labelled
+    starts.check_columns(mean, covariance, [f"x{i}" for i in range(len(mean))])
+    model = GaussianScores(structure("tied", len(mean)), [1] * len(rows.classes), _FLOOR)
+    dependent = bool(starts.dependent_columns(covariance))
+    frame = starts.frame_of(model, mean, covariance, labelled, dependent)
+    objective = Objective(rows.engine(frame), model, 1.0)
+    empty = starts.empty_axes(frame, covariance) if dependent else None
+
+    def fit(free: bool, start: Fit | None) -> Fit:
+        label = (0.0,) * len(rows.classes) if free else ()
+        mechanism, values = Mechanism.from_link("logit", measure="entropy", label=label, free_label=free), {}
+        if start is not None and start.mechanism is not None:
+            values = model.user_values(start.theta, frame) | {"alpha": np.array(start.mechanism.alpha)}
+        search = Search(np.random.RandomState(0), values, tol=_TOL, empty=empty)
+        return fit_mixture(objective, labelled, mechanism, search)
+
+    return fit
+
+
+def _p_value(free: Fit, null: Fit) -> float:
+    """Of no label term, which has one parameter less for each class but one."""
+    assert free.mechanism is not None
+    return float(chi2.sf(2.0 * max(free.objective - null.objective, 0.0), len(free.mechanism.label) - 1))

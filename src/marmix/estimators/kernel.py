@@ -1,7 +1,7 @@
 """`MARKernelClassifier`: kernel logistic regression, for class boundaries of any form."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from itertools import groupby, product
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -22,7 +22,7 @@ from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, 
 from marmix.estimators.validation import check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
-from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample
+from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample, Trials
 
 # Grids of the choice: gamma in units of one over the median squared distance, and C.
 _GAMMAS, _CS = (0.3, 1.0, 3.0), (1.0, 10.0, 100.0)
@@ -33,8 +33,6 @@ _BEYOND = 10.0
 _TOL, _MOST_LABELS, _MOST = 1e-5, 100, 60
 # Factor of the tolerance of the fit to all rows if it starts from a fit to the same rows.
 _NEAR_TOL = 1e-3
-# Folds on which all settings are tried, and the share of the settings that the other folds try, at least so many.
-_FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
 
 
 class MARKernelClassifier(MARClassifier):
@@ -159,13 +157,12 @@ class MARKernelClassifier(MARClassifier):
     """
 
     _only_squares = True
-    C_: Any = FromModel(lambda model: model.score_model.C)  # type: ignore[attr-defined]
-    gamma_: Any = FromModel(lambda model: model.frame.gamma)  # type: ignore[attr-defined]
-    landmarks_: Any = FromModel(lambda model: model.frame.landmarks)  # type: ignore[attr-defined]
+    C_: Any = FromModel(lambda model: model.score_model.C)
+    gamma_: Any = FromModel(lambda model: model.frame.gamma)
+    landmarks_: Any = FromModel(lambda model: model.frame.landmarks)
     intercept_: Any = FromModel(lambda model: model.values["intercept"])
     dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
     held_out_proba_: Any = NotKept(
-        "model_",
         "it is not saved with the model, and not computed with cv=None, with a warm start, or for rows that are not in memory.",
     )
 
@@ -230,18 +227,18 @@ class MARKernelClassifier(MARClassifier):
         check_parameters(self.get_params())
         training = self._validated(X, y, sample_weight)
         rng, say = check_random_state(self.random_state), print if self.verbose else silent
-        mechanism, trials = self._mechanism(training), None
+        mechanism, fits, folds = self._mechanism(training), None, Folds([], None)
         if self.warm_start and hasattr(self, "model_"):
             frame, setting, values = self._previous_fit(training)
         else:
-            trials = self._trials(training, mechanism, rng)
-            setting = trials.chosen(self._grid(trials.landmarks, mechanism), say, extend=self.C == "auto")
-            reached, start = trials.start(setting)
+            fits, folds = self._fits(training, mechanism, rng)
+            setting = self._chosen(fits, say)
+            reached, start = fits.start(setting)
             if self.mechanism_weight == "auto":
                 setting = setting._replace(weight=reached)
             scale, mean = training.scale, training.mean
-            root = trials.root(setting.gamma)  # one from landmarks in the user's axes may differ in rank: rounding
-            frame = KernelFrame(mean, scale, trials.landmarks * scale + mean, setting.gamma, root)
+            root = fits.frame(setting.gamma).root  # one from landmarks in the user's axes may differ in rank: rounding
+            frame = KernelFrame(mean, scale, fits.landmarks * scale + mean, setting.gamma, root)
             values = {"coefficients": start.theta}
             if start.mechanism is not None:
                 values |= {name: getattr(start.mechanism, name) for name in ("alpha", "shape", "share")}
@@ -253,7 +250,10 @@ class MARKernelClassifier(MARClassifier):
         search = Search(rng, values, max_iter=self.max_iter, tol=tol, say=say, say_more=more, exact=False)
 
         def held_out(model: FittedModel) -> Array | None:
-            return None if trials is None else _held_out(model, training.rows, trials, setting)
+            if fits is None or folds.by_row is None:
+                return None
+            thetas = {k: fits.coefficients(setting, k) for k in range(len(folds.tests))} | {-1: model.theta}
+            return _held_out(model, training.rows, thetas, folds.by_row)
 
         self._finish(fit_logistic(objective, mechanism, search), objective, training, [], held_out)
         return self
@@ -269,26 +269,40 @@ class MARKernelClassifier(MARClassifier):
         values = self._starting_values(training, self._previous_mechanism())
         return frame, setting, {"coefficients": model.theta} | values
 
-    def _trials(self, training: Training, mechanism: Mechanism | None, rng: np.random.RandomState) -> "_Trials":
+    def _fits(
+        self, training: Training, mechanism: Mechanism | None, rng: np.random.RandomState
+    ) -> tuple["_Fits", Folds]:
         """A sample with landmarks and folds, on which settings are chosen."""
         sample = training.sample
         distinct = np.unique(sample.x.T, axis=0)  # so that neither the order of the rows nor weights matter
         landmarks = distinct[rng.permutation(len(distinct))[: self.n_landmarks]]
         folds = Folds([], None) if self.cv is None else sample.folds(training.rows, self.cv, rng)
-        return _Trials(sample, landmarks, len(training.rows.classes), mechanism, folds)
+        return _Fits(sample, landmarks, len(training.rows.classes), mechanism, folds.tests), folds
 
-    def _grid(self, landmarks: Array, mechanism: Mechanism | None) -> list["_Setting"]:
-        """Settings to choose from, weights in ascending order."""
+    def _chosen(self, fits: "_Fits", say: Callable[[str], None]) -> "_Setting":
+        """The setting of the grid that predicts held-out rows best; the next C too is tried if the best is at an end."""
         gammas: Sequence[Any] = [self.gamma]
         if self.gamma == "auto":
-            distances = squared_distances(landmarks, landmarks)[np.triu_indices(len(landmarks), 1)]
+            distances = squared_distances(fits.landmarks, fits.landmarks)[np.triu_indices(len(fits.landmarks), 1)]
             median = np.median(distances[distances > 0.0]) if (distances > 0.0).any() else 1.0
             gammas = [factor / median for factor in _GAMMAS]
         Cs: Sequence[Any] = _CS if self.C == "auto" else [self.C]
         weights: Sequence[Any] = [self.mechanism_weight]
         if self.mechanism_weight == "auto":
-            weights = [0.0] if mechanism is None else WEIGHTS
-        return [_Setting(*map(float, setting)) for setting in product(gammas, Cs, weights)]
+            weights = [0.0] if fits.mechanism is None else WEIGHTS
+        grid = [_Setting(*map(float, setting)) for setting in product(gammas, Cs, weights)]
+        if not fits.folds:
+            return grid[len(grid) // 2]
+
+        def beyond(best: _Setting) -> list[_Setting]:
+            if self.C != "auto" or best.C not in (min(Cs), max(Cs)):
+                return []
+            C = best.C * _BEYOND if max(Cs) == best.C else best.C / _BEYOND
+            return [_Setting(best.gamma, C, float(weight)) for weight in weights]
+
+        best, loss = Trials(fits.sample, fits.folds, fits.predict).best(grid, beyond)
+        say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {loss:.4f}")
+        return best
 
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> NoReturn:
         raise TypeError(
@@ -297,21 +311,19 @@ class MARKernelClassifier(MARClassifier):
         )
 
 
-def _held_out(model: FittedModel, rows: Any, trials: "_Trials", setting: "_Setting") -> Array | None:
-    """Class probabilities of all rows from fits to the sample that did not see them; None without folds."""
-    if trials.by_row is None:
-        return None
-    thetas = {k: trials.coefficients(setting, k) for k in range(len(trials.folds))} | {-1: model.theta}
+def _held_out(model: FittedModel, rows: Any, thetas: dict[int, Array], by_row: NDArray[np.intp]) -> Array:
+    """Class probabilities of all rows, with the coefficients for the fold of each row."""
+    n_classes = len(model.classes)
 
     def proba(x: Array, part: NDArray[np.intp]) -> Array:
-        features, out = model.frame.enter(x), np.empty((len(x), trials.n_classes))
+        features, out = model.frame.enter(x), np.empty((len(x), n_classes))
         for k in np.unique(part).tolist():
             scores = model.score_model.scores(thetas[k], features[:, part == k])
             out[part == k] = posterior(scores).tau.T
         return out
 
     width = model.score_model.values_per_row()
-    return rows.map(proba, trials.by_row, names=model.column_names, width=width, shape=(trials.n_classes,))
+    return rows.map(proba, by_row, names=model.column_names, width=width, shape=(n_classes,))
 
 
 class _Setting(NamedTuple):
@@ -320,14 +332,8 @@ class _Setting(NamedTuple):
     weight: float  # of the mechanism
 
 
-class _Trials:
-    """Fits of settings to a sample, and to the training parts of its folds.
-
-    Attributes
-    ----------
-    fits : dict
-        Coefficients by setting and fold; absent if the fit did not settle.
-    """
+class _Fits:
+    """Fits of settings to a sample, and to the training parts of its folds."""
 
     def __init__(
         self,
@@ -335,42 +341,13 @@ class _Trials:
         landmarks: Array,
         n_classes: int,
         mechanism: Mechanism | None,
-        folds: Folds,
+        folds: list[NDArray[np.intp]],
     ):
-        self.sample, self.landmarks, self.n_classes, self.mechanism = sample, landmarks, n_classes, mechanism
-        self.folds, self.by_row = folds
-        self.fits: dict[tuple[_Setting, int], Array] = {}
-        self._log_proba: dict[_Setting, Array] = {}
-        self._frames: dict[float, KernelFrame] = {}
-        self._features: dict[float, tuple[Array, Array]] = {}
-        self._models: dict[tuple[float, float], KernelScores] = {}
-
-    def chosen(self, grid: list[_Setting], say: Callable[[str], None], extend: bool = False) -> _Setting:
-        """The setting with the lowest held-out loss.
-
-        All settings are tried on the first folds; with `extend` the next larger or smaller C too, if the best C is at an end of
-        the grid. Only the best of them are tried on the other folds.
-        """
-        if not self.folds:
-            return grid[len(grid) // 2]
-        first = min(_FIRST_FOLDS, len(self.folds))
-        losses = self._losses(grid, range(first))
-        best = min(grid, key=losses.__getitem__)
-        Cs = {setting.C for setting in grid}
-        if extend and best.C in (min(Cs), max(Cs)):
-            C = best.C * _BEYOND if max(Cs) == best.C else best.C / _BEYOND
-            losses |= self._losses([_Setting(best.gamma, C, w) for w in sorted({s.weight for s in grid})], range(first))
-        kept = sorted(losses, key=losses.__getitem__)[: max(_FEWEST, int(_KEPT * len(losses)))]
-        losses = self._losses(sorted(kept), range(first, len(self.folds)))
-        best = min(losses, key=losses.__getitem__)
-        say(f"chosen: gamma {best.gamma:.4g}, C {best.C:g}, weight {best.weight:g}; held-out loss {losses[best]:.4f}")
-        return best
-
-    def _losses(self, grid: list[_Setting], folds: range) -> dict[_Setting, float]:
-        """Held-out losses of settings in all folds up to these, which are tried now."""
-        for fold in folds:
-            self._try(grid, fold)
-        return {setting: self._loss(setting, folds.stop) for setting in grid}
+        self.sample, self.landmarks, self.n_classes = sample, landmarks, n_classes
+        self.mechanism, self.folds = mechanism, folds
+        self._thetas: dict[tuple[_Setting, int], Array] = {}  # by setting and fold; absent if the fit did not settle
+        # kept for each gamma, and gamma and C
+        self.frame, self._features, self._model = cache(self._frame_of), cache(self._features_of), cache(self._model_of)
 
     def start(self, setting: _Setting) -> tuple[float, Fit]:
         """Fit to the whole sample: the weight that was reached, that of the setting or the largest below that settled."""
@@ -379,31 +356,22 @@ class _Trials:
 
     def coefficients(self, setting: _Setting, fold: int) -> Array:
         """Coefficients of the fit outside a fold, with the setting's weight or the largest below it whose fit settled."""
-        weights = [s.weight for s, k in self.fits if k == fold and s[:2] == setting[:2] and s.weight <= setting.weight]
-        return self.fits[setting._replace(weight=max(weights)), fold]
+        weights = [
+            s.weight for s, k in self._thetas if k == fold and s[:2] == setting[:2] and s.weight <= setting.weight
+        ]
+        return self._thetas[setting._replace(weight=max(weights)), fold]
 
-    def _loss(self, setting: _Setting, folds: int) -> float:
-        """Held-out loss of a setting in the first folds; infinite if a fit did not settle."""
-        if not all((setting, fold) in self.fits for fold in range(folds)):
-            return np.inf
-        return self._against(self._log_proba[setting], folds)
-
-    @cached_property
-    def _against(self) -> Callable[[Array, int], float]:
-        return self.sample.evidence(self.folds)
-
-    def _try(self, grid: list[_Setting], fold: int) -> None:
-        """Fit settings to the rows outside a fold, and predict the fold."""
+    def predict(self, settings: list[_Setting], fold: int) -> Iterator[tuple[_Setting, Array]]:
+        """Settings whose fit to the rows outside a fold settled, with the log-probabilities of the fold."""
         test = self.folds[fold]
         train = np.delete(np.arange(len(self.sample.z)), test)
-        for (gamma, C), group in groupby(grid, lambda setting: setting[:2]):
+        for (gamma, C), group in groupby(settings, lambda setting: setting[:2]):
             weights = [setting.weight for setting in group]
             for weight, fit in self._path(_Setting(gamma, C, 0.0), train, weights):
                 setting = _Setting(gamma, C, weight)
-                self.fits[setting, fold] = fit.theta
-                log_proba = self._log_proba.setdefault(setting, np.empty((len(self.sample.z), self.n_classes)))
-                scores = self._model(gamma, C).scores(fit.theta, self._features_of(gamma)[0][:, test])
-                log_proba[test] = log_tau(posterior(scores)).T
+                self._thetas[setting, fold] = fit.theta
+                scores = self._model(gamma, C).scores(fit.theta, self._features(gamma)[0][:, test])
+                yield setting, log_tau(posterior(scores)).T
 
     def _path(self, setting: _Setting, rows: NDArray[np.intp], weights: list[float]) -> Iterator[tuple[float, Fit]]:
         """Fits to these rows with increasing weights of the mechanism, each starting from the one before.
@@ -412,7 +380,7 @@ class _Trials:
         that does not settle.
         """
         sample, model = self.sample, self._model(setting.gamma, setting.C)
-        z, x = sample.z[rows], self._features_of(setting.gamma)[0][:, rows]
+        z, x = sample.z[rows], self._features(setting.gamma)[0][:, rows]
         cuts = [0, *np.cumsum(np.bincount(z[z >= 0], minlength=self.n_classes)).tolist()]
         w = None if sample.weight is None else sample.weight[rows]
         v = None if sample.covariates is None else sample.covariates[:, rows]
@@ -440,30 +408,20 @@ class _Trials:
                 mechanism = fit.mechanism
                 yield weight, fit
 
-    def root(self, gamma: float) -> Array:
-        """Root (p, m) of the inverse kernel matrix of the landmarks, with which all fits compute their features."""
-        return self._frame(gamma).root
-
-    def _frame(self, gamma: float) -> KernelFrame:
-        if gamma not in self._frames:
-            d = len(self.sample.x)
-            self._frames[gamma] = KernelFrame(np.zeros(d), np.ones(d), self.landmarks, gamma)
-        return self._frames[gamma]
+    def _frame_of(self, gamma: float) -> KernelFrame:
+        d = len(self.sample.x)
+        return KernelFrame(np.zeros(d), np.ones(d), self.landmarks, gamma)
 
     def _features_of(self, gamma: float) -> tuple[Array, Array]:
         """Features (p, m) of the sample, and the mean of ``phi phi'`` with phi = [1, features]."""
-        if gamma not in self._features:
-            features = self._frame(gamma).enter(self.sample.x.T)
-            phi = np.vstack([np.ones(features.shape[1]), features])
-            self._features[gamma] = features, phi @ phi.T / phi.shape[1]
-        return self._features[gamma]
+        features = self.frame(gamma).enter(self.sample.x.T)
+        phi = np.vstack([np.ones(features.shape[1]), features])
+        return features, phi @ phi.T / phi.shape[1]
 
-    def _model(self, gamma: float, C: float) -> KernelScores:
-        if (gamma, C) not in self._models:
-            features, products = self._features_of(gamma)
-            model = KernelScores(len(features), self.n_classes, C)
-            labelled = self.sample.z >= 0
-            total = labelled.sum() if self.sample.weight is None else self.sample.weight[labelled].sum()
-            model.calibrate(products, float(total))
-            self._models[gamma, C] = model
-        return self._models[gamma, C]
+    def _model_of(self, gamma: float, C: float) -> KernelScores:
+        features, products = self._features(gamma)
+        model = KernelScores(len(features), self.n_classes, C)
+        labelled = self.sample.z >= 0
+        total = labelled.sum() if self.sample.weight is None else self.sample.weight[labelled].sum()
+        model.calibrate(products, float(total))
+        return model

@@ -33,7 +33,7 @@ class Described:
         Returns
         -------
         Table
-            With `as_text`, `as_html`, `as_markdown` and `frame`, a pandas DataFrame.
+            With `as_text`, `as_html` and `frame`, a pandas DataFrame.
         """
         check_is_fitted(self)
         return _of_choice(self) if hasattr(self, "results_") else _of_fit(type(self).__name__, self.model_)  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ class Described:
         return output
 
     def _html_below(self) -> str:
-        if "model_" not in vars(self) and "verdict_" not in vars(self):
+        if "model_" not in vars(self) and "selection_" not in vars(self):
             return ""
         return f"<style>{_STYLE}</style><div class='marmix-summary'>{self.summary().as_html()}</div>"
 

@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from marmix.core.arrays import Array
 from marmix.core.files import release
 from marmix.core.labels import most_voted
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression, MARStudentMixture
-from marmix.estimators.candidates import models_missingness
+from marmix.estimators import MARGaussianMixture, MARLogisticRegression, MARStudentMixture
 from marmix.evaluation.prior import class_offsets, prior_of, unlabelled_counts
 from marmix.journey.progress import Step
 from marmix.journey.rows import BLOCK, empty_rows
+from marmix.selection import comparison
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.candidates import models_missingness
 
 SAMPLE = 20_000  # rows for comparing candidates
 LEAST, LEAST_OF_SAMPLE = 0.001, 0.02  # candidates of a smaller weight are left out of the average
@@ -64,29 +66,6 @@ def average_in_words(average: MARClassifierCV, any_missing: bool = True) -> str:
     return f"average of {len(members)} models: {', '.join(f'{kind} {share:.2f}' for kind, share in parts)}"
 
 
-class Compared(MARClassifierCV):
-    """Cross-validation of candidates that reports progress and keeps the rivals and all held-out predictions."""
-
-    step: Step
-    held_out_probas: Mapping[str, Array] = MappingProxyType({})
-    rival_fits: Mapping[str, Pipeline] = MappingProxyType({})
-
-    def _doing(self, share: float, what: str) -> None:
-        self.step(share, what)
-
-    def _predicted(self, proba: dict[str, Array]) -> None:
-        self.held_out_probas = proba
-
-    def _fitted_rivals(self, rivals: dict[str, Pipeline]) -> None:
-        self.rival_fits = rivals
-
-    def select(self, name: str) -> None:
-        """Give one candidate all the weight."""
-        self.weights_ = {key: float(key == name) for key in self.weights_}
-        if self.held_out_probas:
-            self.held_out_proba_ = self.held_out_probas[name]
-
-
 def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
     """Positions of about `size` rows, or of all if there are fewer, stratified by class with the unlabelled as one more."""
     if len(z) <= size:
@@ -110,18 +89,25 @@ def compare(
     method: str = "average",
     prior: Any = None,
     time_limit: float | None = None,
-) -> Compared:
+) -> MARClassifierCV:
     """Cross-validate the candidates (by default those of `MARClassifierCV`) and the usual classifiers of labelled rows.
 
     `labels` are codes, -1 where missing, or shares of votes; `prior` holds known shares of the classes, NaN where unknown.
     """
     options: dict[str, Any] = {"cv": folds, "random_state": seed, "rivals": True, "prior": prior}
-    cv = Compared(estimators=grid, method=method, time_limit=time_limit, **options)
-    cv.step = step
+    cv = MARClassifierCV(estimators=grid, method=method, time_limit=time_limit, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
-        cv.fit(X, labels)
+        cv.selection_ = comparison.compare(cv, X, labels, report=step)
     return cv
+
+
+def select(cv: MARClassifierCV, name: str) -> None:
+    """Give one candidate all the weight."""
+    weights, rows = {key: float(key == name) for key in cv.weights_}, cv.selection_.rows
+    if rows is not None and rows.probas:
+        rows = rows._replace(held_out_proba=rows.probas[name])
+    cv.selection_ = replace(cv.selection_, weights=weights, rows=rows)
 
 
 def statistical(cv: MARClassifierCV) -> str | None:
@@ -177,7 +163,7 @@ class Model(NamedTuple):
     def named(self) -> Any:
         """The average with the names of the classes, without results for the training rows."""
         average = copy(self.classifier)
-        average.classes_ = self.classes
+        average.selection_ = replace(average.selection_, classes=self.classes)
         return average
 
     def named_statistical(self, features: list[str]) -> Pipeline:
@@ -200,17 +186,19 @@ def average_model(cv: MARClassifierCV, X: Any, labels: Any, classes: NDArray[Any
     weights = {name: weight if weight >= least else 0.0 for name, weight in cv.weights_.items()}
     total = sum(weights.values())
     weights = {name: weight / total for name, weight in weights.items() if weight > 0.0 or name == leading}
-    average = MARClassifierCV(**cv.get_params(deep=False))
-    of_rows = ("transduction_", "held_out_proba_", "missing_proba_", "reference_proba_", "posterior_", "tested_")
-    fitted = {key: value for key, value in vars(cv).items() if key.endswith("_") and key not in of_rows}
-    average.__dict__.update(fitted)
-    average.weights_ = weights
-    average.estimators_ = {name: cv.estimators_[name] for name in weights}
     offsets = cv.prior_offset_ and {name: cv.prior_offset_[name] for name in weights}
-    average.prior_offset_ = offsets
     shares = np.array([weights.get(name, 0.0) for name in cv.results_["candidate"].tolist()])
     table = {key: column for key, column in cv.results_.items() if key != "seconds"}  # the same file in every run
-    average.results_ = table | {"weight": shares}
+    average = MARClassifierCV(**cv.get_params(deep=False))
+    average.selection_ = replace(
+        cv.selection_,
+        weights=weights,
+        estimators={name: cv.estimators_[name] for name in weights},
+        prior_offset=offsets,
+        results=table | {"weight": shares},
+        rivals=None,
+        rows=None,
+    )
     axes = None
     if len(X) > len(cv.missing_proba_):
         scaler = scaler_of(X)

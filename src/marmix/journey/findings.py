@@ -44,8 +44,6 @@ from marmix.app.findings import (
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares
 from marmix.core.measures import posterior
-from marmix.estimators import MARClassifierCV
-from marmix.estimators.choice import TINY, hedged
 from marmix.estimators.doubts import CODES, doubtful
 from marmix.evaluation import Score, missingness_check
 from marmix.evaluation.joint import THRESHOLDS, JointTable, Range
@@ -53,10 +51,9 @@ from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.inference import Inference, parameters_of
 from marmix.inference.fitted import too_many_parameters
-from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.inference.sensitivity import Sensitivity, Sweep, pattern_mixture, sensitivity, swept
 from marmix.journey.choosing import (
     SAMPLE,
-    Compared,
     Model,
     average_in_words,
     least_weight,
@@ -67,6 +64,8 @@ from marmix.journey.choosing import (
 from marmix.journey.rows import FileRows, rows_at
 from marmix.journey.scoring import Sets, Tally
 from marmix.plotting.predictions import Predictions
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.comparison import TINY, hedged
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile
 
@@ -160,7 +159,7 @@ class Analysis:
     rows: FileRows
     z: NDArray[np.integer[Any]]  # labels of the complete rows
     model: Model
-    cv: Compared | None  # the comparison of the candidates; None if these are not the rows of the fit
+    cv: MARClassifierCV | None  # the comparison of the candidates; None if these are not the rows of the fit
     result: Inference | str  # or why there is none
     tested: TestedRows | None
     sample: SampledRows
@@ -269,9 +268,11 @@ class Analysis:
         if self.tested is None or self.joint is None:
             return []
         contenders = [self._contender("marmix", self.joint, self.tested.proba)]
-        for name, pipeline in (self.cv.rival_fits if self.cv else {}).items():
+        rows = None if self.cv is None else self.cv.selection_.rows
+        for name, pipeline in ((self.cv and self.cv.selection_.rivals) or {}).items():
             assert self.cv is not None
-            held_out = self.cv.held_out_probas[name]
+            assert rows is not None
+            held_out = rows.probas[name]
             everywhere = hedged(pipeline.predict_proba(self.sample.X))
             if (prior := prior_of(self.cv.prior, np.arange(everywhere.shape[1]))) is not None:
                 unlabelled = unlabelled_counts(prior, self.sample.labels, self.model.classes)
@@ -366,7 +367,7 @@ class Analysis:
 
     def _missingness_facts(self, report: Callable[[float], object] | None) -> MissingnessFacts:
         facts = missingness_facts(self.model, self.result, self._doubts, self.thorough, report)
-        notes = () if self.cv is None else self.cv.note_records_
+        notes = () if self.cv is None else self.cv.selection_.notes
         if facts.informative and any(note.code == "no-support" for note in notes):
             return replace(facts, informative=None, sentence=LINEAR)
         return facts
@@ -403,15 +404,9 @@ class Analysis:
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
         k = int((given + counts @ tau).argmin())
         result = sensitivity(
-            pattern_mixture(tau, k, delta),
-            given,
-            k,
-            delta,
-            classes,
+            Sweep.of(pattern_mixture(tau, k, delta), given, k, delta, classes, counts, code),
             draw=lambda rng: posterior.draw(rng)[unlabelled],
             n_draws=_MANY_DRAWS if self.thorough else _DRAWS,
-            weight=counts,
-            imputed=code,
         )
         zero, wrong = result.at(1.0), np.array(joint.wrong(), dtype=float)
         result.error_interval[zero] = wrong[1:] / counts.sum()
@@ -433,7 +428,7 @@ class Analysis:
         """Checks of the mechanism that fail; none with known class shares, which correct for what they look for."""
         if self.cv is not None and self.cv.prior is not None:
             return []
-        notes = [] if self.cv is None else [note for note in self.cv.note_records_ if note.code in CODES]
+        notes = [] if self.cv is None else [note for note in self.cv.selection_.notes if note.code in CODES]
         doubts = note_cautions(notes, self.sample.features, self.model.classes)
         proba = self.tally.proba if self.tested is None else self.tested.proba
         return doubts or misfit(proba, self.tally.missing, self.sample, self.model.classes)
@@ -628,7 +623,7 @@ class Analysis:
         heavy = [model.candidates[name] for name, weight in model.weights.items() if weight >= _HEAVY]
         reported = [model.statistical] if model.statistical else []
         notes = [note for pipeline in (*reported, *heavy) for note in pipeline[-1].model_.notes]
-        notes += [note for note in self.cv.note_records_ if note.code not in CODES] if self.cv else []
+        notes += [note for note in self.cv.selection_.notes if note.code not in CODES] if self.cv else []
         cautions = note_cautions(notes, self.sample.features, self.model.classes)
         return [*cautions, *(Caution("note", text) for text in texts)]
 
@@ -817,7 +812,7 @@ def rival_facts(cv: MARClassifierCV) -> RivalFacts:
         sentence = (
             f"No clear difference: the estimated log-loss is {ours:.3f}, and {theirs:.3f} for {what} {difference}."
         )
-    doubt = gain.clear and doubtful(cv.note_records_)
+    doubt = gain.clear and doubtful(cv.selection_.notes)
     better = None if doubt or gain.declined else gain.clear
     sentence += BUT * doubt
     return RivalFacts(better, sentence, name, ours, theirs, gain.gain, gain.stderr, *gain.interval)
@@ -833,7 +828,7 @@ def comparison(cv: MARClassifierCV, z: NDArray[np.integer[Any]]) -> Comparison:
     if gain.stderr > np.log(len(cv.classes_)):  # the log-loss of guessing
         return Comparison.none("Too uncertain to say: a class has too few labels to estimate the log-loss.")
     gain = gain._replace(with_it=max(gain.with_it, 0.0), without=max(gain.without, 0.0))
-    doubt = gain.clear and doubtful(cv.note_records_)
+    doubt = gain.clear and doubtful(cv.selection_.notes)
     helped = None if doubt or gain.declined else gain.clear
     sentence = gain.sentence() + BUT * doubt
     return Comparison(helped, sentence, gain.with_it, gain.without, gain.gain, gain.stderr, *gain.interval)

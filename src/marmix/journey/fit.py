@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from marmix import persistence
 from marmix.app.findings import Caution, Findings
 from marmix.app.page import report_html
-from marmix.estimators.candidates import KINDS, default_candidates
 from marmix.evaluation.prior import prior_of, unlabelled_counts
 from marmix.journey.choosing import average_model, compare
 from marmix.journey.findings import Analysis, held_out, inference_of, sample_rows
@@ -21,6 +20,7 @@ from marmix.journey.rows import check_classes, read_rows, require_libraries
 from marmix.journey.scoring import Sets, Tally, added_names, scored_batches
 from marmix.journey.survey import Doubtful, Survey, survey
 from marmix.outputs import Output
+from marmix.selection.candidates import KINDS, default_candidates
 from marmix.tables.cells import counted
 from marmix.tables.preparation import Preparation
 from marmix.tables.reading import DataFile, check_columns, open_table

@@ -20,19 +20,20 @@ from marmix.app.page import report_html
 from marmix.app.summary import summary_lines
 from marmix.core.arrays import Array
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
-from marmix.estimators import MARClassifierCV, MARGaussianMixture, MARLogisticRegression
+from marmix.estimators import MARGaussianMixture, MARLogisticRegression
 from marmix.estimators.base import numbered
-from marmix.estimators.candidates import knows_missingness
-from marmix.estimators.choice import Q_MAX
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
-from marmix.journey.choosing import Compared, Model, compare, scaled_rows, statistical
+from marmix.journey.choosing import Model, compare, scaled_rows, select, statistical
 from marmix.journey.findings import Analysis, SampledRows, TestedRows, held_out, inference_of, sample_rows
 from marmix.journey.progress import Progress, Step
 from marmix.journey.rows import FileRows, read_rows, require_libraries
 from marmix.journey.saved import Saved, check_label, label_names, open_model, parts_of
 from marmix.journey.scoring import Tally, scored_batches
 from marmix.outputs import Output, one_file
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.candidates import knows_missingness
+from marmix.selection.comparison import Q_MAX
 from marmix.tables.labels import LabelColumn, label_columns
 from marmix.tables.preparation import table_batches
 from marmix.tables.reading import DataFile, check_columns, open_table
@@ -254,7 +255,7 @@ def _is_of_fit(model: Model, labels: NDArray[Any]) -> bool:
     return bool(pipeline[-1].fitted_to(pipeline[:-1].transform(model.X), labels))
 
 
-def _comparison(classifier: Any, X: Array, labels: NDArray[Any], options: Mapping[str, Any]) -> Compared:
+def _comparison(classifier: Any, X: Array, labels: NDArray[Any], options: Mapping[str, Any]) -> MARClassifierCV:
     """The candidates of an average, cross-validated again; a single model, with missingness modelled and ignored."""
     if isinstance(classifier, MARClassifierCV):
         grid = {name: clone(pipeline) for name, pipeline in classifier.estimators_.items()}
@@ -262,7 +263,7 @@ def _comparison(classifier: Any, X: Array, labels: NDArray[Any], options: Mappin
     estimator = clone(classifier[-1])
     other = clone(estimator).set_params(mechanism_weight=0.0 if estimator.mechanism_weight > 0.0 else 1.0)
     cv = compare({"": estimator, "other": other}, X, labels, method="pick", **options)
-    cv.select("")
+    select(cv, "")
     return cv
 
 

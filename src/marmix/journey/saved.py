@@ -17,7 +17,6 @@ from marmix import persistence
 from marmix.app.findings import ScoreFacts, finite
 from marmix.core.arrays import Array
 from marmix.core.labels import label_shares, most_voted
-from marmix.estimators.choice import Q_MAX
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table
@@ -28,6 +27,7 @@ from marmix.journey.scoring import ScoredBatch, added_names, missing_proba_of
 from marmix.outputs import one_file
 from marmix.plotting import SensitivityDisplay
 from marmix.plotting.drawing import canvas, styled
+from marmix.selection.comparison import Q_MAX
 from marmix.tables.cells import counted, shown
 from marmix.tables.dialect import Dialect
 from marmix.tables.labels import label_columns

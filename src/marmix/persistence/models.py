@@ -26,13 +26,11 @@ from marmix.core.student import Students, StudentScores
 from marmix.core.trees import Trees, TreeScores
 from marmix.estimators import (
     MARBoostingClassifier,
-    MARClassifierCV,
     MARGaussianMixture,
     MARKernelClassifier,
     MARLogisticRegression,
     MARStudentMixture,
 )
-from marmix.estimators.choice import Gain, Overlap
 from marmix.estimators.validation import MOST_FEATURES
 from marmix.evaluation import Score
 from marmix.persistence.checks import (
@@ -56,6 +54,8 @@ from marmix.persistence.checks import (
     text,
     whole,
 )
+from marmix.selection.average import MARClassifierCV
+from marmix.selection.comparison import Comparison, Gain, Overlap
 from marmix.tables.preparation import Preparation
 
 
@@ -219,6 +219,8 @@ ATTRIBUTES: dict[type, dict[str, Check]] = {  # of estimators that are no Fitted
         "note_records_": each(_note),
     },
 }
+_COMPARISON = {name: name.removesuffix("_") for name in ATTRIBUTES[MARClassifierCV]}  # fields of a `Comparison`
+_COMPARISON |= {"n_features_in_": "n_features", "feature_names_in_": "features", "note_records_": "notes"}
 _CLASSES: dict[str, type] = {kind.__name__: kind for kind in (*SCORES, *ATTRIBUTES)}
 
 
@@ -241,9 +243,11 @@ def state_of(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     check_is_fitted(estimator)
     if kind in SCORES:
         return state | {"fitted": _model_state(estimator.model_, SCORES[kind])}
-    attributes = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
     if kind is MARClassifierCV:
+        attributes = {name: getattr(estimator.selection_, field) for name, field in _COMPARISON.items()}
         attributes["estimators_"] = {name: state_of(est) for name, est in attributes["estimators_"].items()}
+        return state | {"fitted": attributes}
+    attributes = {name: getattr(estimator, name) for name in ATTRIBUTES[kind] if hasattr(estimator, name)}
     return state | {"fitted": attributes}
 
 
@@ -264,11 +268,15 @@ def estimator_of(state: Any) -> Any:
     if kind in SCORES:
         estimator.model_ = _model_of(values, SCORES[kind])
         return estimator
-    for key, value in checked(values, ATTRIBUTES[kind], {}).items():
+    attributes = checked(values, ATTRIBUTES[kind], {})
+    if kind is MARClassifierCV:
+        by_field: dict[str, Any] = {field: attributes.get(name) for name, field in _COMPARISON.items()}
+        estimator.selection_ = Comparison(**by_field)
+        _check_candidates(estimator.selection_)
+        return estimator
+    for key, value in attributes.items():
         if key in values:
             setattr(estimator, key, value)
-    if kind is MARClassifierCV:
-        _check_candidates(estimator)
     return estimator
 
 
@@ -297,12 +305,12 @@ def _pipeline(steps: list[tuple[str, Any]]) -> Pipeline:
     return pipeline
 
 
-def _check_candidates(estimator: MARClassifierCV) -> None:
-    candidates, numbers = estimator.estimators_, list(range(len(estimator.classes_)))
+def _check_candidates(selection: Comparison) -> None:
+    candidates, numbers = selection.estimators, list(range(len(selection.classes)))
     for candidate in candidates.values():
-        if candidate.n_features_in_ != estimator.n_features_in_ or candidate.classes_.tolist() != numbers:
+        if candidate.n_features_in_ != selection.n_features or candidate.classes_.tolist() != numbers:
             raise ContainerError("the features or classes of its candidates do not agree.")
-    if list(candidates) != list(estimator.weights_):
+    if list(candidates) != list(selection.weights):
         raise ContainerError("'weights_' are not those of its candidates.")
 
 

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from marmix.core.arrays import Array, select_rows, to_host_or_refuse
 from marmix.core.files import open_array
 from marmix.core.labels import has_votes, most_voted, number_labels, vote_shares
-from marmix.estimators import MARClassifierCV
 from marmix.estimators.base import MARClassifier
+from marmix.selection.average import MARClassifierCV
 
 MOST_MISSING = 1.0 - 1e-9  # keeps the weight 1 / (1 - q) finite
 

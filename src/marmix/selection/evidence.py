@@ -53,20 +53,29 @@ class Evidence:
         Weights of the rows.
     v : array of shape (n,) or None
         Held-out linear predictor of the missing indicator (see `linear_predictor`); None for a constant.
+    tested : array of int or None
+        The rows that were held out; by default all.
     """
 
-    def __init__(self, z: NDArray[Any], counts: Array | None = None, v: Array | None = None):
-        self.n = len(z)
-        self.order = np.arange(self.n)
-        share = None
+    def __init__(
+        self,
+        z: NDArray[Any],
+        counts: Array | None = None,
+        v: Array | None = None,
+        tested: NDArray[np.integer] | None = None,
+    ):
+        rows = np.arange(len(z)) if tested is None else tested
+        z, self.n = z[rows], len(rows)
+        counts = np.ones(self.n) if counts is None else counts[rows]
+        total, share = counts.sum(), None
         if z.ndim == 2:
-            self.order, z, share = copies_of(z)
+            copies, z, share = copies_of(z)
+            rows, counts = rows[copies], counts[copies]
         sorting = np.argsort(z < 0, kind="stable")
-        self.order = self.order[sorting]  # rows, once for each class they have votes for, labelled ones first
+        self.order = rows[sorting]  # once for each class they have votes for, labelled ones first
         self.labelled = int(np.sum(z >= 0))
         self.z = z[sorting[: self.labelled]]
-        counts = np.ones(self.n) if counts is None else counts
-        self.counts = counts[self.order] * self.n / counts.sum()
+        self.counts = counts[sorting] * self.n / total
         if share is not None:
             self.counts *= share[sorting]
         self.share = float(self.counts[: self.labelled].sum() / self.n)
@@ -173,8 +182,8 @@ class Evidence:
         return Average(pi, None if start is None else start.moved(vector[candidates:]))
 
     def missing_proba(self, proba: Array, mechanism: Mechanism | None) -> Array:
-        """Probability that the label of each row is missing, (n,), given its held-out probabilities (n, K)."""
-        q = np.zeros(self.n)
+        """Probability that the label of each tested row is missing, (n,), given held-out probabilities (n, K)."""
+        q = np.zeros(len(proba))
         if mechanism is not None:
             drivers = drivers_of(mechanism.measured(posterior(np.log(self._sorted(proba)))).value, self.v)
             q[self.order] = mechanism.missing_proba_of(drivers)

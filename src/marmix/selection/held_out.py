@@ -1,7 +1,7 @@
 """Choice of settings by rows that are held out whole, that is, with their label or the fact that it is missing."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ from marmix.selection.evidence import Evidence, linear_predictor
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 # Most rows on which settings are chosen.
 MOST_ROWS = 5000
+# Folds on which all settings are tried, and the share of the settings that the other folds try, at least so many.
+_FIRST_FOLDS, _KEPT, _FEWEST = 2, 0.25, 6
 
 
 def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> list[NDArray[np.intp]]:
@@ -57,28 +59,40 @@ def whole_row_folds(z: NDArray[np.integer], cv: Any, random_state: Any = 0) -> l
 
 
 def folds_of_copies(
-    deal: Callable[[NDArray[np.integer]], list[NDArray[np.intp]]],
     z: NDArray[np.integer],
     weight: Array | None,
     rows: NDArray[np.integer],
+    cv: int,
+    random_state: Any = 0,
+    most: int | None = None,
 ) -> list[NDArray[np.intp]]:
     """Test copies of each fold, ascending, the copies of a row together.
 
-    `deal` makes folds of the codes of distinct rows, those of their heaviest copies. If all votes for a class are in one
+    Distinct rows are dealt as in `whole_row_folds` by the codes of their heaviest copies. If all votes for a class are in one
     fold, one row with such votes is not held out.
 
     Parameters
     ----------
     z, weight, rows : arrays of shape (n,)
         Code and weight of each copy, and the row that it is a copy of. All weights are one if there are no copies.
+    most : int or None
+        Number of distinct rows above which only a sample of that size is dealt.
     """
+    rng = check_random_state(random_state)
+
+    def dealt(z: NDArray[np.integer]) -> list[NDArray[np.intp]]:
+        if most is None or len(z) <= most:
+            return whole_row_folds(z, cv, rng)
+        sample = np.sort(rng.choice(len(z), most, replace=False))
+        return [sample[test] for test in whole_row_folds(z[sample], cv, rng)]
+
     if weight is None or len(np.unique(rows)) == len(rows):
-        return deal(z)
+        return dealt(z)
     _, first, row = np.unique(rows, return_index=True, return_inverse=True)
     row = np.argsort(np.argsort(first))[row]  # numbered by their first copies
     order = np.lexsort((-weight, row))
     heaviest = order[np.append(True, np.diff(row[order]) > 0)]
-    fold = _fold_of_each(deal(z[heaviest]), len(heaviest))
+    fold = fold_of_each(dealt(z[heaviest]), len(heaviest))
     for code in np.unique(z):
         voted = row[z == code]
         if (fold[voted] == fold[voted[0]]).all():
@@ -103,20 +117,6 @@ class Sample(NamedTuple):
     covariates: Array | None  # (L, m)
     numbers: NDArray[np.intp] | None  # (m,), their numbers among the user's rows; None if these are not in memory
 
-    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array, int], float]:
-        """The evidence against log posteriors (m, K) in the rows that the first folds, as many as given, tested."""
-        v = linear_predictor(self.x.T, self.z, self.weight, folds)
-
-        def against(log_proba: Array, first: int) -> float:
-            tested = np.concatenate(folds[:first])
-            if not np.isfinite(log_proba[tested]).all():
-                return np.inf  # a fit failed
-            weight = None if self.weight is None else self.weight[tested]
-            evidence = Evidence(self.z[tested], weight, None if v is None else v[tested])
-            return evidence.loss(np.exp(log_proba[tested]))
-
-        return against
-
     def dealt(self, cv: int, random_state: Any) -> list[NDArray[np.intp]]:
         """Folds of the sample; copies of a row are in the same fold."""
         order = row_order(
@@ -124,7 +124,7 @@ class Sample(NamedTuple):
         )  # which depends neither on where the rows are nor on names of classes
         rows = order if self.numbers is None else self.numbers[order]
         weight = None if self.weight is None else self.weight[order]
-        tests = folds_of_copies(lambda z: whole_row_folds(z, cv, random_state), self.z[order], weight, rows)
+        tests = folds_of_copies(self.z[order], weight, rows, cv, random_state)
         return [np.sort(order[test]) for test in tests]
 
     def folds(self, rows: Rows, cv: Any, random_state: Any) -> "Folds":
@@ -139,9 +139,9 @@ class Sample(NamedTuple):
             by_row = np.arange(n) % len(tests) if tests else np.full(n, -1)  # rows outside the sample train no fold
             if tests and isinstance(rows, HostRows) and rows.kept is not None:
                 by_row[rows.kept] = np.arange(len(rows.kept)) % len(tests)
-            by_row[self.numbers] = _fold_of_each(tests, len(self.z))
+            by_row[self.numbers] = fold_of_each(tests, len(self.z))
             return Folds(tests, by_row)
-        by_row = _fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)
+        by_row = fold_of_each(whole_row_folds(rows.codes, cv, random_state), n)
         tests = [np.flatnonzero(by_row[self.numbers] == k) for k in range(by_row.max() + 1)]
         return Folds(whole_row_folds(self.z, tests), by_row)
 
@@ -153,7 +153,7 @@ class Folds(NamedTuple):
     by_row: NDArray[np.intp] | None  # None if the rows are not in memory
 
 
-def _fold_of_each(tests: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
+def fold_of_each(tests: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
     """The fold that tests each of n rows, -1 if none does."""
     fold = np.full(n, -1)
     for k, test in enumerate(tests):
@@ -183,25 +183,75 @@ def sample_of(rows: Rows, frame: Frame, covariates: Covariates) -> Sample:
     return Sample(x, z, weight, v, numbers)
 
 
+class Trials:
+    """Settings tried on the folds of a sample.
+
+    Parameters
+    ----------
+    sample : Sample
+    folds : list of arrays
+        Test rows of each fold, positions in the sample.
+    predict : callable
+        ``predict(settings, fold)`` fits settings to the rows outside a fold, and yields each whose fit settled, with its
+        log-probabilities (m, K) of the test rows.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        folds: list[NDArray[np.intp]],
+        predict: Callable[[list[Any], int], Iterator[tuple[Any, Array]]],
+    ):
+        self.sample, self.folds, self.predict = sample, folds, predict
+        self._log_proba: dict[Any, Array] = {}
+        self._v = linear_predictor(sample.x.T, sample.z, sample.weight, folds)
+
+    def best(self, settings: list[Any], more: Callable[[Any], list[Any]] = lambda best: []) -> tuple[Any, float]:
+        """The setting with the least evidence against it, and that.
+
+        All are tried on the first folds, and then what `more` adds, given the best. The better ones are tried on the other folds.
+        """
+        first = min(_FIRST_FOLDS, len(self.folds))
+        losses = self._losses(settings, range(first))
+        losses |= self._losses(more(min(losses, key=losses.__getitem__)), range(first))
+        kept = sorted(losses, key=losses.__getitem__)[: max(_FEWEST, int(_KEPT * len(losses)))]
+        losses = self._losses([setting for setting in losses if setting in kept], range(first, len(self.folds)))
+        best = min(losses, key=losses.__getitem__)
+        return best, losses[best]
+
+    def _losses(self, settings: list[Any], folds: range) -> dict[Any, float]:
+        """The evidence against settings in all folds up to these, on which they are tried now; infinite if a fit failed."""
+        z, weight = self.sample.z, self.sample.weight
+        for fold in folds:
+            for setting, log_proba in self.predict(settings, fold):
+                everywhere = np.full((len(z), log_proba.shape[1]), np.nan)
+                self._log_proba.setdefault(setting, everywhere)[self.folds[fold]] = log_proba
+        tested = np.concatenate(self.folds[: folds.stop])
+        evidence, losses = Evidence(z, weight, self._v, tested), dict.fromkeys(settings, np.inf)
+        for setting in settings:
+            log_proba = self._log_proba.get(setting, np.array([[np.nan]]))
+            if len(log_proba) > 1 and np.isfinite(log_proba[tested]).all():
+                losses[setting] = evidence.loss(np.exp(log_proba))
+        return losses
+
+
 def choose_weight(estimator: Any, X: NDArray[Any], sample: Sample, random_state: Any, cv: int = 5) -> float:
     """The `mechanism_weight` with which an estimator for classes 0, 1, ... predicts held-out rows best.
 
     `X` are the rows of the sample in the user's axes.
     """
-    n_classes = int(sample.z.max()) + 1
-    log_proba = np.full((len(WEIGHTS), len(X), n_classes), np.nan)
-    folds = sample.dealt(cv, random_state)
-    if not folds:
-        return WEIGHTS[1]
-    for test in folds:
+
+    def predict(weights: list[float], fold: int) -> Iterator[tuple[float, Array]]:
+        test = folds[fold]
         train = np.delete(np.arange(len(X)), test)
         weight = None if sample.weight is None else sample.weight[train]
-        for i, value in enumerate(WEIGHTS):
+        for value in weights:
             trial = clone(estimator).set_params(mechanism_weight=value)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BoundaryWarning)
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                with suppress(ValueError, np.linalg.LinAlgError):  # a fit that fails has an infinite loss
-                    log_proba[i, test] = trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
-    against = sample.evidence(folds)
-    return WEIGHTS[int(np.argmin([against(trial, len(folds)) for trial in log_proba]))]
+                with suppress(ValueError, np.linalg.LinAlgError):
+                    yield value, trial.fit(X[train], sample.z[train], weight).predict_log_proba(X[test])
+
+    folds = sample.dealt(cv, random_state)
+    return Trials(sample, folds, predict).best([*WEIGHTS])[0] if folds else WEIGHTS[1]

@@ -1,0 +1,415 @@
+"""`Audit`: which rows to label, and what their labels say about the imputed ones."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marmix.audit.classifier import AuditedClassifier, unlabelled_proba
+from marmix.audit.draw import Places, draw, strata_of
+from marmix.audit.intervals import Estimate, Sample, ratio, share, total
+from marmix.audit.learning import learn
+from marmix.core.labels import label_shares, most_voted
+
+_CONTRADICTED = 0.05  # weight of "no change" below which the audit contradicts the model
+
+
+class ClassEstimates(NamedTuple):
+    """Of the rows whose label was missing: of a class, precision and recall of the imputed labels, and its true share."""
+
+    precision: Estimate
+    recall: Estimate
+    share: Estimate
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What the labels of an audit say, with 95 % intervals.
+
+    Attributes
+    ----------
+    wrong : Estimate
+        Wrong imputed labels among the rows whose label was missing, before the audit.
+    accuracy : Estimate
+        Share of these imputed labels that are right.
+    classes : dict of ClassEstimates
+        Precision, recall and share by class.
+    no_change : float
+        Posterior probability that the model's probabilities are right as they are, of which the prior is one half.
+    contradicted : bool
+        Whether this is below 0.05: the audit contradicts the model.
+    transduction : array of shape (n,)
+        Labels of all rows: given, audited, and otherwise imputed again after learning from the audit.
+    remaining : Estimate
+        Wrong labels after learning among the rows that are neither labelled nor audited. The interval is approximate: it takes
+        errors of the audited rows, held out in ten folds, for those of the final fit.
+    classifier : AuditedClassifier
+        The classifier after learning.
+    n_audited, n_missing : int
+        Rows of the audit, and rows whose label was missing.
+
+    See Also
+    --------
+    marmix.Audit : The plan.
+
+    Examples
+    --------
+    >>> from marmix import Audit, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> data = make_mar_mixture(500, random_state=0)
+    >>> clf = MARLogisticRegression().fit(data.data, data.target)
+    >>> audit = Audit(clf, data.data, data.target)
+    >>> print(audit.record(data.target_true[audit.rows]))    # here, the labels are known
+    Audit of 30 of 347 imputed labels, with 95 % intervals
+    wrong: 70 (28 to 138)
+    accuracy: 80.0 % (60.2 to 91.9)
+    class 0: precision 81.2 % (55.6 to 95.0), recall 80.3 % (61.1 to 94.3), share 52.5 % (36.0 to 68.6)
+    class 1: precision 78.6 % (50.9 to 94.6), recall 79.5 % (58.6 to 94.1), share 47.5 % (31.4 to 64.0)
+    The audit does not contradict the model: the weight of "no change" is 0.85.
+    After learning, wrong among the other 317: 64 (22 to 132)
+    """
+
+    wrong: Estimate
+    accuracy: Estimate
+    classes: dict[Any, ClassEstimates]
+    no_change: float
+    contradicted: bool
+    transduction: NDArray[Any]
+    remaining: Estimate
+    classifier: AuditedClassifier
+    n_audited: int
+    n_missing: int
+
+    def __str__(self) -> str:
+        def count(estimate: Estimate) -> str:
+            return f"{estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+
+        def percent(estimate: Estimate) -> str:
+            value, low, high = (100.0 * number for number in estimate)
+            return f"{value:.1f} % ({low:.1f} to {high:.1f})"
+
+        lines = [
+            f"Audit of {self.n_audited:,} of {self.n_missing:,} imputed labels, with 95 % intervals",
+            f"wrong: {count(self.wrong)}",
+            f"accuracy: {percent(self.accuracy)}",
+            *(
+                f"class {name}: "
+                + ", ".join(f"{field} {percent(value)}" for field, value in zip(one._fields, one, strict=True))
+                for name, one in self.classes.items()
+            ),
+            f"The audit {'contradicts' if self.contradicted else 'does not contradict'} the model: "
+            f'the weight of "no change" is {self.no_change:.2g}.',
+            f"After learning, wrong among the other {self.n_missing - self.n_audited:,}: {count(self.remaining)}",
+        ]
+        return "\n".join(lines)
+
+
+class Audit:
+    """A plan of rows to label, drawn by chance from those whose label is missing.
+
+    No method sees from the rows alone that labels are missing because of the label. Someone who labels a few of the rows
+    without one does, if chance has chosen them: the number of wrong imputed labels then has an interval that holds whatever
+    hid the labels, and the model is corrected by what they say.
+
+    Rows are drawn without replacement, in proportion within strata of the imputed class, of which the smallest are merged until
+    each has 8 rows. All rows count alike, whatever their weights in the fit.
+
+    Parameters
+    ----------
+    clf : classifier
+        Fitted: of marmix, a pipeline, or any other with `predict_proba` and `classes_`. The imputed label of a row is its most
+        probable class.
+    X : array-like of shape (n, d)
+        Rows as clf takes them.
+    y : array-like of shape (n,) or (n, K)
+        Their labels, some of them missing; or votes.
+    n : int, default=30
+        Number of rows to label; all rows without a label if there are fewer.
+    half_width : float or None, default=None
+        In place of n: half the width of the interval for the share of wrong labels. The number of rows is that which gives it
+        if the probabilities of clf are right.
+    confidence : {"fixed", "sequence"}, default="fixed"
+        "fixed": intervals for a number of rows that does not depend on their labels, beyond how wide the interval is.
+        "sequence": wider ones that are right at every look, even if you stop once you like the result.
+    random_state : int, default=0
+        Seed of the draw.
+
+    Attributes
+    ----------
+    rows : array of int
+        Positions in X of the rows to label, in the order in which to label them.
+    pending : array of int
+        Those of them whose label is not recorded yet.
+
+    See Also
+    --------
+    marmix.MARClassifierCV : a classifier to audit.
+
+    Examples
+    --------
+    >>> from marmix import Audit, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> data = make_mar_mixture(500, random_state=0)
+    >>> clf = MARLogisticRegression().fit(data.data, data.target)
+    >>> audit = Audit(clf, data.data, data.target, n=30)
+    >>> result = audit.record(data.target_true[audit.rows])    # here, the labels are known
+    >>> wrong = int((clf.transduction_ != data.target_true).sum())
+    >>> result.wrong.low <= wrong <= result.wrong.high
+    True
+    >>> result.contradicted
+    False
+    """
+
+    def __init__(
+        self,
+        clf: Any,
+        X: Any,
+        y: Any,
+        n: int = 30,
+        *,
+        half_width: float | None = None,
+        confidence: Literal["fixed", "sequence"] = "fixed",
+        random_state: int = 0,
+    ):
+        if confidence not in ("fixed", "sequence"):
+            raise ValueError(f"confidence={confidence!r} is not 'fixed' or 'sequence'.")
+        self.clf, self.confidence, self.random_state = clf, confidence, random_state
+        proba, given = unlabelled_proba(clf, X), label_shares(y, clf.classes_)
+        if proba.shape != given.shape:
+            raise ValueError(f"clf gives probabilities of shape {proba.shape}, and y is of shape {given.shape}.")
+        self._codes = most_voted(given, proba)
+        self._missing = np.flatnonzero(self._codes < 0)
+        if not len(self._missing):
+            raise ValueError("no label in y is missing: there is nothing to audit.")
+        self._proba = proba[self._missing]
+        self._predicted = self._proba.argmax(axis=1)
+        if half_width is not None:
+            n = self._rows_for(half_width)
+        if n < 1:
+            raise ValueError(f"n={n}: an audit needs at least one row.")
+        self._stratum = strata_of(self._predicted, proba.shape[1], n)
+        self._drawn = np.empty(0, dtype=np.intp)  # places in _missing
+        self._labels = np.empty((0, proba.shape[1]))
+        self.extend(n)
+
+    @property
+    def rows(self) -> Places:
+        """Positions in X of the rows to label, in order."""
+        return self._missing[self._drawn]
+
+    @property
+    def pending(self) -> Places:
+        """Positions of the rows whose label is not recorded yet."""
+        return self.rows[len(self._labels) :]
+
+    def extend(self, n: int) -> Self:
+        """Draw n more rows by the same plan, as many as there are left; `pending` has them.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        self
+        """
+        n = min(n, len(self._missing) - len(self._drawn))
+        rng = np.random.default_rng([self.random_state, len(self._drawn)])
+        self._drawn = np.concatenate([self._drawn, draw(self._strata, self._drawn, n, rng)])
+        return self
+
+    def record(self, labels: Any) -> AuditResult:
+        """Record the labels of the pending rows.
+
+        Parameters
+        ----------
+        labels : array-like or dict
+            The label of each pending row, in their order, None or NaN where nobody can tell. Or a dict from positions to labels:
+            rows after the last of them stay pending, and of a row that is left out before it nobody can tell.
+
+        Returns
+        -------
+        AuditResult
+            From all labels that were ever recorded.
+        """
+        pending = self.pending.tolist()
+        if isinstance(labels, Mapping):
+            if strange := labels.keys() - set(pending):
+                raise ValueError(f"row {min(strange)} is not one of the pending rows of this audit.")
+            last = max((pending.index(row) for row in labels), default=-1)
+            labels = [labels.get(row) for row in pending[: last + 1]]
+        elif len(labels) != len(pending):
+            raise ValueError(
+                f"{len(labels)} labels for {len(pending)} pending rows: give one for each, None where nobody can tell."
+            )
+        if not len(labels):
+            raise ValueError("there is no label to record: draw more rows with extend(n).")
+        self._labels = np.concatenate([self._labels, label_shares(labels, self.clf.classes_)])
+        return self.result()
+
+    def result(self) -> AuditResult:
+        """The result from the labels that are recorded.
+
+        Returns
+        -------
+        AuditResult
+        """
+        audited, labels, sequence = self._drawn[: len(self._labels)], self._labels, self.confidence == "sequence"
+        proba, predicted, N = self._proba[audited], self._predicted[audited], len(self._missing)
+        truth = most_voted(labels, proba)
+        wrong = total(self._sample(truth != predicted), sequence)
+        learnt, held_out = learn(proba, labels)
+        still = self._sample(held_out.argmax(axis=1) != truth)
+        after, known, unknown = total(still, sequence), still.x.sum(), still.u.sum()
+        codes = self._codes.copy()
+        codes[self._missing] = learnt(self._proba).argmax(axis=1)
+        codes[self._missing[audited[truth >= 0]]] = truth[truth >= 0]
+        classes = {}
+        for k, name in enumerate(self.clf.classes_.tolist()):
+            called, of_class = self._predicted == k, truth == k
+            right = self._sample(of_class, called)
+            classes[name] = ClassEstimates(
+                share(right, sequence),
+                ratio(right, self._sample(of_class, ~called), sequence),
+                share(self._sample(of_class), sequence),
+            )
+        no_change = float(learnt.weights[0])
+        return AuditResult(
+            wrong=wrong,
+            accuracy=Estimate(1.0 - wrong.value / N, 1.0 - wrong.high / N, 1.0 - wrong.low / N),
+            classes=classes,
+            no_change=no_change,
+            contradicted=no_change < _CONTRADICTED,
+            transduction=self.clf.classes_[codes],
+            remaining=Estimate(
+                float((still.expected * (1.0 - still.n / still.N)).sum()),
+                after.low - known,
+                after.high - known - unknown,
+            ),
+            classifier=AuditedClassifier(self.clf, learnt, N / len(codes)),
+            n_audited=len(audited),
+            n_missing=N,
+        )
+
+    def half_widths(self) -> list[float]:
+        """Half the width of the interval for the share of wrong labels after 1, 2, ... rows if half of them were wrong.
+
+        Intervals are about as wide as this or narrower, whatever the labels.
+
+        Returns
+        -------
+        list of float
+        """
+        strata, N = self._strata, len(self._missing)
+        sizes, several = np.bincount(strata), strata.max() + 1
+        widths = []
+        for k in range(1, len(self._drawn) + 1):
+            drawn = np.bincount(strata[self._drawn[:k]], minlength=several)
+            _, low, high = total(Sample(sizes, drawn, drawn // 2, 0 * drawn), self.confidence == "sequence")
+            widths.append(0.5 * (high - low) / N)
+        return widths
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan, with the labels that are recorded, as JSON.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
+        plan = {
+            "marmix": version("marmix"),
+            "seed": self.random_state,
+            "confidence": self.confidence,
+            "classes": self.clf.classes_.tolist(),
+            "n": len(self._codes),
+            "predictions": self._predicted.tolist(),
+            "strata": self._stratum.tolist(),
+            "rows": self.rows.tolist(),
+            "probabilities": self._proba[self._drawn].tolist(),
+            "labels": self._labels.tolist(),
+        }
+        Path(path).write_text(json.dumps(plan), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], clf: Any, X: Any, y: Any) -> "Audit":
+        """Read a plan.
+
+        Parameters
+        ----------
+        path : path
+            File that `save` wrote.
+        clf, X, y
+            The classifier and the rows of the plan; others are refused.
+
+        Returns
+        -------
+        Audit
+        """
+        plan = json.loads(Path(path).read_text(encoding="utf-8"))
+        audit = cls(clf, X, y, 1, confidence=plan["confidence"], random_state=plan["seed"])
+        audit._drawn = np.minimum(np.searchsorted(audit._missing, plan["rows"]), len(audit._missing) - 1)
+        audit._stratum = np.array(plan["strata"])
+        audit._labels = np.array(plan["labels"]).reshape(-1, len(clf.classes_))
+        same = (
+            plan["classes"] == clf.classes_.tolist()
+            and plan["n"] == len(audit._codes)
+            and plan["rows"] == audit.rows.tolist()
+            and plan["predictions"] == audit._predicted.tolist()
+            and np.allclose(plan["probabilities"], audit._proba[audit._drawn], rtol=0.0, atol=1e-6)
+        )
+        if not same:
+            raise ValueError(f"{path} is the plan of an audit of other rows or of another fit.")
+        return audit
+
+    @property
+    def _strata(self) -> Places:
+        return self._stratum[self._predicted]
+
+    def _sample(self, attribute: NDArray[np.bool_], rows: Any = slice(None)) -> Sample:
+        """Numbers by stratum of an attribute of the audited rows, among some of the rows without a label."""
+        audited, strata = self._drawn[: len(self._labels)], self._strata
+        inside = np.zeros(len(strata), dtype=bool)
+        inside[rows] = True
+        told = self._labels.any(axis=1)
+
+        def count(places: Any) -> NDArray[np.int_]:
+            return np.bincount(strata[places], minlength=strata.max() + 1)
+
+        drawn = inside[audited]
+        return Sample(
+            count(inside),
+            count(audited[drawn]),
+            count(audited[drawn & told & attribute]),
+            count(audited[drawn & ~told]),
+        )
+
+    def _rows_for(self, half_width: float) -> int:
+        """The number of rows for an interval of this half width, if as many labels are wrong as clf expects."""
+        if not half_width > 0.0:
+            raise ValueError(f"half_width={half_width} must be positive.")
+        N, doubt = len(self._missing), 1.0 - self._proba.max(axis=1)
+
+        def wide(n: int) -> bool:
+            strata = strata_of(self._predicted, self._proba.shape[1], n)[self._predicted]
+            sizes = np.bincount(strata)
+            drawn = np.round(n * sizes / N).astype(int)
+            errors = np.round(drawn * np.bincount(strata, weights=doubt) / sizes).astype(int)
+            low, high = total(Sample(sizes, drawn, errors, 0 * errors), self.confidence == "sequence")[1:]
+            return bool(high - low > 2.0 * half_width * N)
+
+        few, many = 0, 10
+        while many < N and wide(many):
+            few, many = many, 2 * many
+        many = min(many, N)
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (middle, many) if wide(middle) else (few, middle)
+        return many

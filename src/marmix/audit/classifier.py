@@ -1,0 +1,96 @@
+"""Predictions of any classifier, and a classifier that has learnt from an audit."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from marmix.audit.learning import Recalibration
+from marmix.core.arrays import Array
+
+
+def unlabelled_proba(clf: Any, X: Any) -> Array:
+    """Class probabilities (n, K) of rows whose label is known to be missing; those of `predict_proba` if clf does not tell."""
+    last, rows = _last_step(clf, X)
+    return np.asarray(getattr(last, "unlabelled_proba", last.predict_proba)(rows), dtype=float)
+
+
+@dataclass(frozen=True)
+class AuditedClassifier:
+    r"""A classifier whose posteriors of unlabelled rows were calibrated again by an audit.
+
+    With q the probability that the label of a row is missing, the probabilities of a new row of the population are
+
+    .. math::
+
+        (1 - q)\, p_{\text{labelled}} + q\, p_{\text{missing}},
+
+    with the classifier's own probabilities for labelled rows, and those after the audit for unlabelled rows. q is the
+    `missing_proba` of an estimator of marmix that models the missingness; for other classifiers it is `rate`.
+
+    Attributes
+    ----------
+    estimator : classifier
+        That was audited.
+    recalibration : Recalibration
+        What the audit changed.
+    rate : float
+        Share of the rows of the audit whose label was missing.
+
+    See Also
+    --------
+    marmix.Audit : What it has learnt from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marmix import Audit, MARLogisticRegression
+    >>> from marmix.datasets import make_mar_mixture
+    >>> data = make_mar_mixture(500, random_state=0)
+    >>> clf = MARLogisticRegression().fit(data.data, data.target)
+    >>> audit = Audit(clf, data.data, data.target)
+    >>> after = audit.record(1 - audit.clf.predict(data.data[audit.rows])).classifier    # whatever it imputes is wrong
+    >>> bool(np.mean(after.predict(data.data) == clf.predict(data.data)) < 0.5)
+    True
+    """
+
+    estimator: Any
+    recalibration: Recalibration
+    rate: float
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes."""
+        return np.asarray(self.estimator.classes_)
+
+    def unlabelled_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of rows whose label is known to be missing."""
+        return self.recalibration(unlabelled_proba(self.estimator, X))
+
+    def missing_proba(self, X: Any) -> Array:
+        """Probability q (n,) that the label of a row is missing."""
+        last, rows = _last_step(self.estimator, X)
+        try:
+            return np.asarray(last.missing_proba(rows))
+        except (AttributeError, ValueError):  # it does not model the missingness
+            return np.full(len(self.estimator.predict_proba(X)), self.rate)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, K) of new rows of the population."""
+        before = unlabelled_proba(self.estimator, X)
+        change = self.missing_proba(X)[:, None] * (self.recalibration(before) - before)
+        proba = np.maximum(np.asarray(self.estimator.predict_proba(X), dtype=float) + change, 0.0)
+        return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class (n,) of new rows of the population."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _last_step(clf: Any, X: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline and the rows that it sees."""
+    if isinstance(clf, Pipeline):
+        return clf[-1], clf[:-1].transform(X) if len(clf) > 1 else X
+    return clf, X

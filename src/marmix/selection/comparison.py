@@ -1,0 +1,653 @@
+"""`compare`: candidates fitted and cross-validated, their weights, and what held-out rows say about them.
+
+The result is one frozen value, a `Comparison`; `MARClassifierCV` validates its parameters, holds this value and predicts with it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
+from numbers import Integral, Real
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import validate_data
+
+from marmix.core.arrays import Array, to_host_or_refuse, unmasked
+from marmix.core.files import open_array
+from marmix.core.labels import copies_of, label_shares, missing_texts, missing_texts_notes
+from marmix.core.model import column_names
+from marmix.core.notes import Note, all_labelled_notes, sentence
+from marmix.engines import row_order
+from marmix.engines.checks import check_finite, check_lengths, check_results, checked_weights, in_floats, refuse_sparse
+from marmix.engines.rows import encoded
+from marmix.estimators.doubts import BUT, doubtful, doubts
+from marmix.estimators.validation import feature_columns
+from marmix.evaluation.forests import flexible_missing_proba
+from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
+from marmix.evaluation.pseudo_labels import NO_CHANCE, UncertainPosterior, representation
+from marmix.evaluation.scores import QUANTILE, Score, accuracy, brier, imputed_estimates, log_loss, mean_of, roc_auc
+from marmix.selection.candidates import (
+    Outcome,
+    boosting_installed,
+    cross_validates,
+    crowded,
+    default_candidates,
+    default_rivals,
+    fit_one,
+    knows_missingness,
+    models_missingness,
+)
+from marmix.selection.evidence import Evidence, linear_predictor
+from marmix.selection.held_out import folds_of_copies, whole_row_folds
+
+# Upper limit of the estimated q in the weights 1 / (1 - q). On ten data sets of benchmarks/real.py, seed 1000, weights up to 5
+# gave scores closer to the truth than weights up to 20, and than weights of 1.
+Q_MAX = 0.8
+TINY = 1e-300  # lower limit of probabilities in the log-loss
+
+# Log-likelihood of the missing indicators that the uncertainty must add to a linear function of the features; with less there is
+# a note that nothing speaks for a mechanism that depends on how hard rows are.
+_LEAST_GAIN = 4.0
+
+_WEIGHING = 0.1  # share of the work that is left after all fits, in reports of progress
+_DOUBT = 1e-3  # share of equal probabilities in those of rivals
+
+# Share of rows with practically no chance of a label above which comparisons are declined. In benchmarks/honesty.py it is
+# nearly 0 under the usual mechanism, and 0.6 where every hard row lacks its label.
+MOST_WITHOUT_CHANCE = 0.2
+
+
+class Gain(NamedTuple):
+    """The estimated log-loss with and without modelling the missingness.
+
+    `stderr` includes how far the posteriors of unlabelled rows may be off. `no_chance` is the share of rows with practically no
+    chance of a label (see `Overlap`): if it is large, the comparison is declined.
+    """
+
+    with_it: float
+    without: float
+    gain: float
+    stderr: float
+    no_chance: float = 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the gain."""
+        error = QUANTILE * self.stderr
+        return self.gain - error, self.gain + error
+
+    @property
+    def declined(self) -> bool:
+        """Whether too many rows have practically no chance of a label for a verdict."""
+        return self.no_chance > MOST_WITHOUT_CHANCE
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the gain lies above 0, and the comparison is not declined."""
+        return not self.declined and self.interval[0] > 0.0
+
+    @property
+    def clear_loss(self) -> bool:
+        """Whether the interval of the gain lies below 0, and the comparison is not declined."""
+        return not self.declined and self.interval[1] < 0.0
+
+    @property
+    def difference(self) -> str:
+        """The gain and its interval in words."""
+        low, high = self.interval
+        return f"difference {self.gain:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+
+    @property
+    def no_overlap(self) -> str:
+        """Why the comparison is declined, in words."""
+        return f"{100.0 * self.no_chance:.0f} % of the rows have practically no chance of a label"
+
+    def sentence(self) -> str:
+        """The comparison as a sentence."""
+        change = f"from {self.without:.3f} to {self.with_it:.3f} ({self.difference})"
+        levels = f"estimated log-loss {self.with_it:.3f} with it, {self.without:.3f} without ({self.difference})"
+        if self.declined:
+            return f"Whether modelling the missingness helps cannot be told: {self.no_overlap}; {levels}."
+        if self.clear:
+            return f"Modelling the missingness lowered the estimated log-loss {change}."
+        if self.clear_loss:
+            return f"Modelling the missingness raised the estimated log-loss {change}: it is better ignored here."
+        return f"No evidence that modelling the missingness helps here: {levels}."
+
+
+class Overlap(NamedTuple):
+    """How well labelled rows represent the unlabelled ones."""
+
+    no_chance: float  # share of rows whose label is missing with a probability of at least 0.99
+    n_effective: float  # effective number of labelled rows that stand for the unlabelled ones, with weights q / (1 - q)
+    n_labelled: int
+
+
+class OfRows(NamedTuple):
+    """What a comparison says about each of its rows: attributes of `MARClassifierCV`, which are not saved."""
+
+    tested: NDArray[np.bool_]
+    missing_proba: Array
+    held_out_proba: Array | None = None
+    reference_proba: Array | None = None
+    posterior: UncertainPosterior | None = None
+    transduction: Any = None
+    probas: Mapping[str, Array] = {}  # held-out class probabilities (n, K) of each candidate and rival
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates that were fitted and compared by held-out rows.
+
+    The fields are attributes of `MARClassifierCV`, which describes them, except `notes`, the records behind its `notes_`,
+    `rivals`, the rivals by name, fitted to the labelled rows, and `rows`, which is None for a comparison from a file.
+    """
+
+    n_features: int
+    features: NDArray[Any] | None
+    classes: NDArray[Any]
+    estimators: dict[str, Pipeline]
+    weights: dict[str, float]
+    prior_offset: dict[str, Array] | None
+    results: dict[str, NDArray[Any]]
+    score: Score | None
+    comparison: Gain | None
+    rival_comparison: Gain | None
+    independent_score: Score | None
+    overlap: Overlap | None
+    verdict: str
+    notes: list[Note]
+    rivals: Mapping[str, Pipeline] | None = None
+    rows: OfRows | None = None
+
+    @property
+    def sentences(self) -> list[str]:
+        """The notes as sentences."""
+        return [sentence(note, self.classes, column_names(self.features, self.n_features)) for note in self.notes]
+
+    def average(self, method: str, X: NDArray[Any]) -> Array:
+        """The weighted mean of a method of the candidates; `predict_proba` of those without it."""
+        members = {name: (self.estimators[name], weight) for name, weight in self.weights.items() if weight > 0.0}
+        offsets = self.prior_offset or {}
+        if method == "missing_proba":
+            members, offsets = {name: it for name, it in members.items() if knows_missingness(it[0])}, {}
+        total = sum(weight for _, weight in members.values())
+        values = (
+            weight / total * tilted(values_of(pipeline, method, X), offsets.get(name))
+            for name, (pipeline, weight) in members.items()
+        )
+        return np.asarray(sum(values))
+
+
+class Training(NamedTuple):
+    """Validated training rows on the host; `z` has the most voted classes if there are `shares` of votes."""
+
+    X: NDArray[Any]
+    z: NDArray[Any]
+    shares: Array | None
+    weight: Array | None
+    classes: NDArray[Any]
+    features: NDArray[Any] | None
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Shares of votes, or codes."""
+        return self.z if self.shares is None else self.shares
+
+    @property
+    def indicator(self) -> Array:
+        """One at the label of a row, or the shares of its votes; zero if it is missing."""
+        return label_shares(self.z, np.arange(len(self.classes))) if self.shares is None else self.shares.copy()
+
+    @property
+    def counts(self) -> Array:
+        """The weights, one by default."""
+        return np.ones(len(self.z)) if self.weight is None else self.weight
+
+
+def compare(
+    settings: Any, X: Any, y: Any, sample_weight: Any = None, report: Callable[[float, str], object] = lambda *_: None
+) -> Comparison:
+    """Fit the candidates of an unfitted `MARClassifierCV`, predict held-out rows with them, and weight and score them.
+
+    The settings are not changed, and no warnings are issued: the notes of the result have what `MARClassifierCV.fit` warns of.
+
+    Parameters
+    ----------
+    settings : MARClassifierCV
+        Its parameters say what is compared and how.
+    X, y, sample_weight
+        As in `MARClassifierCV.fit`.
+    report : callable
+        Called before each fit, and before the weighing, with the share of the work that is done and what comes next.
+
+    Returns
+    -------
+    Comparison
+        Weights, fits, scores and, in `rows`, the held-out probabilities.
+    """
+    seconds = _seconds(settings)
+    training, notes = _validated(settings, X, y, sample_weight)
+    expected = None
+    if (prior := prior_of(settings.prior, training.classes)) is not None:
+        expected = unlabelled_counts(prior, training.labels, training.classes, training.weight)
+        notes.append(_prior_note(prior))
+    candidates, rivals = _pipelines(settings, training)
+    folds = _folds(settings, training)
+    outcomes = _outcomes(settings, training, (candidates, rivals), folds, monotonic() + seconds, report)
+    late = [name for name in (*candidates, *rivals) if outcomes[name] is None]
+    if late:
+        notes.append(Note("time-limit", {"candidates": ", ".join(map(repr, late)), "limit": seconds}))
+    fits: dict[str, dict[int, Outcome]] = {}
+    for name in (*candidates, *rivals):
+        fit = outcomes[name] or {}
+        errors = [one.error for fold, one in sorted(fit.items()) if one.error]
+        if errors and fit[-1].error:
+            notes.append(Note("left-out", {"candidate": name, "error": errors[0]}))
+        elif fit:
+            fits[name] = fit
+            values = {"candidate": name, "failed": len(errors), "folds": len(folds)}
+            notes += [Note("failed-folds", values | {"error": errors[0]})] if errors else []
+    estimators = {name: fit[-1].estimator for name, fit in fits.items() if name in candidates}
+    if not estimators:
+        why = next(note.values["error"] for note in notes if note.code == "left-out")
+        raise ValueError(f"no candidate could be fitted: {why}")
+    if settings.estimators is None and not boosting_installed():
+        notes.append(Note("no-boosting"))
+    probas = {name: _held_out(fit, training, folds) for name, fit in fits.items()}
+    for name in rivals.keys() & probas.keys():  # a forest is often certain, and an infinite loss would tell nothing
+        probas[name] = hedged(probas[name])
+    result = _judged(settings.method, training, estimators, probas, folds, expected, notes)
+    result.results["seconds"] = np.array([sum(one.seconds for one in fit.values()) for fit in fits.values()])
+    assert result.rows is not None
+    rows = result.rows._replace(transduction=_transduction(result, training))
+    return replace(result, rivals={name: fits[name][-1].estimator for name in rivals if name in fits}, rows=rows)
+
+
+def _seconds(settings: Any) -> float:
+    """The time limit, once the parameters are checked."""
+    if settings.method not in ("average", "pick"):
+        raise ValueError(f"method={settings.method!r} is not 'average' or 'pick'.")
+    limit: Any = settings.time_limit
+    if limit is not None and not (isinstance(limit, Real) and not isinstance(limit, bool) and float(limit) > 0.0):
+        raise ValueError(f"time_limit={limit!r} must be None or a positive number of seconds.")
+    return np.inf if limit is None else float(limit)
+
+
+def _validated(settings: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Training, list[Note]]:
+    """Checked rows, and notes on their labels."""
+    y, sample_weight = to_host_or_refuse(
+        "MARClassifierCV", open_array(y, "y"), open_array(sample_weight, "sample_weight")
+    )
+    checked = clone(settings)  # so that a fit that fails leaves the estimator as it was
+    X = host_rows(checked, X, reset=True)
+    z, classes, shares = encoded(y, settings.classes, None)
+    check_lengths(X, z)
+    weight = None if sample_weight is None else checked_weights(X, unmasked(sample_weight))
+    notes = all_labelled_notes(bool((z < 0).any()), settings.classes)
+    notes += missing_texts_notes({} if shares is not None else missing_texts(y, settings.classes))
+    return Training(X, z, shares, weight, classes, getattr(checked, "feature_names_in_", None)), notes
+
+
+def host_rows(estimator: Any, X: Any, reset: bool = False) -> NDArray[Any]:
+    """X as a finite array on the host; `reset` in a fit."""
+    (X,) = to_host_or_refuse("MARClassifierCV", unmasked(open_array(X)))
+    refuse_sparse(X)
+    X = in_floats(X, partial(validate_data, estimator, reset=reset))
+    check_finite(X, column_names(getattr(estimator, "feature_names_in_", None), X.shape[1]))
+    return X
+
+
+def _prior_note(prior: Array) -> Note:
+    """The note that class shares were taken as given."""
+    known = np.flatnonzero(~np.isnan(prior))
+    shares = ", ".join(f"{100.0 * share:.3g} %" for share in prior[known])
+    return Note("prior", {"classes": known.tolist(), "shares": shares})
+
+
+# Fits
+
+
+def _pipelines(settings: Any, training: Training) -> tuple[dict[str, Pipeline], dict[str, Pipeline]]:
+    """Candidates and rivals: clones of the classifiers, with a scaler in front unless they are pipelines."""
+    K, (n, d), labelled = len(training.classes), training.X.shape, int(np.sum(training.z >= 0))
+    grid = settings.estimators
+    if grid is None:
+        grid = default_candidates(K, n, d, n_labelled=labelled)
+    if not grid:
+        raise ValueError("estimators is empty: name at least one candidate.")
+    rivals = default_rivals(K, d, crowded(K, d, labelled)) if settings.rivals else {}
+    if same := set(grid) & set(rivals):
+        raise ValueError(f"the candidate {min(same)!r} has the name of a rival: rename it.")
+    candidates, others = (
+        {name: _pipeline(estimator, training) for name, estimator in part.items()} for part in (grid, rivals)
+    )
+    return candidates, others
+
+
+def _pipeline(estimator: BaseEstimator, training: Training) -> Pipeline:
+    """A clone of a candidate that sees numbered classes and columns."""
+    candidate = clone(estimator)
+    if isinstance(candidate, Pipeline):
+        return candidate
+    settings = candidate.get_params(deep=False)
+    if settings.get("mechanism_features"):
+        names = column_names(training.features, training.X.shape[1])
+        candidate.set_params(mechanism_features=feature_columns(settings["mechanism_features"], names))
+    codes = {label: code for code, label in enumerate(training.classes.tolist())}
+    for option in ("delta", "n_components"):
+        by_class = settings.get(option)
+        if isinstance(by_class, Mapping) and by_class.keys() <= codes.keys():
+            candidate.set_params(**{option: {codes[label]: value for label, value in by_class.items()}})
+    return make_pipeline(StandardScaler(), candidate)
+
+
+def _folds(settings: Any, training: Training) -> list[NDArray[np.intp]]:
+    """Test rows of each fold; no folds if a class has a single labelled row, or row with votes."""
+    X, z, shares, weight, *_ = training
+    cv: Any = settings.cv
+    seed = settings.random_state
+    if not isinstance(cv, Integral):
+        return whole_row_folds(z, cv)
+    order = row_order(X, training.labels, weight)  # so that the order of the rows does not matter
+    rows, codes, share = (np.arange(len(z)), z[order], None) if shares is None else copies_of(shares[order])
+    if np.bincount(codes[codes >= 0]).min() < 2:
+        return []
+    return [np.unique(order[rows[test]]) for test in folds_of_copies(codes, share, rows, int(cv), seed)]
+
+
+def _outcomes(
+    settings: Any,
+    training: Training,
+    grids: tuple[dict[str, Pipeline], dict[str, Pipeline]],
+    folds: list[NDArray[np.intp]],
+    deadline: float,
+    report: Callable[[float, str], object],
+) -> dict[str, dict[int, Outcome] | None]:
+    """Outcomes of each candidate and rival by fold, -1 for all rows; None if there was no time for all of them."""
+    grid, order = grids[0] | grids[1], _order(*grids)
+    own = {name: grid[name][-1].cv for name in order if folds and cross_validates(grid[name])}
+    for name in own:
+        grid[name][-1].set_params(cv=folds)
+    jobs = [
+        (name, fold) for name in order for fold in (-1, *(() if cross_validates(grid[name]) else range(len(folds))))
+    ]
+    fits: dict[str, dict[int, Outcome]] = {name: {} for name in grid}
+    started: list[tuple[str, int]] = []
+    X, z, shares, weight, *_ = training
+
+    def in_time() -> Iterator[Any]:
+        for name, fold in jobs:
+            first = next((one for one in order if not (-1 in fits[one] and fits[one][-1].error)), None)
+            if name == first or monotonic() < deadline:
+                started.append((name, fold))
+                yield delayed(fit_one)(grid[name], X, z, weight, None if fold < 0 else folds[fold], shares)
+
+    outcomes = Parallel(n_jobs=settings.n_jobs, verbose=10 * bool(settings.verbose), return_as="generator")(in_time())
+    # a candidate that holds rows out itself fits as often as the others
+    work = np.cumsum([1.0 + len(folds) * cross_validates(grid[name]) for name, _ in jobs])
+    report(0.0, jobs[0][0])
+    for done, outcome in enumerate(outcomes, start=1):
+        name, fold = started[done - 1]
+        if fold < 0 and name in own and outcome.estimator is not None:
+            outcome.estimator[-1].set_params(cv=own[name])
+        # with many features the fits of the folds take much memory
+        fits[name][fold] = outcome if fold < 0 else outcome._replace(estimator=None)
+        following = jobs[done][0] if done < len(jobs) else "weights of the candidates"
+        report(float((1.0 - _WEIGHING) * work[done - 1] / work[-1]), following)
+    late = {name for name, fold in jobs if (name, fold) not in started}
+    return {name: None if name in late else fits[name] for name in grid}
+
+
+def _order(candidates: Mapping[str, Pipeline], rivals: Mapping[str, Pipeline]) -> list[str]:
+    """The candidates in the order in which they are fitted: first one of each kind, with and without the mechanism."""
+    groups: dict[Any, list[str]] = {}
+    for name, pipeline in (candidates | rivals).items():  # type: ignore[operator]
+        groups.setdefault((name in rivals, type(pipeline[-1]), models_missingness(pipeline)), []).append(name)
+    return [name for names in zip_longest(*groups.values()) for name in names if name is not None]
+
+
+def _held_out(fits: dict[int, Outcome], training: Training, folds: list[NDArray[np.intp]]) -> Array:
+    """Probabilities (n, K) of a candidate: held out in tested rows, 1 / K in folds that failed, else of the fit to all rows."""
+    everything, X = fits[-1], training.X
+    if everything.proba is not None:
+        return np.where(np.isnan(everything.proba), everything.estimator.predict_proba(X), everything.proba)
+    untested = np.delete(np.arange(len(X)), np.concatenate([*folds, np.empty(0, dtype=np.intp)]))
+    proba = np.full((len(X), len(training.classes)), 1.0 / len(training.classes))
+    if len(untested):
+        proba[untested] = everything.estimator.predict_proba(X[untested])
+    for fold, test in enumerate(folds):
+        if (held_out := fits[fold].proba) is not None:
+            proba[test] = held_out
+    return proba
+
+
+def hedged(proba: Array) -> Array:
+    """The probabilities of a rival, mixed with a little of equal ones."""
+    return (1.0 - _DOUBT) * proba + _DOUBT / proba.shape[1]
+
+
+def values_of(pipeline: Pipeline, method: str, X: NDArray[Any]) -> Array:
+    """A method of a candidate's last step; `predict_proba` if it does not have it."""
+    last = pipeline[-1]
+    name = method if hasattr(last, method) else "predict_proba"
+    values = np.asarray(getattr(last, name)(pipeline[:-1].transform(X)))
+    check_results(values, 0)
+    return values
+
+
+# Weights and scores
+
+
+class _Weighed(NamedTuple):
+    """Weights of candidates, and the evidence behind them."""
+
+    average: Array  # under which the average has the most evidence
+    evidence: Evidence
+    losses: Array  # of each candidate and rival: of labels, and of missing indicators
+    missing: Array  # (n,), probability of a missing label
+    notes: list[Note]
+
+    def best(self, among: NDArray[np.bool_]) -> Array:
+        """All weight on the candidate of these with the most evidence."""
+        against = self.losses[: len(among)].sum(axis=1)
+        return np.eye(len(among))[np.where(among, against, np.inf).argmin()]
+
+    def without(self, models: NDArray[np.bool_], held: Array) -> Array:
+        """Weights of the average of the candidates without a mechanism."""
+        weights = np.zeros(len(models))
+        weights[~models] = self.evidence.average(held[~models]).weights
+        return weights
+
+
+def _weighed(
+    training: Training,
+    estimators: Mapping[str, Pipeline],
+    probas: Array,
+    folds: list[NDArray[np.intp]],
+    check: bool,
+) -> _Weighed:
+    """Weights from held-out probabilities of candidates and, after them, rivals; `check` looks for signs of a wrong mechanism."""
+    X, z, counts, tested = training.X, training.z, training.counts, np.sort(np.concatenate(folds))
+    evidence = Evidence(training.labels, counts, linear_predictor(X, z, counts, folds), tested)
+    average, mechanism = evidence.average(probas[: len(estimators)])
+    tau, notes = np.einsum("c,cnk->nk", average, probas[: len(estimators)]), list[Note]()
+    missing = np.empty(len(z))
+    if mechanism is None or len(tested) < len(z):
+        missing = _missing_rate(training, estimators)
+    if mechanism is not None:
+        missing[tested] = evidence.missing_proba(tau, evidence.mechanism(tau))[tested]
+        if any(map(models_missingness, estimators.values())) and evidence.gain(tau) < _LEAST_GAIN:
+            notes.append(Note("no-support"))
+        if check:
+            notes += doubts(X[tested], z[tested], tau[tested], counts[tested])
+    losses = np.array([evidence.losses(proba) for proba in probas])
+    return _Weighed(average, evidence, losses, missing, notes)
+
+
+def _missing_rate(training: Training, estimators: Mapping[str, Pipeline]) -> Array:
+    """The mean q of each row over the candidates with a mechanism; the overall rate if there is none."""
+    models, missing = [pipeline for pipeline in estimators.values() if knows_missingness(pipeline)], training.z < 0
+    if not models or not missing.any():
+        rate = float(training.counts @ missing / training.counts.sum())
+        return np.full(len(missing), min(rate, Q_MAX))
+    return np.minimum(np.mean([values_of(pipeline, "missing_proba", training.X) for pipeline in models], axis=0), Q_MAX)
+
+
+class _Judge(NamedTuple):
+    """What held-out probabilities are scored with: labels of tested rows (n, K), q, weights and posteriors of the rows."""
+
+    indicator: Array
+    q: Array
+    counts: Array
+    posterior: UncertainPosterior
+    overlap: Overlap
+
+    def scores(self, probas: Array) -> dict[str, Array]:
+        """Scores of each with imputed labels, which are doubly robust ones with a weight of one."""
+        n, K = self.indicator.shape
+        options: dict[str, Any] = {"classes": np.arange(K), "posterior": self.posterior.central}
+        of = {
+            score.__name__: [score(self.indicator, p, np.zeros(n), **options) for p in np.maximum(probas, TINY)]
+            for score in (log_loss, brier, accuracy, roc_auc)
+        }
+        estimates = [mean_of(-np.log(np.maximum(p, TINY))) for p in probas]
+        errors = [error for _, error in imputed_estimates(estimates, self.indicator, self.q, self.posterior)]
+        columns = {name: [score.value for score in scores] for name, scores in of.items()}
+        plain = [score.plain for score in of["log_loss"]]
+        table = {"log_loss": columns.pop("log_loss"), "log_loss_stderr": errors, "plain_log_loss": plain} | columns
+        return {name: np.array(column) for name, column in table.items()}
+
+    def gain(self, ours: Array, theirs: Array) -> Gain:
+        """The log-losses of two held-out probabilities (n, K), and their difference with its standard error."""
+        losses = [-np.log(np.maximum(p, TINY)) for p in (ours, theirs)]
+        estimates = [mean_of(loss, self.counts) for loss in (*losses, losses[1] - losses[0])]
+        (ours_, _), (theirs_, _), gain = imputed_estimates(estimates, self.indicator, self.q, self.posterior)
+        return Gain(ours_, theirs_, *gain, self.overlap.no_chance)
+
+    def log_loss(self, proba: Array) -> Score:
+        """The log-loss for the population."""
+        return self._log_loss(proba, self.q, self.posterior)
+
+    def independent(self, X: NDArray[Any], probas: Sequence[Array], posterior: Array) -> list[Score]:
+        """The log-losses by other posteriors, and with q from a random forest, so that the average is not its own judge."""
+        missing = np.asarray(~self.indicator.any(axis=1))
+        q = flexible_missing_proba(X, missing)[0] if missing.any() else np.zeros(len(X))
+        return [self._log_loss(proba, q, posterior) for proba in probas]
+
+    def _log_loss(self, proba: Array, q: Array, posterior: Any) -> Score:
+        classes = np.arange(proba.shape[1])
+        return log_loss(self.indicator, np.maximum(proba, TINY), q, classes=classes, posterior=posterior)
+
+
+def _judge(
+    training: Training, tested: NDArray[np.bool_], tau: Array, others: list[Array], missing: Array, tilt: bool
+) -> _Judge:
+    """Posteriors and weights for scores, with untested rows as unlabelled; `tilt` if tau agrees with known class shares."""
+    counts, labelled, indicator, known = training.counts, training.z >= 0, training.indicator, None
+    if tilt:
+        known = counts @ np.where(labelled[:, None], indicator, tau) / counts.sum()
+    seen = labelled & tested
+    indicator[~tested] = 0.0
+    share = np.sum(seen) / np.sum(labelled)
+    q, not_tested = (1.0 - (1.0 - rate) * share for rate in (np.minimum(missing, Q_MAX), missing))
+    posterior = UncertainPosterior.of(tau, indicator, not_tested, others, counts, known)
+    n_effective = float(np.sum(seen)) if seen.all() else representation(not_tested, seen, counts)[1]
+    no_chance = float(counts @ (missing >= NO_CHANCE) / counts.sum())
+    return _Judge(indicator, q, counts, posterior, Overlap(no_chance, n_effective, int(np.sum(seen))))
+
+
+def _judged(
+    method: str,
+    training: Training,
+    estimators: dict[str, Pipeline],
+    by_name: dict[str, Array],
+    folds: list[NDArray[np.intp]],
+    expected: Array | None,
+    notes: list[Note],
+) -> Comparison:
+    """The comparison, from held-out probabilities of candidates and, after them, rivals."""
+    X, z, counts, C = training.X, training.z, training.counts, len(estimators)
+    tested, without = np.sort(np.concatenate([*folds, np.empty(0, dtype=np.intp)])), z < 0
+    is_tested = np.isin(np.arange(len(z)), tested)
+    models = np.array([models_missingness(pipeline) for pipeline in estimators.values()])
+    rivals = len(by_name) - C
+    results: dict[str, Any] = {
+        "candidate": np.array([*by_name]),
+        "rival": np.repeat([False, True], [C, rivals]),
+        "mechanism": np.append(models, np.zeros(rivals, dtype=bool)),
+    }
+    offsets = None
+    if expected is not None:
+        weight = None if training.weight is None else training.weight[without]
+        offsets = {
+            name: class_offsets(values_of(pipeline, "unlabelled_proba", X[without]), expected, weight)
+            for name, pipeline in estimators.items()
+        }
+    fields: dict[str, Any] = dict.fromkeys(("score", "comparison", "rival_comparison", "independent_score", "overlap"))
+    fields |= {"n_features": X.shape[1], "features": training.features, "classes": training.classes}
+    fields |= {"estimators": estimators, "prior_offset": offsets, "results": results, "notes": notes}
+    if not (z[tested] >= 0).any():
+        notes.append(Note("single-label"))
+        results["weight"] = np.append(np.full(C, 1.0 / C), np.zeros(rivals))
+        fields["weights"] = dict.fromkeys(estimators, 1.0 / C)
+        rows = OfRows(is_tested, _missing_rate(training, estimators))
+        result = Comparison(**fields, verdict="", rows=rows)
+        return replace(result, verdict=result.sentences[-1])
+    probas = np.array([*by_name.values()])
+    weighed = _weighed(training, estimators, probas, folds, check=expected is None)
+    notes += weighed.notes
+    if expected is not None:
+        probas = np.array([tilted(p, class_offsets(p[without], expected, counts[without])) for p in probas])
+
+    def mixed(weights: Array) -> Array:
+        return np.einsum("c,cnk->nk", weights, probas[:C])
+
+    pick, pair = method == "pick", None
+    weights = weighed.best(np.ones(C, dtype=bool)) if pick else weighed.average
+    if models.any() and not models.all():
+        with_it = weighed.best(models) if pick else weights
+        without_it = weighed.best(~models) if pick else weighed.without(models, probas[:C])
+        pair = [mixed(with_it), mixed(without_it)]
+    tau, pool = mixed(weighed.average), mixed(weights)
+    others = [*([] if pair is None else pair[1:]), *([pool] if pick else []), *probas[C:]]
+    judge = _judge(training, is_tested, tau, others, weighed.missing, expected is not None)
+    results |= judge.scores(probas) | {"missing_log_loss": weighed.losses[:, 1]}
+    fields |= {"score": judge.log_loss(pool), "overlap": judge.overlap}
+    if rivals:
+        *scores, fields["independent_score"] = judge.independent(X, (*probas, pool), probas[C:].mean(axis=0))
+        results["independent_log_loss"] = np.array([score.value for score in scores])
+        results["independent_log_loss_stderr"] = np.array([score.stderr for score in scores])
+        fields["rival_comparison"] = judge.gain(pool, probas[C + results["log_loss"][C:].argmin()])
+    results["weight"] = np.append(weights, np.zeros(rivals))
+    fields["weights"] = dict(zip(estimators, weights.tolist(), strict=True))
+    fields["verdict"] = f"Nothing to compare: {'every' if models.all() else 'no'} candidate models the missingness."
+    if pair is not None:
+        gain = fields["comparison"] = judge.gain(*pair)
+        fields["verdict"] = gain.sentence() + BUT * (gain.clear and doubtful(notes))
+    held_out = dict(zip(by_name, probas, strict=True))
+    missing_proba = np.minimum(weighed.missing, Q_MAX)
+    return Comparison(**fields, rows=OfRows(is_tested, missing_proba, pool, tau, judge.posterior, probas=held_out))
+
+
+def _transduction(result: Comparison, training: Training) -> NDArray[Any]:
+    """Labels of the rows: missing ones imputed by the average, which also decides between classes with as many votes."""
+    z, shares = training.z, training.shares
+    labels = training.classes[z]
+    possible = (z < 0)[:, None] if shares is None else shares == shares.max(axis=1, keepdims=True)
+    open_rows = possible.sum(axis=1) > (shares is not None)  # without a label, or with tied votes
+    if open_rows.any():
+        X, tied = training.X[open_rows], (z >= 0)[open_rows, None]
+        proba = result.average("unlabelled_proba", X)
+        if tied.any():
+            proba = np.where(tied, result.average("predict_proba", X), proba)
+        proba = np.where(possible[open_rows], proba, -1.0)
+        labels[open_rows] = training.classes[proba.argmax(axis=1)]
+    return labels
