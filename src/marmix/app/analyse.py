@@ -57,7 +57,7 @@ from marmix.estimators.doubts import CODES
 from marmix.evaluation.joint import JointTable
 from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_counts
 from marmix.inference import Inference
-from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.inference.sensitivity import Sensitivity, Sweep, pattern_mixture, sensitivity, swept
 from marmix.selection.average import MARClassifierCV
 from marmix.selection.comparison import Comparison as Compared
 from marmix.selection.comparison import hedged
@@ -492,15 +492,9 @@ def _sweep(case: Case) -> Sensitivity | None:
     tau, (code, counts) = posterior.central[unlabelled], case.represents
     k = int((case.given + counts @ tau).argmin())
     result = sensitivity(
-        pattern_mixture(tau, k, delta),
-        case.given,
-        k,
-        delta,
-        case.model.classes,
+        Sweep.of(pattern_mixture(tau, k, delta), case.given, k, delta, case.model.classes, counts, code),
         draw=lambda rng: posterior.draw(rng)[unlabelled],
         n_draws=_DRAWS,
-        weight=counts,
-        imputed=code,
     )
     zero, wrong = result.at(1.0), np.array(joint.wrong(), dtype=float)
     result.error_interval[zero] = wrong[1:] / counts.sum()
