@@ -6,8 +6,9 @@ marmix less the classifier of the line; means over the seeds and standard errors
 
     python benchmarks/scoreboard.py [--splits 10] [--seed 0]
 
-Ten splits take about ten minutes on two cores. The data sets were chosen with seeds from 1000 on: there it also helped on iris and
-mostly on wine; on three of the digits (3, 8, 9) and on 10 or 30 columns of the tumours logistic regression was as good or better.
+Ten splits take about ten minutes on two cores. The data sets were chosen with seeds from 1000 on: there it also helped on iris,
+and mostly on wine; on three of the digits (3, 8, 9) and on 10 or 30 columns of the tumours logistic regression was as good or
+better.
 """
 
 import warnings
@@ -54,7 +55,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     report, seeds = tables.Report(), range(args.seed, args.seed + args.splits)
-    columns = {"classifier": "", "right": ".3f", "difference": "+.3f", "log-loss": ".3f", "difference of losses": "+.3f"}
+    columns = {
+        "classifier": "",
+        "right": ".3f",
+        "difference": "+.3f",
+        "log-loss": ".3f",
+        "difference of losses": "+.3f",
+    }
     for load in (digits, tumours):
         data = load()
         results = Parallel(n_jobs=-1)(delayed(scores)(data, seed) for seed in seeds)

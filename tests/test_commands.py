@@ -299,7 +299,9 @@ def test_odds_ratios_are_positive(program, small, ratio):
         program("sensitivity", "out/model.marmix", "trees.csv", f"--odds={ratio}", cwd=small)
 
 
-def test_the_report_of_a_saved_model_is_that_of_the_fit_and_of_other_rows_says_so(program, tmp_path, frame, monkeypatch):
+def test_the_report_of_a_saved_model_is_that_of_the_fit_and_of_other_rows_says_so(
+    program, tmp_path, frame, monkeypatch
+):
     monkeypatch.setattr("marmix.app.analyse.FOLDS", 5)  # a report on the rows of a fit uses the folds of its model
     frame.to_csv(tmp_path / "trees.csv", index=False)
     fit = ("fit", "trees.csv", "--label", "kind", "--id", "name", "--out", "out", "--json", *QUICK)

@@ -23,8 +23,12 @@ from marmix import (
     MARStudentMixture,
     votes,
 )
+from marmix.app.fit import fit_file
 from marmix.app.labels import labels_of
+from marmix.app.progress import Progress
 from marmix.app.reading import Table
+from marmix.app.saved import Request, evaluate_file
+from marmix.app.survey import Options
 from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,
@@ -39,10 +43,6 @@ from marmix.evaluation import (
 from marmix.evaluation.pseudo_labels import pseudo_labels
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
-from marmix.app.fit import fit_file
-from marmix.app.progress import Progress
-from marmix.app.saved import Request, evaluate_file
-from marmix.app.survey import Options
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
 
@@ -480,9 +480,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     table[["ill", "well"]] = counts  # the same votes as counts of the classes
     table.to_csv(tmp_path / "rows.csv", index=False)
     by_vote, by_share = (
-        evaluate_file(
-            Request(tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", **given), Progress(quiet=True)
-        )
+        evaluate_file(Request(tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", **given), Progress(quiet=True))
         for given in ({"votes": readers}, {"shares": ["well", "ill"]})
     )
     assert replace(by_vote, notes=by_share.notes) == by_share

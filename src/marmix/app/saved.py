@@ -124,7 +124,7 @@ class Saved(NamedTuple):
             label, votes, shares = self.fact("label"), self.fact("votes"), self.fact("shares")
         if not (label or votes or shares):
             raise ValueError("--label is required: the model file does not name the label column.")
-        for name in votes or shares or [str(label)]:
+        for name in (*votes, *shares, *([label] if label else [])):
             if name in self.preparation.features_in():
                 raise ValueError(
                     f"--label names {shown(name)}, which is a feature of the model: name the column of the labels."
