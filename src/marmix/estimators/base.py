@@ -164,12 +164,13 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Fitting
 
-    def _validated(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> Training:
+    def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
         checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
         rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
             y,
             sample_weight,
+            missing,
             named=self.classes,
             classes=None if reset else self.model_.classes,
             single=self.precision == "single",
@@ -500,12 +501,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Inference
 
-    def inference(self, X: Any, y: Any, sample_weight: Any = None, *, cov_type: str = "sandwich") -> Inference:
+    def inference(
+        self, X: Any, y: Any, sample_weight: Any = None, missing: Any = None, *, cov_type: str = "sandwich"
+    ) -> Inference:
         """Standard errors, confidence intervals and tests for this fit.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, missing
             The rows of the fit, which the estimator does not keep. Weights must be counts of rows: survey weights or
             inverse probabilities would give the standard errors of as many rows as they sum to.
         cov_type : {"sandwich", "observed", "expected"}, default="sandwich"
@@ -523,8 +526,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 f"{self.model_.n_features} features: no standard errors are computed for more than {MOST_FEATURES}. Reduce them "
                 "first, e.g. make_pipeline(PCA(20), ...)."
             )
-        X, y, sample_weight = to_host_or_refuse("inference", X, y, sample_weight)
-        training = self._validated(X, y, sample_weight, reset=False)
+        X, y, sample_weight, missing = to_host_or_refuse("inference", X, y, sample_weight, missing)
+        training = self._validated(X, y, sample_weight, missing, reset=False)
         rows = training.rows
         assert isinstance(rows, HostRows)
         if rows.in_file and rows.weight is not None and not np.all(rows.weight):
@@ -546,7 +549,8 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             n_rows=len(rows.X),
             checked=self._checked_values,
             shares=rows.shares,
-            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight),
+            missing=None if rows.asked is None else rows.missing,
+            doubts=partial(_doubts, self.model_, rows.counted, rows.labels, rows.weight, rows.missing),
         )
         with one_thread():
             return Inference(fitted, cov_type, pandas=hasattr(X, "iloc"))
@@ -891,14 +895,16 @@ def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arr
     return rows.map(function, *arrays, names=model.column_names, width=width, **options)
 
 
-def _doubts(model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None) -> list[Note]:
+def _doubts(
+    model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None, missing: NDArray[np.bool_]
+) -> list[Note]:
     """Notes on checks of the mechanism that fail."""
     if model.has_label_term:
         return []
     if len(z) > _CHECKED:
         places = np.sort(np.random.default_rng(0).choice(len(z), _CHECKED, replace=False))
-        X, z, weight = X[places], z[places], None if weight is None else weight[places]
-    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight)
+        X, z, weight, missing = X[places], z[places], None if weight is None else weight[places], missing[places]
+    return doubts(X, z, np.exp(log_tau(model.posterior(X))).T, weight, missing)
 
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:

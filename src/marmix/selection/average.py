@@ -228,7 +228,7 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARClassifierCV":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARClassifierCV":
         """Fit and cross-validate the candidates, and weight them.
 
         Parameters
@@ -240,12 +240,15 @@ class MARClassifierCV(Described, ClassifierMixin, BaseEstimator):
             all columns if missing: a row counts as copies of every class, weighted by the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             Weights of the rows in the fits, in the average and in `comparison_`, but not in `results_` and `score_`.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
-        selection = compare(self, X, y, sample_weight)
+        selection = compare(self, X, y, sample_weight, missing)
         notes = [
             text
             for note, text in zip(selection.notes, selection.sentences, strict=True)
