@@ -25,7 +25,7 @@ UNEQUAL = {"means": [[0.0, 0.0], [2.0, 0.0]], "covariances": [np.eye(2), [[2.0, 
 RIGHT = {
     "Gaussian, 300 rows": {"n_samples": 300, "rate": 0.5},
     "Gaussian, 1000 rows": {"n_samples": 1000},
-    "Gaussian, unequal covariances": {"n_samples": 1000, "parameters": UNEQUAL},
+    "Gaussian, unequal covariances": {"n_samples": 1000, "distribution": ("gaussian", UNEQUAL)},
     "Gaussian, 3 classes": {"n_samples": 1000, "n_classes": 3},
     "Student": {"n_samples": 1000, "distribution": "student"},
     "Laplace, 4 features": {"n_samples": 1000, "distribution": "laplace", "n_features": 4},

@@ -50,7 +50,7 @@ def magic():
     """Four features of MAGIC with 70 % of the labels hidden, in their own units and standardised."""
     X, y = rows.telescope(("fAlpha", "fLength", "fM3Long", "fSize"))
     tau = cross_val_predict(HistGradientBoostingClassifier(random_state=0), X, y, method="predict_proba")
-    z = hide_labels(y, tau, rate=0.7, random_state=0, return_y=True)
+    z = hide_labels(y, tau, rate=0.7, random_state=0).target
     return [("MAGIC, its own units", X, z), ("MAGIC, standardised", (X - X.mean(axis=0)) / X.std(axis=0), z)]
 
 

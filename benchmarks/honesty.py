@@ -75,7 +75,7 @@ SIMULATED = {
     "Beta": {"distribution": "beta", "n_features": 3},
     "Gaussian, 3 classes": {"n_classes": 3, "n_features": 4, "separation": 2.5},
     "Student, 5 classes": {"n_classes": 5, "n_features": 4, "separation": 3.0, "distribution": "student"},
-    "Gaussian, 12 classes": {"n_classes": 12, "n_features": 5, "parameters": {"means": TWELVE}},
+    "Gaussian, 12 classes": {"n_classes": 12, "n_features": 5, "distribution": ("gaussian", {"means": TWELVE})},
     "Gaussian, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03)},
     "Student, 3 %": {"n_features": 4, "separation": 3.0, "weights": (0.97, 0.03), "distribution": "student"},
     "Gamma, 5 %": {"n_features": 4, "weights": (0.95, 0.05), "distribution": "gamma"},

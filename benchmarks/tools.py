@@ -125,7 +125,7 @@ def magic(seed):
     X, y = X[order], 1 - gamma[order]
     forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
     tau = cross_val_predict(forest, X[:1500], y[:1500], cv=5, method="predict_proba")
-    return rows_of(X, hide_labels(y[:1500], tau, random_state=seed, return_y=True), y)
+    return rows_of(X, hide_labels(y[:1500], tau, random_state=seed).target, y)
 
 
 def gaussian(hide, seed, separation=2.0):
@@ -138,15 +138,15 @@ def gaussian(hide, seed, separation=2.0):
 def moons(seed):
     """Two half circles, 95 % of the labels hidden at random."""
     X, y = make_moons(4600, noise=0.2, random_state=seed)
-    return rows_of(X, hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed, return_y=True), y)
+    return rows_of(X, hide_labels(y[:600], link=None, rate=0.95, at_least=2, random_state=seed).target, y)
 
 
 def boundary(y, tau, rng, **options):
-    return hide_labels(y, tau, random_state=rng, return_y=True, **options)
+    return hide_labels(y, tau, random_state=rng, **options).target
 
 
 def at_random(y, tau, rng):
-    return hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng, return_y=True)
+    return hide_labels(y, link=None, rate=0.9, at_least=5, random_state=rng).target
 
 
 def by_class(y, tau, rng):

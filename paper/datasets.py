@@ -42,7 +42,7 @@ def draw(
     """
     first, second = (int(seed) for seed in np.asarray(seeds))
     common: dict[str, Any] = {"distribution": distribution, "max_margin": MAX_MARGIN if truncated else None}
-    hiding: dict[str, Any] = {"link": "aranda-ordaz", "shape": shape, "slope": SLOPE, "rate": rate, "at_least": 3}
+    hiding: dict[str, Any] = {"link": shape, "slope": SLOPE, "rate": rate, "at_least": 3}
     train = make_mar_mixture(rows, random_state=first, **hiding, **common)
     return train, make_mar_mixture(FRESH, rate=None, random_state=second, **common)
 

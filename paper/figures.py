@@ -114,7 +114,7 @@ def simulation(run):
     figure, axes = panels(3.5, 5.4, 2)
     signs, words, rows, records = [], [], {}, []
     limits = {"margins up to 0.6, as in the paper": MAX_MARGIN, "all margins": None}
-    hiding = {"link": "aranda-ordaz", "shape": SHAPE, "slope": SLOPE, "rate": RATE}
+    hiding = {"link": SHAPE, "slope": SLOPE, "rate": RATE}
     for ax, (name, limit) in zip(axes.flat, limits.items(), strict=True):
         data = make_mar_mixture(ROWS, max_margin=limit, random_state=run.seed, **hiding)
         share, missing, labelled = (

@@ -99,9 +99,8 @@ def hiding_posterior(hider):
 def hidden(rng, chosen, hider, rate):
     """Labels of the chosen rows, -1 where hidden, and a seed for the methods."""
     hide_seed, seed = (int(v) for v in rng.integers(2**31, size=2))
-    options = {"random_state": hide_seed, "return_y": True}
     y, posterior = rows()[1][chosen], hiding_posterior(hider)[chosen]
-    return hide_labels(y, posterior, "aranda-ordaz", SHAPE, SLOPE, rate, **options), seed
+    return hide_labels(y, posterior, SHAPE, SLOPE, rate, random_state=hide_seed).target, seed
 
 
 def as_published(rng, hider, rate):

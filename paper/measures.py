@@ -46,7 +46,8 @@ def replicate(rng, kind, hidden_by):
 
 def timings(rng):
     """Seconds of a fit, and of the measure with its gradient alone; the measures take turns in every round."""
-    X, y = make_mar_mixture(TIMED_ROWS, rate=RATE, random_state=int(rng.integers(2**31)), return_X_y=True)
+    sample = make_mar_mixture(TIMED_ROWS, rate=RATE, random_state=int(rng.integers(2**31)))
+    X, y = sample.data, sample.target
     p = posterior(np.ascontiguousarray(rng.normal(scale=3.0, size=(2, 16_384))))
     seconds = {what: {name: [] for name in COMPARED} for what in ("fit", "measure")}
     for _ in range(ROUNDS):

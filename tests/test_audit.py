@@ -379,3 +379,17 @@ def test_a_half_width_gives_the_number_of_rows(wrong, half, needed):
     y[:2] = "a", "b"
     audit = Audit(Says("ab"), np.c_[1 - p, p][[0, 1999, *range(2000)]], y, half_width=half)
     assert len(audit.rows) == pytest.approx(needed, rel=0.15)
+
+
+def test_half_widths_are_those_of_the_intervals_with_half_of_the_labels_wrong():
+    proba, y, _ = rows(classes="ab")
+    audit = Audit(Says("ab"), proba, y, n=40)
+    said, strata = proba[audit.rows].argmax(axis=1), audit._strata[audit._drawn]
+    rank = np.array([np.sum(strata[:i] == strata[i]) for i in range(40)])
+    widths = audit.half_widths()
+    for k in (7, 40):
+        half = [rank[i] < np.sum(strata[:k] == strata[i]) // 2 for i in range(k)]
+        labels = np.array(["a", "b"])[np.where(half, 1 - said[:k], said[:k])]
+        one = Audit(Says("ab"), proba, y, n=40).record(dict(zip(audit.rows[:k].tolist(), labels, strict=True))).wrong
+        assert widths[k - 1] == pytest.approx((one.high - one.low) / 700)
+    assert (np.diff(widths[8:]) < 0.02).all()

@@ -16,7 +16,7 @@ from marmix.selection.candidates import crowded, default_candidates, default_riv
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are does not tell"),
+    pytest.mark.filterwarnings("ignore:Labels are not missing more often"),
 ]
 
 

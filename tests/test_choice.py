@@ -16,7 +16,9 @@ from marmix.selection.held_out import whole_row_folds
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
-    pytest.mark.filterwarnings("ignore:How hard rows are:UserWarning"),  # the note of labels missing at random
+    pytest.mark.filterwarnings(
+        "ignore:Labels are not missing more often:UserWarning"
+    ),  # the note of labels missing at random
 ]
 SMALL = {
     "on": MARLogisticRegression(link="logit"),
@@ -345,7 +347,7 @@ def test_missingness_that_a_feature_explains_is_noted():
     rng = np.random.default_rng(0)
     X, y, _ = partly_labelled(n=600)
     z = np.where(rng.uniform(size=600) < 1 / (1 + np.exp(-3 * X[:, 1])), -1, y)
-    with pytest.warns(UserWarning, match="does not tell whose label is missing"):
+    with pytest.warns(UserWarning, match="not missing more often where rows are hard"):
         clf = MARClassifierCV(estimators=SMALL).fit(X, z)
     assert [note.code for note in clf.selection_.notes] == ["no-support"]
     _, _, hard = partly_labelled(n=600)

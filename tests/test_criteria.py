@@ -1,7 +1,6 @@
 """AIC, BIC and ICL agree with their formulas, and the table that compares fits by them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.stats import multivariate_normal
@@ -132,44 +131,6 @@ def test_labelled_rows_agree_with_statsmodels(two):
     assert fit.bic() == fit.icl() == pytest.approx(reference.bic, rel=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [gaussian(), logistic()])
-def test_new_rows_may_lack_a_class_or_every_label(simulate, estimator):
-    X, y, _ = simulate(300)
-    new, y_new, _ = simulate(200, seed=7)
-    fit = clone(estimator).fit(X, y)
-    for rows in (y_new != 1, y_new == -1):
-        loglik = hand_loglik(fit, new[rows], y_new[rows])
-        p = (fit.aic() + 2 * fit.loglik_) / 2
-        assert fit.aic(new[rows], y_new[rows]) == pytest.approx(2 * p - 2 * loglik, rel=1e-9)
-
-
-def test_a_missing_label_is_impossible_after_a_fit_without_any(two):
-    assert gaussian().fit(two.X, two.truth).aic(two.X, two.y) == np.inf
-
-
-def test_x_and_y_are_given_together(two):
-    fit = gaussian().fit(two.X, two.y)
-    for arguments in ({"X": two.X}, {"y": two.y}):
-        with pytest.raises(ValueError, match="X and y"):
-            fit.aic(**arguments)
-
-
-@pytest.mark.parametrize("truth", ["full", "tied", "spherical"])
-def test_in_a_large_sample_bic_finds_the_structure(truth):
-    rng = np.random.default_rng(0)
-    labels = rng.integers(2, size=4000)
-    roots = {
-        "full": [[[1.0, 0.0], [0.5, 0.8]], [[0.7, 0.0], [-0.4, 1.2]]],
-        "tied": [[[1.0, 0.0], [0.5, 0.8]]] * 2,
-        "spherical": [np.eye(2), 1.3 * np.eye(2)],
-    }[truth]
-    X = np.einsum("nij,nj->ni", np.array(roots)[labels], rng.normal(size=(4000, 2))) + 2.0 * labels[:, None]
-    y = np.where(rng.uniform(size=4000) < 0.5, -1, labels)
-    table = compare(*(gaussian(covariance_type=kind).fit(X, y) for kind in KINDS), names=KINDS)
-    assert table.index[0] == truth
-    assert table.frame().loc[truth, "weight"] > 0.9
-
-
 # The table.
 
 
@@ -189,19 +150,6 @@ def test_the_table_holds_the_fits_numbers_sorted_by_the_criterion(two, by):
     weights = np.exp(-differences / 2) / np.exp(-differences / 2).sum()
     np.testing.assert_allclose(table["weight"], weights, rtol=1e-9)
     assert table["weight"].sum() == pytest.approx(1.0, abs=1e-12)
-
-
-def test_order_unit_weights_and_type_of_labels_do_not_matter(two):
-    X, y, _ = two
-    order = np.random.default_rng(0).permutation(len(y))
-    repeats = np.random.default_rng(1).integers(1, 3, size=len(y))
-    first = gaussian().fit(X, y)
-    for rows, labels, weight in ((X[order], y[order], None), (X, y, np.ones(len(y))),
-                                 (X, np.where(y < 0, np.nan, y), None)):  # fmt: skip
-        assert compare(first, gaussian().fit(rows, labels, weight)).rows[0][5] == 0.0
-    twice = gaussian().fit(np.repeat(X, repeats, axis=0), np.repeat(y, repeats))
-    with pytest.raises(ValueError, match="different rows"):
-        compare(first, twice)
 
 
 def changed(X, y, how):
@@ -266,14 +214,6 @@ def test_incomparable_fits_raise(two):
             compare(*fits, **options)
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_tempered_fit_raises_at_any_position(two, place):
-    fits = [gaussian(link=None).fit(two.X, two.y), gaussian().fit(two.X, two.y)]
-    fits.insert(place, gaussian(mechanism_weight=0.3).fit(two.X, two.y))
-    with pytest.raises(ValueError, match="mechanism_weight"):
-        compare(*fits, ignored="mcar")
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_ignored_mechanism_is_refused_or_completed_by_a_constant_rate(two, weighted):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(two.y)) if weighted else np.ones(len(two.y))
@@ -290,48 +230,3 @@ def test_an_ignored_mechanism_is_refused_or_completed_by_a_constant_rate(two, we
     # fits that all ignore the mechanism are not completed
     both = compare(ignoring, gaussian(link=None, covariance_type="full").fit(two.X, two.y, weight), names="ab").frame()
     assert both.loc["a", "log-likelihood"] == pytest.approx(ignoring.loglik_, rel=1e-12)
-
-
-def test_a_link_changes_nothing_if_no_label_is_missing(two):
-    fits = [gaussian(link=link).fit(two.X, two.truth) for link in (None, "logit")]
-    table = compare(*fits, names=["none", "logit"], ignored="mcar").frame()
-    assert table.loc["none", "parameters"] == table.loc["logit", "parameters"] == 8
-    assert table.loc["none", "BIC"] == pytest.approx(table.loc["logit", "BIC"], rel=1e-12)
-
-
-def test_default_names_tell_the_fits_apart(two):
-    variants = [
-        {},
-        {"covariance_type": "full"},
-        {"n_components": {0: 2}, "random_state": 0},
-        {"link": "cloglog"},
-        {"link": "aranda-ordaz"},
-        {"link": "aranda-ordaz", "shape": 2.0},
-        {"link": "aranda-ordaz", "shape": 5.0},
-        {"mcar_share": True},
-        {"mechanism_features": [0]},
-        {"mechanism_features": [1]},
-        {"measure": "gini"},
-    ]
-    table = compare(*(gaussian(**params).fit(two.X, two.y) for params in variants))
-    assert len(set(table.index)) == len(variants)
-    assert not any(name.endswith((" (2)", " (3)")) for name in table.index)
-    twins = [gaussian().fit(two.X, two.y) for _ in range(2)]
-    assert len(set(compare(*twins).index)) == 2
-
-
-def test_penalised_and_unconverged_fits_are_noted(two):
-    assert not compare(*(logistic(link=link).fit(two.X, two.y) for link in ("logit", "cloglog"))).notes
-    penalised = compare(*(logistic(C=1.0, link=link).fit(two.X, two.y) for link in ("logit", "cloglog")))
-    assert any("Penalised" in note for note in penalised.notes)
-    stopped = compare(*(gaussian(max_iter=n).fit(two.X, two.y) for n in (1, 1000)))
-    assert any("did not converge" in note for note in stopped.notes)
-
-
-def test_criteria_take_what_fit_takes(two):
-    frame = pd.DataFrame(two.X, columns=["a", "b"])
-    labels = pd.Series(np.array(["no", "yes", None], dtype=object)[two.y])
-    fit = gaussian(mechanism_features=["b"]).fit(frame, labels)
-    plain = gaussian(mechanism_features=[1]).fit(two.X, two.y)
-    assert fit.aic(frame, labels) == pytest.approx(plain.aic(), rel=1e-9)
-    assert fit.icl(frame, labels) == pytest.approx(plain.icl(), rel=1e-9)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from marmix import BoundaryWarning, MARClassifierCV, MARGaussianMixture, MARLogisticRegression, evaluation
 from marmix.core.measures import MEASURES
 from marmix.inference.profile import Profile
-from marmix.inference.sensitivity import pattern_mixture, sensitivity, swept
+from marmix.inference.sensitivity import Sweep, pattern_mixture, sensitivity, swept
 from marmix.plotting import (
     CalibrationDisplay,
     MissingnessDisplay,
@@ -641,9 +641,8 @@ def test_without_matplotlib_a_display_says_what_to_install(monkeypatch):
 def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
     p = np.column_stack([np.linspace(0.9, 0.2, 50), np.linspace(0.1, 0.8, 50)])
     values = swept([-np.log(4.0), np.log(2.0), np.log(4.0)])
-    sweep = sensitivity(
-        pattern_mixture(p, 1, values), np.array([30.0, 5.0]), 1, values, np.array(["a", "b$"]), n_draws=20
-    )
+    names, given = np.array(["a", "b$"]), np.array([30.0, 5.0])
+    sweep = sensitivity(Sweep.of(pattern_mixture(p, 1, values), given, 1, values, names), n_draws=20)
     shown = SensitivityDisplay.from_sensitivity(sweep, ax=canvas(4, 4)[1])
     share, wrong, changed, *_ = shown.ax_.lines
     np.testing.assert_allclose(share.get_xdata(), [0.25, 1.0, 2.0, 4.0])
@@ -655,7 +654,6 @@ def test_sensitivity_display_draws_the_sweep_and_its_tipping_points():
         min((abs(sides[i]), sides[i]) for sides in sweep.tipping.values() if sides[i] is not None)[1] for i in (0, 1)
     ]
     np.testing.assert_allclose(np.log(marked), nearest)
+    single = Sweep.of(pattern_mixture(p, 1, np.zeros(1)), given, 1, np.zeros(1), names)
     with pytest.raises(ValueError, match="single value"):
-        SensitivityDisplay.from_sensitivity(
-            sensitivity(pattern_mixture(p, 1, np.zeros(1)), np.ones(2), 1, np.zeros(1), np.array(["a", "b"]), n_draws=1)
-        )
+        SensitivityDisplay.from_sensitivity(sensitivity(single, n_draws=1))

@@ -4,13 +4,10 @@ import doctest
 import importlib
 import inspect
 import io
-import os
 import re
 import runpy
 import shlex
 import shutil
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +27,7 @@ DOCS = ROOT / "docs"
 TOP = sorted(ROOT.glob("*.md"))
 RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "quickstart.md", DOCS / "comparison.md"]
 RUN += sorted((DOCS / "guide").glob("*.md"))
+SLOW = ("comparison", "models", "quickstart")
 MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting", "marmix.evaluation", "marmix.io",
            "marmix.objectives", "marmix.tables")  # fmt: skip
 PUBLIC = [f"{module}.{name}" for module in MODULES for name in getattr(importlib.import_module(module), "__all__", ())]
@@ -80,7 +78,10 @@ def small(monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.long] if page.stem in SLOW else [], id=page.stem) for page in RUN],
+)
 def test_the_code_and_the_commands_of_a_page_run(page, tmp_path, monkeypatch, small):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
@@ -138,20 +139,15 @@ def test_the_sample_report_is_of_this_version():
     assert f"marmix {marmix.__version__}" in (DOCS / "sample_report.html").read_text(encoding="utf-8")
 
 
-def test_the_site_is_built_without_warnings(tmp_path):
+def test_the_site_is_built_without_warnings(tmp_path, monkeypatch, capsys):
     """Without running its examples and commands."""
     for name in ("sphinx", "furo", "myst_parser", "sphinx_gallery"):
         pytest.importorskip(name)
+    from sphinx.cmd.build import build_main
+
     shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "auto_examples", "generated"))
     for page in TOP:
         shutil.copy(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
     options = ("-W", "--keep-going", "-q", "-b", "dummy", "-D", "plot_gallery=0", "-D", "run_pages=0")
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, "docs", "out"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert build_main([*options, "docs", "out"]) == 0, capsys.readouterr().err

@@ -64,13 +64,6 @@ def test_equal_imputations_give_the_result_of_complete_data():
     np.testing.assert_allclose(few.df, [20 * 21 / 23] * 2)
 
 
-def test_all_information_is_missing_without_variance_within():
-    answer = pool([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
-    np.testing.assert_allclose(answer.fmi, [1.0])
-    np.testing.assert_allclose(answer.df, [2.0])
-    np.testing.assert_allclose(answer.bse, [np.sqrt(4 / 3)])
-
-
 def test_pooling_commutes_with_linear_maps_and_permutations():
     rng = np.random.default_rng(0)
     estimates, roots = rng.normal(size=(6, 3)), rng.normal(size=(6, 3, 3))
@@ -84,45 +77,6 @@ def test_pooling_commutes_with_linear_maps_and_permutations():
     single = [pool(estimates[:, i], covariances[:, i, i]) for i in range(3)]
     np.testing.assert_allclose(np.concatenate([pooled.fmi for pooled in single]), answer.fmi)
     np.testing.assert_allclose(np.concatenate([pooled.conf_int() for pooled in single]), answer.conf_int())
-
-
-def test_pooled_covariances_are_nan_if_only_variances_are_given():
-    rng = np.random.default_rng(1)
-    estimates, variances = rng.normal(size=(4, 2)), rng.uniform(1.0, 2.0, size=(4, 2))
-    answer = pool(estimates, variances)
-    complete = pool(estimates, [np.diag(v) for v in variances])
-    np.testing.assert_allclose(answer.bse, complete.bse)
-    np.testing.assert_allclose(answer.df, complete.df)
-    assert np.isnan(answer.cov_params()[[0, 1], [1, 0]]).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([1.0], [1.0]), "at least two"),
-        (([], []), "0 imputations"),
-        (([1.0, np.nan], [1.0, 1.0]), "imputation 1 .*not finite"),
-        (([1.0, 2.0], [-1.0, 1.0]), "imputation 0"),
-        (([1.0, 2.0, 3.0], [1.0, 1.0]), r"need covariances of shape \(3, 1, 1\)"),
-        ((np.ones((3, 2)), np.ones((3, 3, 3))), r"variances of shape \(3, 2\); got \(3, 3, 3\)"),
-        (([1.0, 2.0], [1.0, 1.0], -3.0), r"dfcom=-3\.0"),
-        (([1.0, 2.0], [1.0, 1.0], None, ["a", "b"]), "names has 2 names for 1 estimate"),
-    ],
-)
-def test_bad_estimates_and_covariances_raise(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        pool(*arguments)
-
-
-def test_the_summary_shows_the_pooled_results():
-    answer = pool([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], np.full((3, 2), 0.5), names=["slope", "level"])
-    frame = answer.summary(0.1).frame()
-    assert list(frame.columns) == ["coef", "std err", "t", "P>|t|", "[5%", "95%]", "df", "fmi"]
-    numbers = frame.loc["slope", ["coef", "std err", "[5%", "95%]", "df"]].astype(float)
-    np.testing.assert_allclose(numbers, [2.0, np.sqrt(11 / 6), *answer.conf_int(0.1)[0], 121 / 32])
-    assert frame.loc["level", "P>|t|"] == "<0.001"
-    assert "More imputations" in answer.summary().as_text()
-    assert "More imputations" not in pool([1.0] * 5, [1.0] * 5).summary().as_text()
 
 
 # Imputed labels.
@@ -216,16 +170,6 @@ def test_rows_keep_their_places_and_those_of_weight_zero_are_left_out(two):
     np.testing.assert_allclose(back, more.proba, atol=0.05)
 
 
-def test_nothing_is_imputed_if_all_rows_are_labelled(two):
-    imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.truth), 4, random_state=0)
-    assert (imputations.labels == two.truth).all()
-    answer = imputations.pool(class_mean(two.X[:, 0], 1))
-    estimate, variance = class_mean(two.X[:, 0], 1)(two.truth)
-    np.testing.assert_allclose(answer.params, [estimate])
-    np.testing.assert_allclose(answer.bse, [np.sqrt(variance)])
-    np.testing.assert_array_equal(answer.fmi, [0.0])
-
-
 def test_imputations_are_a_sequence_reproducible_by_seed(two):
     fitted = fitted_of(MARGaussianMixture(link="logit"), two.X, two.y)
     imputations = multiple_imputations(fitted, 6, random_state=3)
@@ -241,22 +185,6 @@ def test_imputations_are_a_sequence_reproducible_by_seed(two):
     assert repr(imputations) == f"Imputations(m=6, rows=300, imputed={(two.y < 0).sum()})"
 
 
-def test_an_analysis_cannot_change_the_imputations(two):
-    imputations = multiple_imputations(fitted_of(MARGaussianMixture(), two.X, two.y), 3, random_state=0)
-    before = imputations.labels.copy()
-
-    def careless(labels):
-        labels[:] = 0
-        return [1.0, 2.0], np.eye(2)
-
-    np.testing.assert_array_equal(imputations.pool(careless, names=["a", "b"]).params, [1.0, 2.0])
-    np.testing.assert_array_equal(imputations.labels, before)
-    with pytest.raises(ValueError, match="must return a tuple"):
-        imputations.pool(lambda labels: labels.mean())
-    with pytest.raises(ValueError, match="at least two"):
-        imputations[:1].pool(careless)
-
-
 def test_bad_options_raise(two):
     fitted = fitted_of(MARGaussianMixture(mechanism_weight=0.5), two.X, two.y)
     for m in (0, 2.5, True):
@@ -264,18 +192,6 @@ def test_bad_options_raise(two):
             multiple_imputations(fitted, m)
     with pytest.raises(ValueError, match="cov_type='sandwich'"):
         multiple_imputations(fitted, cov_type="observed")
-
-
-def test_a_parameter_at_a_limit_is_noted():
-    rng = np.random.default_rng(0)
-    truth = np.arange(200) % 2
-    X = rng.normal(size=(200, 2)) + 2.0 * truth[:, None]
-    X[truth == 0, 1] = 0.5  # a variance of zero
-    y = np.where(rng.uniform(size=200) < 0.3, -1, truth)
-    held = multiple_imputations(fitted_of(MARGaussianMixture(covariance_type="diag", link=None), X, y), 2)
-    assert "held at the fit" in held.notes[0]
-    free = multiple_imputations(fitted_of(MARGaussianMixture(covariance_type="tied", link=None), X, y), 2)
-    assert free.notes == []
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Standard errors of the estimators: closed forms, statsmodels, invariances, limits and output."""
 
-import pickle
 from copy import copy
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from marmix import MARGaussianMixture, MARLogisticRegression, Mechanism
-from marmix.inference.tables import Table, number
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::marmix.BoundaryWarning"),
@@ -86,20 +84,6 @@ def test_standard_errors_of_labelled_normal_classes_have_their_closed_form(kind,
                 assert result[f"cov[{owner}x{i}, x{j}]"] == pytest.approx(truth, rel=1e-6)
 
 
-def test_the_sandwich_uses_the_fourth_moments_of_heavy_tailed_classes():
-    X, _, y = drawn(2000, 2, df=4.0)
-    fit = gaussian(covariance_type="diag", link=None).fit(X, y)
-    result, trusting = by_name(fit.inference(X, y)), by_name(fit.inference(X, y, cov_type="observed"))
-    for k in range(2):
-        members = X[y == k] - X[y == k].mean(axis=0)
-        truth = np.sqrt(((members**4).mean(axis=0) - (members**2).mean(axis=0) ** 2) / len(members))
-        np.testing.assert_allclose([result[f"var[{k}, x{i}]"] for i in range(2)], truth, rtol=1e-6)
-        assert sum(result[f"var[{k}, x{i}]"] for i in range(2)) > 2.0 * sum(
-            trusting[f"var[{k}, x{i}]"] for i in range(2)
-        )
-    assert any("disagree" in note for note in fit.inference(X, y).notes)
-
-
 @pytest.mark.parametrize(
     ("ours", "theirs"), [("observed", "nonrobust"), ("expected", "nonrobust"), ("sandwich", "HC0")]
 )
@@ -130,18 +114,6 @@ def test_frequency_weights_agree_with_statsmodels():
     reference = sm.GLM(y, sm.add_constant(X), family=sm.families.Binomial(), freq_weights=weight).fit(tol=1e-14)
     np.testing.assert_allclose(result.bse, reference.bse, rtol=1e-6)
     assert result.nobs == weight.sum()
-
-
-@pytest.mark.parametrize("C", [0.02, 1.0])
-def test_the_penalty_reduces_the_variance_of_the_coefficients(C):
-    X, _, y = drawn(300)
-    fit = logistic(C=C).fit(X, y)
-    result = fit.inference(X, y, cov_type="observed")
-    phi, p = sm.add_constant(X), fit.predict_proba(X)[:, 1]
-    information = (phi.T * p * (1 - p)) @ phi
-    inverse = np.linalg.inv(information + np.diag([0.0, 1.0, 1.0]) / C)
-    np.testing.assert_allclose(result.cov_params(), inverse @ information @ inverse, rtol=1e-6)
-    assert any("np.inf" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("cov_type", TYPES)
@@ -227,22 +199,6 @@ def test_all_covariance_types_agree_in_a_large_sample(classes, measure, alpha, t
         np.testing.assert_allclose(expected, observed, rtol=tolerance)
 
 
-def test_the_sandwich_agrees_with_the_bootstrap_if_the_model_is_wrong():
-    X, y, _ = drawn(1000, df=4.0, seed=2)
-    fit = gaussian(covariance_type="spherical").fit(X, y)
-    result, rng, means = fit.inference(X, y), np.random.default_rng(0), []
-    for _ in range(200):
-        take = rng.integers(len(y), size=len(y))
-        again = copy(fit).set_params(warm_start=True).fit(X[take], y[take])
-        means.append(np.concatenate([again.covariances_, again.alpha_]))
-    bootstrap = np.std(means, axis=0)
-    np.testing.assert_allclose(
-        result.bse[-4:], bootstrap, rtol=0.2
-    )  # the bootstrap has a relative standard error of 0.05
-    trusting = np.sqrt(np.diag(result.cov_params("observed")))[-4:-2]
-    assert (bootstrap[:2] > 1.5 * trusting).all()
-
-
 # Invariances.
 
 
@@ -258,14 +214,6 @@ def test_units_and_origin_of_the_features_do_not_matter(kind, unit):
         owned = [scale[i] for i in range(2) if f"x{i}" in name] or [scale[0]]
         factors.append(np.prod(owned * 2 if name.startswith("var") else owned) if name[0] in "mvc" else 1.0)
     np.testing.assert_allclose(second.bse / factors, first.bse, rtol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["full", "tied"])
-def test_turning_the_axes_does_not_change_weights_and_mechanism(kind):
-    X, y, _ = drawn()
-    turned = X @ np.array([[0.6, -0.8], [0.9, 1.1]])
-    first, second = (gaussian(covariance_type=kind, tol=1e-12).fit(rows, y).inference(rows, y) for rows in (X, turned))
-    np.testing.assert_allclose(second.bse[[0, 1, -2, -1]], first.bse[[0, 1, -2, -1]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("estimator", [gaussian(tol=1e-12), logistic(tol=1e-12, n_init=1)])
@@ -373,39 +321,6 @@ def test_duplicate_columns_have_no_standard_errors(link):
     assert any("do not determine x0 and x2" in note for note in result.notes)
 
 
-def test_a_collapsed_variance_is_held():
-    X, y, truth = drawn(seed=4)
-    X = X.copy()
-    X[truth == 1, 1] = 7.0
-    result = gaussian(covariance_type="diag", link=None).fit(X, y).inference(X, y)
-    check_held(result, "var[1, x1]", "a variance at the limit set by reg_covar")
-    assert by_name(result)["mean[1, x1]"] < 1e-6  # all its rows are the same
-    assert "mean[1, x1]" in str(result)
-    # the variance of the other feature is still estimated
-    result = gaussian(covariance_type="full", link=None).fit(X, truth).inference(X, truth, cov_type="observed")
-    members = X[truth == 1, 0]
-    assert by_name(result)["var[1, x0]"] == pytest.approx(np.sqrt(2 / len(members)) * members.var(), rel=1e-3)
-
-
-def test_an_outlier_leaves_standard_errors_finite():
-    X, y, _ = drawn(alpha=(-1.0, 0.1), measure="discriminant")
-    X, y = X.copy(), y.copy()
-    X[0], y[0] = [60.0, 0.0], -1
-    for link in ("cloglog", "logit", "aranda-ordaz"):
-        result = gaussian(measure="discriminant", link=link).fit(X, y).inference(X, y)
-        assert np.isfinite(result.bse[:9]).all()
-
-
-def test_a_fit_that_did_not_converge_is_noted():
-    X, y, _ = drawn()
-    assert any("did not converge" in note for note in gaussian(max_iter=1).fit(X, y).inference(X, y).notes)
-    assert not any("did not converge" in note for note in gaussian().fit(X, y).inference(X, y).notes)
-    for seed in range(8):
-        X, _, y = drawn(400, 3, seed=seed)
-        result = logistic(link=None).fit(X, y).inference(X, y)
-        assert not any("did not converge" in note for note in result.notes)
-
-
 def test_wrong_rows_and_options_raise():
     X, y, truth = drawn()
     fit = gaussian().fit(X, y)
@@ -481,74 +396,6 @@ def test_intervals_p_values_and_the_summary_follow_from_the_standard_errors(alph
     assert "mean[c, &lt;script&gt;]" in html
     assert "weight[a &amp; b]" in html
     assert all(note.split()[0] in text for note in result.notes)
-
-
-def test_tables_shorten_numbers_and_escape_text():
-    table = Table("Title", ["one", "two"], ["a", "bb"], [[1.23456, np.nan], [None, "<b>"]], [("fact", "<i>")], ["<u>"])
-    assert "a   1.235" in table.as_text().splitlines()
-    assert not any(word in table.as_html() for word in ("<b>", "<i>", "<u>", "nan"))
-    written = {0.0: "0", -0.001234: "-0.001234", 1e-9: "1.000e-09", 2e9: "2.000e+09"}
-    assert {value: number(value) for value in written} == written
-    assert number(np.inf) == "inf"
-
-
-def test_inference_leaves_the_estimator_and_the_rows_as_they_were():
-    X, y = framed()
-    for estimator in (
-        gaussian(n_components={"c": 2}, mechanism_features=["width"], random_state=0),
-        logistic(classes=["c", "a & b"]),
-    ):
-        fit = estimator.fit(X, y)
-        before, X_before, y_before = pickle.dumps(vars(fit)), X.copy(), y.copy()
-        fit.inference(X, y).summary()
-        assert pickle.dumps(vars(fit)) == before
-        pd.testing.assert_frame_equal(X, X_before)
-        pd.testing.assert_series_equal(y, y_before)
-        again = pickle.loads(pickle.dumps(fit)).inference(X, y)
-        np.testing.assert_array_equal(again.bse, fit.inference(X, y).bse)
-        fresh = clone(fit).fit(X, y).inference(X, y)
-        np.testing.assert_array_equal(fresh.bse, again.bse)
-
-
-def test_any_type_of_labels_and_features_is_accepted():
-    X, y, _ = drawn()
-    expected = gaussian().fit(X, y).inference(X, y).bse
-    names = np.array(["no", "yes"], dtype=object)
-    variants = [
-        np.where(y < 0, np.nan, y),
-        np.where(y < 0, None, names[y]),
-        pd.Series(names[y]).where(y >= 0),
-        pd.Series(np.where(y < 0, None, y), dtype="Int64"),
-        [None if k < 0 else bool(k) for k in y],
-    ]
-    for labels in variants:
-        np.testing.assert_allclose(gaussian().fit(X, labels).inference(X, labels).bse, expected, rtol=1e-12)
-    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}, dtype=object)
-    np.testing.assert_allclose(gaussian().fit(table, y).inference(table, y).bse, expected, rtol=1e-9)
-    small = X.astype(np.float32)
-    np.testing.assert_allclose(gaussian().fit(small, y).inference(small, y).bse, expected, rtol=1e-4)
-
-
-def test_components_are_numbered_within_their_class():
-    X, y, _ = drawn(500)
-    fit = gaussian(n_components={1: 2}, covariance_type="spherical").fit(X, y)
-    result = fit.inference(X, y)
-    assert result.param_names[:3] == ["weight[0#1]", "weight[1#1]", "weight[1#2]"]
-    np.testing.assert_allclose(result.params[:3], fit.weights_, rtol=1e-12)
-    np.testing.assert_allclose(result.params[3:9], fit.means_.ravel(), rtol=1e-12)
-    np.testing.assert_allclose(result.params[9:12], fit.covariances_, rtol=1e-12)
-    np.testing.assert_allclose(result.params[12:], fit.alpha_, rtol=1e-12)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_coefficients_of_squares_and_products_are_named(classes):
-    X, y, _ = drawn(500, classes)
-    fit = logistic(C=1.0, degree=2).fit(X, y)
-    result = fit.inference(X, y)
-    terms = ["const", "x0", "x1", "x0^2", "x0 x1", "x1^2"]
-    names = terms if classes == 2 else [f"{term}[{k}]" for k in range(3) for term in terms]
-    assert result.param_names == [*names, "alpha_0", "alpha_1"]
-    np.testing.assert_allclose(result.params[:-2], np.column_stack([fit.intercept_, fit.coef_]).ravel(), rtol=1e-12)
 
 
 def test_fitted_to_recognises_the_training_rows(two):

@@ -114,37 +114,6 @@ def test_labelled_rows_agree_with_statsmodels(two, ours, theirs, degree):
     np.testing.assert_allclose(upper[:, 1], expit(new @ reference.params + Z * error), rtol=1e-6)
 
 
-def test_intervals_of_three_labelled_classes_agree_with_statsmodels(three):
-    lower, upper = logistic().fit(three.X, three.truth).inference(three.X, three.truth).predict_proba_interval(grid())
-    reference = sm.MNLogit(three.truth, sm.add_constant(three.X)).fit(disp=0, tol=1e-14, cov_type="HC0")
-    new = sm.add_constant(grid())
-    scores = np.column_stack([np.zeros(len(new)), new @ reference.params])
-    for k in range(3):
-        rest = np.delete(scores, k, axis=1)
-        weights = np.insert(-np.exp(rest - logsumexp(rest, axis=1, keepdims=True)), k, 1.0, axis=1)
-        slopes = np.einsum("nk,ni->nki", weights[:, 1:], new).reshape(len(new), -1)
-        error = np.sqrt(np.einsum("ni,ij,nj->n", slopes, reference.cov_params(), slopes))
-        odds = scores[:, k] - logsumexp(rest, axis=1)
-        np.testing.assert_allclose(lower[:, k], expit(odds - Z * error), rtol=1e-6)
-        np.testing.assert_allclose(upper[:, k], expit(odds + Z * error), rtol=1e-6)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@EVERY
-def test_intervals_contain_the_estimate_even_at_posteriors_of_1e_200(simulate, name, classes):
-    rows = simulate(300, classes, distance=3.0)[:2]
-    fit, inference = fitted(name, rows)
-    angle = np.linspace(0.0, 2 * np.pi, 16)
-    X = np.vstack([r * np.column_stack([np.cos(angle), np.sin(angle)]) for r in (0.1, 2.0, 20.0, 200.0, 1e5)])
-    assert fit.predict_log_proba(X).min() < np.log(1e-200)
-    proba = fit.predict_proba(X)
-    for alpha in (0.5, 0.05, 1e-6):
-        lower, upper = inference.predict_proba_interval(X, alpha)
-        assert ((lower >= 0.0) & (lower <= proba * (1 + 1e-12)) & (proba <= upper * (1 + 1e-12)) & (upper <= 1.0)).all()
-    if classes == 2:
-        np.testing.assert_allclose(lower[:, 0], 1.0 - upper[:, 1], atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["tied", "diag", "logistic", "squares"])
 def test_four_copies_halve_the_width_and_weights_count_rows(two, name):
     rows, X = (two.X, two.y), grid(20)
@@ -201,17 +170,6 @@ def test_bad_levels_and_rows_raise(two):
 
 
 # Labels.
-
-
-@EVERY
-def test_with_two_classes_a_label_is_settled_if_the_interval_excludes_one_half(two, name):
-    fit, inference = fitted(name, (two.X, two.y))
-    X = grid(400)
-    lower, upper = inference.predict_proba_interval(X)
-    credible = inference.credible_labels(X)
-    np.testing.assert_array_equal(credible.sum(axis=1) == 1, (lower[:, 1] > 0.5) | (upper[:, 1] < 0.5))
-    assert 0 < (credible.sum(axis=1) == 1).sum() < len(X)
-    assert credible[np.arange(len(X)), fit.predict_proba(X).argmax(axis=1)].all()
 
 
 @EVERY
@@ -302,16 +260,6 @@ def test_the_curve_and_its_band_follow_from_the_parameters(simulate, make, param
         assert lower < q < upper
 
 
-@pytest.mark.parametrize("name", ["tied", "spherical", "share", "logistic"])
-def test_the_curve_passes_through_the_fitted_rows_and_covers_their_range(two, name):
-    fit, inference = fitted(name, (two.X, two.y))
-    u = fit.uncertainty(two.X)
-    np.testing.assert_allclose(inference.missingness_curve(u).q, fit.missing_proba(two.X), rtol=1e-9)
-    curve = inference.missingness_curve()
-    assert (curve.u[0], curve.u[-1]) == pytest.approx((u.min(), u.max()))
-    assert ((curve.lower >= 0.0) & (curve.lower <= curve.q) & (curve.q <= curve.upper) & (curve.upper <= 1.0)).all()
-
-
 def test_a_curve_needs_a_mechanism_and_a_number_or_a_list(two):
     for fit, y in ((gaussian(link=None).fit(two.X, two.y), two.y), (gaussian().fit(two.X, two.truth), two.truth)):
         with pytest.raises(ValueError, match="needs a fitted mechanism"):
@@ -347,17 +295,6 @@ def test_the_boundary_agrees_with_predict_and_is_undecided_where_log_odds_may_be
         np.testing.assert_allclose(result.error, error.reshape(20, 30), rtol=1e-6)
     assert result.undecided.any()
     assert not result.undecided.all()
-
-
-def test_the_boundary_is_drawn_over_the_rows_and_for_two_features_only(simulate):
-    X, y, _ = simulate(200)
-    result = gaussian().fit(X, y).inference(X, y).decision_boundary()
-    ends = (result.x[0], result.y[0]), (result.x[-1], result.y[-1])
-    np.testing.assert_allclose(ends, (X.min(axis=0), X.max(axis=0)), rtol=1e-12)
-    for d in (1, 3):
-        X, y, _ = simulate(200, d=d)
-        with pytest.raises(ValueError, match=rf"two features.* has {d}"):
-            gaussian().fit(X, y).inference(X, y).decision_boundary()
 
 
 # The Bayes error.

@@ -213,7 +213,7 @@ def test_a_new_link_is_the_aranda_ordaz_link_of_its_shape(half, classifier, two,
 def test_a_new_link_hides_labels(half):
     options = {"rate": 0.4, "random_state": 0}
     drawn = make_mar_mixture(100, link=half.name, **options)
-    other = make_mar_mixture(100, link=FREE.name, shape=half.shape, **options)
+    other = make_mar_mixture(100, link=half.shape, **options)
     np.testing.assert_array_equal(drawn.missing_proba, other.missing_proba)
 
 

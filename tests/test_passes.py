@@ -24,7 +24,7 @@ def hidden(n, d, classes, rate=0.7, seed=0):
     X = rng.normal(size=(n, d))
     X[np.arange(n), y % d] += 2.0
     tau = np.exp(2.0 * X[:, :classes])
-    return X, hide_labels(y, tau / tau.sum(axis=1, keepdims=True), rate=rate, random_state=rng, return_y=True)
+    return X, hide_labels(y, tau / tau.sum(axis=1, keepdims=True), rate=rate, random_state=rng).target
 
 
 @pytest.mark.parametrize(

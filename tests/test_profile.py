@@ -8,7 +8,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2, norm
-from test_oracles import SHARED, SIMULATED, read
 
 from marmix import MARGaussianMixture, MARLogisticRegression
 
@@ -158,56 +157,6 @@ def test_limits_of_the_shape_agree_with_refits(simulate, make, seed):
     check_shape(fit, rows, fit.inference(*rows).profile("shape"))
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"covariance_type": "full"},
-        {"covariance_type": "spherical"},
-        {"mechanism_features": [1]},
-        {"measure": "entropy"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_limits_of_the_shape_agree_with_refits_for_every_structure(simulate, params, classes):
-    rows = simulate(600, classes, distance=2.5, alpha=(1.0, -4.0), shape=2.0, seed=1)[:2]
-    fit = free(**params).fit(*rows)
-    check_shape(fit, rows, fit.inference(*rows).profile("shape", alpha=0.3), chi2.isf(0.3, 1) / 2)
-
-
-@pytest.mark.parametrize("seed", [0, 38, *more(9, 13, 29)])
-@BOTH
-def test_the_interval_excludes_a_slope_of_zero_if_the_likelihood_ratio_does(simulate, make, seed):
-    rows = simulate(300, alpha=(0.5, -2.0), shape=0.0, seed=seed)[:2]
-    inference = make(link="aranda-ordaz").fit(*rows).inference(*rows)
-    result = inference.profile("alpha_1")
-    assert inference.test_informative(bootstrap=False).statistic > 2 * DROP + 1.0
-    assert not result.lower <= 0.0 <= result.upper
-
-
-@pytest.mark.skipif(SHARED is None, reason="MARMIX_SHARED is not set: the oracles' data are not here")
-def test_where_the_supremum_is_at_shape_zero_the_interval_starts_there_and_says_so():
-    X, y = read(SIMULATED, "label")
-    fit = gaussian(covariance_type="full", link="aranda-ordaz").fit(X, y)
-    result = fit.inference(X, y).profile("shape")
-    assert result.estimate == pytest.approx(0.0, abs=1e-6)
-    assert result.lower == 0.0
-    assert result.upper > 1.0  # logit is worse by 0.22 only
-    check_shape(fit, (X, y), result)
-    if np.isfinite(result.upper):
-        assert all(words in str(result) for words in ("0 to", "complementary log-log", "nor logit"))
-    else:
-        assert "every shape is credible" in str(result)
-
-
-def test_the_sentence_says_that_a_shape_has_no_upper_limit(simulate):
-    rows = simulate(600, alpha=(60.0, -100.0), shape=30.0)[:2]
-    result = free().fit(*rows).inference(*rows).profile("shape")
-    assert 0.0 < result.lower < result.upper == np.inf
-    assert "to infinity" in result.sentence
-    assert str(result).endswith("is credible.")
-
-
 # The share.
 
 
@@ -352,16 +301,6 @@ def test_the_slope_has_no_lower_limit_if_the_uncertainty_separates_missing_label
     assert result.lower == -np.inf
     assert -np.inf < result.upper < 0.0
     assert ("shape" in result.sentence) == (link == "aranda-ordaz")
-
-
-@pytest.mark.parametrize("seed", [0, 36, *more(4, 12, 20)])
-def test_the_interval_contains_the_estimate_in_every_sample(simulate, seed):
-    rows = simulate(300, alpha=(0.4, -1.0), shape=0.0, seed=seed)[:2]
-    inference = logistic(link="aranda-ordaz").fit(*rows).inference(*rows)
-    for name in ("alpha_1", "shape"):
-        result = inference.profile(name)
-        assert result.lower <= result.estimate <= result.upper
-        assert not np.isnan([result.lower, result.upper]).any()
 
 
 # Small samples.

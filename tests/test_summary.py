@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from marmix import MARClassifierCV, MARGaussianMixture, MARKernelClassifier, MARLogisticRegression, MARStudentMixture
 from marmix.inference.tables import Table
@@ -70,13 +66,6 @@ def test_the_mechanism_in_words_is_what_missing_proba_says(clf):
     assert f"{clear:.2f} where one class has probability 0.99" in sentence
 
 
-def test_a_one_sided_mechanism_names_its_sides(two):
-    y = np.array(["no", "yes", None], dtype=object)[two.y]
-    sentence = MARLogisticRegression(link="logit", measure="signed-margin").fit(two.X, y).summary().notes[0]
-    assert "where no has probability 0.99 and" in sentence
-    assert "where yes has probability 0.99" in sentence
-
-
 def test_it_says_where_there_is_no_mechanism(two):
     ignored = MARGaussianMixture(link=None).fit(two.X, two.y)
     assert facts_of(ignored)["missingness"] == "ignored"
@@ -84,12 +73,6 @@ def test_it_says_where_there_is_no_mechanism(two):
     with pytest.warns(UserWarning, match="Every row has a label"):
         whole = MARGaussianMixture().fit(two.X, two.truth)
     assert facts_of(whole)["missingness"] == "no label is missing"
-
-
-def test_a_fit_that_did_not_converge_says_so(two):
-    with pytest.warns(UserWarning, match="did not converge"):
-        clf = MARGaussianMixture(max_iter=1, solver="ecm", link="logit").fit(two.X, two.y)
-    assert facts_of(clf)["fit"].startswith("DID NOT CONVERGE")
 
 
 def test_notes_of_the_fit_are_notes_of_the_summary(two):
@@ -115,13 +98,6 @@ def test_many_features_and_classes_are_shortened_and_no_line_is_a_wall(estimator
     assert max(map(len, str(table).splitlines())) <= 200
     assert any("of 40" in note for note in table.notes)
     assert "6 of 12 columns are shown." in table.notes
-
-
-def test_names_that_begin_alike_have_a_row_each(two):
-    pandas = pytest.importorskip("pandas")
-    names = ["a measurement of something, first", "a measurement of something, second"]
-    clf = MARGaussianMixture(link="logit").fit(pandas.DataFrame(two.X, columns=names), two.y)
-    assert len(clf.summary().index) == 4
 
 
 def test_components_of_a_class_are_numbered(two):
@@ -160,22 +136,7 @@ def test_a_choice_without_comparison_has_a_summary(two):
     assert choice.summary().notes.count(choice.verdict_) == 1
 
 
-@pytest.mark.parametrize("estimator", [*FITS, MARClassifierCV()], ids=str)
-def test_before_a_fit_there_is_no_summary(estimator):
-    with pytest.raises(NotFittedError):
-        clone(estimator).summary()
-    assert "marmix-summary" not in clone(estimator)._repr_html_()
-
-
 # HTML
-
-
-def test_html_is_the_diagram_and_below_it_the_summary(clf, choice):
-    for model in (clf, choice):
-        html = model._repr_html_()
-        assert html.index("sk-top-container") < html.index(model.summary().as_html())
-        assert model._repr_mimebundle_()["text/html"].endswith(html[-300:])
-        assert model._repr_mimebundle_()["text/plain"] == repr(model)
 
 
 def test_names_in_html_are_escaped(two):
@@ -187,20 +148,3 @@ def test_names_in_html_are_escaped(two):
     assert "&lt;b&gt;no" in below
     assert "<script" not in below
     assert "<b>" not in below
-
-
-def test_text_display_and_pipelines_are_as_scikit_learn_wants_them(clf, two):
-    with sklearn.config_context(display="text"):
-        assert not hasattr(clf, "_repr_html_")
-        assert set(clf._repr_mimebundle_()) == {"text/plain"}
-    pipeline = make_pipeline(StandardScaler(), MARLogisticRegression(link=None)).fit(two.X, two.y)
-    assert "MARLogisticRegression" in pipeline._repr_html_()
-    assert "marmix-summary" not in pipeline._repr_html_()
-    assert repr(clf) == "MARGaussianMixture(covariance_type='full')"
-
-
-def test_a_fit_that_failed_half_way_still_has_a_diagram(two):
-    clf = MARGaussianMixture(link="logit", covariance_type="tied")
-    with pytest.raises(ValueError, match="are constant"):
-        clf.fit(np.zeros((300, 2)), two.y)
-    assert "sk-top-container" in clf._repr_html_()

@@ -1,8 +1,6 @@
 """`marmix.torch`: the mechanism as a loss for networks."""
 
 import io
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -163,26 +161,6 @@ def test_profile_sets_the_estimates_of_the_mechanism(train_alpha):
     assert len(list(loss.parameters())) == train_alpha
 
 
-def test_training_alpha_reaches_the_profile():
-    truth = Mechanism("entropy", (-1.0, 3.0))
-    rng = np.random.default_rng(0)
-    scores = 2.0 * rng.normal(size=(2000, 3))
-    targets = np.where(rng.uniform(size=2000) < truth.missing_proba(scores), -1, 0)
-    arguments = torch.tensor(scores), torch.tensor(targets)
-    loss = MissingnessLoss().double()
-    optimiser = torch.optim.LBFGS(loss.parameters(), max_iter=100, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
-
-    def closure():
-        optimiser.zero_grad()
-        value = loss(*arguments)
-        value.backward()
-        return value
-
-    optimiser.step(closure)
-    expected = truth.profile(scores, targets < 0)
-    np.testing.assert_allclose(loss.mechanism().alpha, expected.alpha, rtol=1e-4)
-
-
 def test_the_state_is_restored():
     logits, targets, _ = batch(n=60)
     loss = MissingnessLoss(link="aranda-ordaz").double()
@@ -223,24 +201,3 @@ def test_a_user_measure_is_differentiated():
 def test_bad_batches_are_refused_in_words(logits, targets, weight, message):
     with pytest.raises(ValueError, match=message):
         MissingnessLoss()(logits, targets, weight)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"mechanism_weight": -1.0}, "mechanism_weight=-1.0"),
-        ({"missing_rate": 1.0}, "missing_rate=1.0"),
-        ({"link": "probit"}, "link='probit'"),
-        ({"measure": "variance"}, "measure='variance'"),
-    ],
-)
-def test_bad_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        MissingnessLoss(**options)
-
-
-def test_without_torch_the_extra_is_named():
-    code = "import sys, marmix; sys.modules['torch'] = None; import marmix.torch"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, encoding="utf-8")
-    assert run.returncode == 1
-    assert "marmix[gpu]" in run.stderr.splitlines()[-1]

@@ -101,7 +101,7 @@ def two_gaussians(n, d, seed=0):
     X = rng.normal(size=(n, d))
     X[:, 0] += 2.0 * y - 1.0
     tau = special.expit(np.outer(X[:, 0], [-2.0, 2.0]))
-    return X, hide_labels(y, tau, rate=0.7, random_state=rng, return_y=True)
+    return X, hide_labels(y, tau, rate=0.7, random_state=rng).target
 
 
 def curved(n, d=10, seed=0):

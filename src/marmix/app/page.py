@@ -60,7 +60,7 @@ def report_html(contents: Contents) -> str:
     facts, estimates = labels.classes, findings.estimates
     order = sorted(facts, key=lambda one: -(one.given + one.imputed)) if len(facts) > MANY_CLASSES else facts
     return str(
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             contents=contents,
@@ -88,7 +88,7 @@ def report_html(contents: Contents) -> str:
 
 
 @cache
-def _environment() -> Any:
+def environment() -> Any:
     """The templates, with the filters that they use; every value is made readable and escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -132,11 +132,11 @@ def _environment() -> Any:
     return environment
 
 
-def policy(css: str, js: str) -> str:
+def policy(css: str, js: str, images: str = "data:") -> str:
     """The Content-Security-Policy that allows only this style sheet and this script."""
     style, script = (base64.b64encode(sha256(text.encode()).digest()).decode() for text in (css, js))
     return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        f"default-src 'none'; img-src {images}; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -298,6 +298,24 @@ class Audit:
             n_missing=N,
         )
 
+    def half_widths(self) -> list[float]:
+        """Half the width of the interval for the share of wrong labels after 1, 2, ... rows if half of them were wrong.
+
+        Intervals are about as wide as this or narrower, whatever the labels.
+
+        Returns
+        -------
+        list of float
+        """
+        strata, N = self._strata, len(self._missing)
+        sizes, several = np.bincount(strata), strata.max() + 1
+        widths = []
+        for k in range(1, len(self._drawn) + 1):
+            drawn = np.bincount(strata[self._drawn[:k]], minlength=several)
+            _, low, high = total(Sample(sizes, drawn, drawn // 2, 0 * drawn), self.confidence == "sequence")
+            widths.append(0.5 * (high - low) / N)
+        return widths
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the plan, with the labels that are recorded, as JSON.
 

@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 _ROW_VALUES = {"target_true", "margin", "missing", "missing_proba"}  # besides the target
 
 
-def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool) -> Any:
+def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool = False) -> Any:
     """The bunch, or ``(data, target)``.
 
     With `as_frame` (needs pandas), ``data`` and ``posterior`` become DataFrames, other values by row become Series, and

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
 from marmix.core.arrays import Array, unmasked
-from marmix.core.labels import MISSING, as_classes, encode_labels, known_labels, number_labels
+from marmix.core.labels import MISSING, encode_labels, known_labels, number_labels
+from marmix.core.links import FREE
 from marmix.core.measures import as_measure
 from marmix.core.mechanism import Mechanism
 from marmix.evaluation.pseudo_labels import checked_proba
@@ -24,18 +25,15 @@ _LARGEST_LEVEL = 1e15  # of |alpha_0|: beyond it the spacing of floats exceeds 0
 def hide_labels(
     y: Any,
     posterior: Any = None,
-    link: str | None = "logit",
-    shape: float | None = None,
+    link: str | float | None = "logit",
     slope: float | None = None,
     rate: float = 0.7,
     *,
     measure: str | Callable[..., object] = "margin",
     side: Any = None,
-    classes: Any = None,
     at_least: int = 0,
     random_state: Any = None,
-    return_y: bool = False,
-) -> Any:
+) -> Bunch:
     r"""Hide labels by a known mechanism, by default those of hard rows first.
 
     The label of row j is hidden with probability
@@ -44,7 +42,7 @@ def hide_labels(
 
         q_j = 1 - \left( 1 + \lambda e^{\eta_j} \right)^{-1 / \lambda}, \qquad \eta_j = \alpha_0 + \alpha_1 u_j,
 
-    where u_j is the uncertainty of the row, a measure of its posterior, lambda is the `shape` of the Aranda-Ordaz link
+    where u_j is the uncertainty of the row, a measure of its posterior, lambda is the shape of the Aranda-Ordaz `link`
     and alpha_1 is the `slope`. The intercept alpha_0 is solved for so that the mean of q over the labelled rows is
     `rate`.
 
@@ -55,12 +53,11 @@ def hide_labels(
         missing, and their rows do not count in `rate`.
     posterior : array-like of shape (n, K) or None, default=None
         Class probabilities of every row: the true ones, or those of any classifier, preferably cross-fitted. Columns
-        are in the order of the sorted labels, or of `classes`. May be None if `link` is None or `rate` is 0.
-    link : {"logit", "cloglog", "aranda-ordaz"} or None, default="logit"
-        Shape 1, shape 0, or the given `shape`. None hides labels completely at random: q = rate in every row, whatever
-        `slope` and `measure`.
-    shape : float or None, default=None
-        Shape lambda >= 0 of link="aranda-ordaz".
+        are in the order of the sorted labels; labels 0, 1, ... are numbers of columns, and need not all occur. May be
+        None if `link` is None or `rate` is 0.
+    link : {"logit", "cloglog"}, float or None, default="logit"
+        Shape 1, shape 0, or another shape lambda >= 0. None hides labels completely at random: q = rate in every row,
+        whatever `slope` and `measure`.
     slope : float or None, default=None
         Slope of eta in the uncertainty. None is a default with which labels of hard rows are clearly hidden first:
         *negative* for measures that are large where the class is clear, *positive* for those that are large where it is
@@ -83,15 +80,11 @@ def hide_labels(
     side : label or None, default=None
         Hide labels only in rows whose most probable class is this one; q = 0 in the others. `rate` is still the mean
         over all labelled rows, so it must be less than the share of those rows.
-    classes : array-like or None, default=None
-        All classes in the order of the columns of `posterior`, if that is not the sorted order or if `y` lacks a class.
     at_least : int, default=0
         Number of labels that every class must keep. The draw is repeated until it does, up to 1000 times.
     random_state : int >= 0, Generator, RandomState or None, default=None
         One uniform number is drawn for each row, in order, and the label is hidden if it is below q: with the same int
         a higher rate hides the same labels and more (unless draws were repeated for `at_least`).
-    return_y : bool, default=False
-        Return `target` alone.
 
     Returns
     -------
@@ -141,7 +134,7 @@ def hide_labels(
     >>> from sklearn.model_selection import cross_val_predict
     >>> X, y = load_iris(return_X_y=True)
     >>> proba = cross_val_predict(LogisticRegression(max_iter=1000), X, y, method="predict_proba")
-    >>> target = hide_labels(y, proba, rate=0.4, random_state=0, return_y=True)
+    >>> target = hide_labels(y, proba, rate=0.4, random_state=0).target
     >>> [int(((target == -1) & (y == k)).sum()) for k in range(3)]
     [7, 28, 21]
 
@@ -153,16 +146,17 @@ def hide_labels(
         raise ValueError(f"slope={slope!r} must be a finite number, or None for the measure's default.")
     if not (isinstance(at_least, numbers.Integral) and at_least >= 0):
         raise ValueError(f"at_least={at_least!r} must be an integer >= 0.")
-    z, names = _encoded(y, classes)
+    z, names = _encoded(y, posterior)
     mechanism, q = None, np.full(len(z), float(rate))
-    if link is None and (shape is not None or side is not None):
-        raise ValueError("link=None hides labels in all rows alike: it takes neither shape nor side.")
+    if link is None and side is not None:
+        raise ValueError("link=None hides labels in all rows alike: it takes no side.")
     if posterior is not None or (link is not None and rate > 0.0):
         tau = _checked_posterior(posterior, len(z), names)
     if link is not None:
-        model = Mechanism.from_link(link, shape, measure)
+        shaped = (link, None) if isinstance(link, str) else (FREE.name, float(link))
+        model = Mechanism.from_link(*shaped, measure)
         if model.free_shape:
-            raise ValueError(f"link={link!r} needs a shape: give for instance shape=2.0, or use link='logit'.")
+            raise ValueError(f"link={link!r} needs a shape: give a number as link, such as 2.0.")
         steepness = as_measure(measure).slope if slope is None else float(slope)
         if steepness is None:
             raise ValueError(
@@ -178,8 +172,6 @@ def hide_labels(
     hidden = _draw_hidden(z, names, q, int(at_least), generator(random_state))
     labelled, labels = known_labels(y, names)
     target = _without(y, labelled, labels, hidden)
-    if return_y:
-        return target
     return Bunch(
         target=target,
         target_true=_without(y, labelled, labels, np.zeros_like(hidden)),
@@ -209,22 +201,13 @@ def generator(random_state: Any) -> np.random.Generator:
 # Input.
 
 
-def _encoded(y: Any, classes: Any) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
-    """Labels as integers, -1 where missing, and the classes, not all of which need occur in y."""
-    if classes is None:
-        return encode_labels(y)
-    names = as_classes(classes)
-    if len(names) < 2:
-        raise ValueError(f"classes={classes!r}: give a list of two or more classes.")
-    if MISSING in names.tolist():
-        raise ValueError("classes: -1 marks a missing label and cannot be a class: rename it.")
-    labelled, labels = known_labels(y, names)
-    if not labelled.any():
-        raise ValueError("y has no label at all: there is none to hide.")
-    unknown = [label for label in labels.tolist() if label not in set(names.tolist())]
-    if unknown:
-        raise ValueError(f"y has the label {unknown[0]!r}, which is not in classes={names.tolist()}.")
-    return number_labels(y, names), names
+def _encoded(y: Any, posterior: Any) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
+    """Labels as integers, -1 where missing, and the classes: all columns of the posterior if labels are their numbers."""
+    labels = known_labels(y, np.empty(0))[1]
+    columns = np.arange(1 if posterior is None else np.shape(posterior)[-1])
+    if len(columns) > 1 and labels.dtype.kind in "iu" and len(labels) and np.isin(labels, columns).all():
+        return number_labels(y, columns), columns
+    return encode_labels(y)
 
 
 def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
@@ -234,7 +217,7 @@ def _checked_posterior(posterior: Any, n: int, names: NDArray[Any]) -> Array:
     if tau.shape != (n, len(names)):
         raise ValueError(
             f"posterior has shape {tau.shape}; for {n} labels of the classes {names.tolist()} it must have shape "
-            f"{(n, len(names))}. If y lacks a class, give all of them in classes=."
+            f"{(n, len(names))}."
         )
     return checked_proba(tau, tau.shape, "posterior")
 

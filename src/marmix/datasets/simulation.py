@@ -1,7 +1,7 @@
 """Simulated mixtures of classes, with exact posteriors and labels hidden by a known mechanism."""
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,24 +20,16 @@ _BATCH = 1_000_000  # rows drawn at once, of which at least one must pass `max_m
 def make_mar_mixture(
     n_samples: int = 200,
     *,
-    distribution: str = "gaussian",
+    distribution: str | tuple[str, Mapping[str, Any]] = "gaussian",
     n_classes: int = 2,
     n_features: int = 2,
     weights: ArrayLike | None = None,
-    parameters: Mapping[str, Any] | None = None,
     separation: float = SEPARATION,
     max_margin: float | None = None,
-    link: str | None = "logit",
-    shape: float | None = None,
-    slope: float | None = None,
-    rate: float | None = 0.7,
-    measure: str | Callable[..., object] = "margin",
-    side: int | None = None,
-    at_least: int = 0,
     random_state: Any = None,
     as_frame: bool = False,
-    return_X_y: bool = False,
-) -> Any:
+    **hiding: Any,
+) -> Bunch:
     r"""Draw rows from a mixture of classes, with their true posteriors and labels missing by a known mechanism.
 
     A row is of class k with probability pi_k (`weights`), its features have the density f_k of that class, its true
@@ -48,20 +40,15 @@ def make_mar_mixture(
         \tau_k(x) = \frac{\pi_k f_k(x)}{\sum_l \pi_l f_l(x)},
 
     and `hide_labels` hides its label with a probability q that depends on tau. With two classes and two features the
-    defaults are those of the paper's simulations, which also use max_margin=0.6, link="aranda-ordaz" and shape=2.
+    defaults are those of the paper's simulations, which also use max_margin=0.6 and link=2.0.
 
     Parameters
     ----------
     n_samples : int, default=200
         Number of rows n.
-    distribution : {"gaussian", "student", "laplace", "gamma", "beta"}, default="gaussian"
-        Distribution of the classes. In the last three, features are independent within a class.
-    n_classes, n_features : int, default=2
-        K and d.
-    weights : array-like of shape (K,) or None, default=None
-        Class probabilities; equal by default.
-    parameters : dict or None, default=None
-        Parameters of the classes by name, overriding these defaults:
+    distribution : str or (str, dict), default="gaussian"
+        Distribution of the classes; in the last three, features are independent within a class. A dictionary overrides
+        these parameters by name:
 
         ==============  ===================================================================================
         ``"gaussian"``  ``means`` (K, d); ``covariances`` (K, d, d) or (d, d), the identity
@@ -71,25 +58,26 @@ def make_mar_mixture(
         ``"beta"``      ``a`` (K, d), a_kj = 3 + 2 ((k + j) mod K); ``b`` (K, d), 2K + 4 - a
         ==============  ===================================================================================
 
+    n_classes, n_features : int, default=2
+        K and d.
+    weights : array-like of shape (K,) or None, default=None
+        Class probabilities; equal by default.
     separation : float, default=2.0
-        Distance between the centres of neighbouring classes ("gaussian", "student", "laplace") if `parameters` do not
+        Distance between the centres of neighbouring classes ("gaussian", "student", "laplace") if the parameters do not
         give them: a regular simplex around the origin if K <= d + 1, else a circle in the first two features, or a line
         if d = 1.
     max_margin : float or None, default=None
         Keep only rows with a true margin ``tau_(1) - tau_(2)`` of at most this, drawing others instead. The posteriors
         stay the same, but the classes are truncated, with other shares than `weights`.
-    link, shape, slope, measure, side, at_least
-        The mechanism, see `hide_labels`; `side` is the number of a class.
-    rate : float or None, default=0.7
-        Mean probability that a label is missing. With 0 or None no label is hidden, whatever the mechanism.
     random_state : int >= 0, Generator, RandomState or None, default=None
         Rows and hidden labels are drawn from two children of the seed (a Generator spawns them): with the same int the
         rows are the same, whatever the mechanism.
     as_frame : bool, default=False
         Return `data` and `posterior` (with `target_names` as columns) as DataFrames, and `target`, `target_true`,
         `margin`, `missing` and `missing_proba` as Series, all with the same index (needs pandas).
-    return_X_y : bool, default=False
-        Return ``(data, target)`` alone.
+    **hiding
+        The mechanism: `link`, `slope`, `rate` (default 0.7), `measure`, `side` (the number of a class) and `at_least` of
+        `hide_labels`. With a rate of 0 or None no label is hidden, whatever the mechanism.
 
     Returns
     -------
@@ -142,7 +130,8 @@ def make_mar_mixture(
         raise ValueError(f"weights must be {classes} positive class probabilities that sum to one; got {weights!r}.")
     if max_margin is not None and not (isinstance(max_margin, numbers.Real) and 0.0 < max_margin <= 1.0):
         raise ValueError(f"max_margin={max_margin!r} must lie between 0 and 1, or be None to keep every row.")
-    laws = laws_of(distribution, classes, features, parameters, separation)
+    name, parameters = (distribution, {}) if isinstance(distribution, str) else distribution
+    laws = laws_of(name, classes, features, parameters, separation)
     for_rows, for_labels = generator(random_state).spawn(2)
     rows = _draw(laws, pi, n, max_margin, for_rows)
     bunch = Bunch(
@@ -158,20 +147,17 @@ def make_mar_mixture(
         target_names=[f"class {k}" for k in range(classes)],
     )
     missing = "No label is missing."
-    if rate is not None and rate != 0.0:
-        hidden = hide_labels(
-            rows.z, rows.tau, link, shape, slope, rate,
-            measure=measure, side=side, classes=range(classes), at_least=at_least, random_state=for_labels,
-        )  # fmt: skip
+    if hiding.get("rate", 1.0):
+        hidden = hide_labels(rows.z, rows.tau, random_state=for_labels, **hiding)
         bunch.update({name: hidden[name] for name in ("target", "missing", "missing_proba", "mechanism")})
         missing = hidden.DESCR
     bunch.DESCR = (
-        f"{n} rows with {features} features of {classes} classes, distribution {distribution!r}, class probabilities "
+        f"{n} rows with {features} features of {classes} classes, distribution {name!r}, class probabilities "
         f"{', '.join(f'{p:.4g}' for p in pi)}."
         + (f" Only rows of true margin up to {max_margin:g} were kept." if max_margin is not None else "")
         + f" {missing}"
     )
-    return delivered(bunch, as_frame, return_X_y)
+    return delivered(bunch, as_frame)
 
 
 class _Rows(NamedTuple):

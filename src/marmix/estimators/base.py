@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,7 +37,16 @@ from marmix.estimators.validation import MOST_FEATURES, check_width, component_c
 from marmix.fitting import Fit, Objective
 from marmix.inference import Criteria, Fitted, Imputations, Inference, counted_weight, require_parameters
 from marmix.inference.imputation import posterior_draws
-from marmix.inference.sensitivity import Draw, Sensitivity, class_place, pattern_mixture, rarest, sensitivity, swept
+from marmix.inference.sensitivity import (
+    Draw,
+    Sensitivity,
+    Sweep,
+    class_place,
+    pattern_mixture,
+    rarest,
+    sensitivity,
+    swept,
+)
 from marmix.inference.simulation import refit
 from marmix.selection.held_out import Sample, choose_weight, sample_of
 
@@ -814,12 +824,11 @@ def sensitivity_of(
     given = w @ shares
     k = rarest(proba[rows], given) if label is None else class_place(label, classes)
     draw, notes = estimator._posterior_draws(X, y, sample_weight, proba[rows])
-    options |= {"draw": draw, "notes": notes, "weight": w[rows]}
     selection = None if method == "pattern-mixture" else estimator._selection(X, y, sample_weight, k, values, method)
-    if selection is None:
-        return sensitivity(pattern_mixture(proba[rows], k, values), given, k, values, classes, **options)
-    log_proba, draws = selection
-    return sensitivity(log_proba, given, k, values, classes, method="selection", draws=draws, **options)
+    log_proba, draws = (pattern_mixture(proba[rows], k, values), None) if selection is None else selection
+    sweep = Sweep.of(log_proba, given, k, values, classes, w[rows])
+    result = sensitivity(sweep, draw=draw, draws=draws, **options)
+    return replace(result, method="pattern-mixture" if draws is None else "selection", notes=list(notes))
 
 
 def fitted_attributes(model: FittedModel, rows: Rows, held_out: Array | None) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Described:
         Returns
         -------
         Table
-            With `as_text`, `as_html`, `as_markdown` and `frame`, a pandas DataFrame.
+            With `as_text`, `as_html` and `frame`, a pandas DataFrame.
         """
         check_is_fitted(self)
         return _of_choice(self) if hasattr(self, "results_") else _of_fit(type(self).__name__, self.model_)  # type: ignore[attr-defined]

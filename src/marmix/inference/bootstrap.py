@@ -4,7 +4,6 @@ Classes need no matching between resamples, as their labels identify them. The c
 order nearest to the original fit.
 """
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -30,7 +29,7 @@ from marmix.inference.tables import Table, listed
 Statistic = Callable[[Any], Any]
 
 KINDS = ("nonparametric", "parametric")
-METHODS = ("percentile", "basic", "normal")
+METHODS = ("percentile", "normal")
 
 NO_LABEL, ALL_LABELLED = "a class had no labelled row", "no label was missing"
 NOT_CONVERGED, NOT_FINITE = "the fit did not converge", "the estimates were not finite"
@@ -114,12 +113,11 @@ class Bootstrap:
         ----------
         alpha : float, default=0.05
             One minus the confidence level.
-        method : {"percentile", "basic", "normal"}, default="percentile"
+        method : {"percentile", "normal"}, default="percentile"
             With q(p) the p-quantile of the resamples' estimates:
 
             - "percentile": from q(alpha / 2) to q(1 - alpha / 2). Stays within the range of the parameter, also if some
               estimates are at a limit, such as a shape of 0 or infinity.
-            - "basic": the same reflected at the estimate, 2 estimate - q.
             - "normal": estimate - bias ± z bse.
         """
         alpha = check_level(alpha)
@@ -136,8 +134,6 @@ class Bootstrap:
                 "raise n_resamples (999 is usual), or use method='normal'."
             )
         low, high = np.quantile(self.estimates, [alpha / 2.0, 1.0 - alpha / 2.0], axis=0, method="weibull")
-        if method == "basic":
-            low, high = 2.0 * self.params - high, 2.0 * self.params - low
         return np.column_stack([low, high])
 
     def __str__(self) -> str:
@@ -171,7 +167,6 @@ def bootstrap(
     statistic: Statistic | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
 ) -> Bootstrap:
     """Refit to resampled rows; see `Inference.bootstrap`."""
     if kind not in KINDS:
@@ -185,13 +180,9 @@ def bootstrap(
         value = np.asarray(statistic(named(fitted, fitted.estimator)), dtype=float)
         indices = [f"statistic[{', '.join(map(str, index))}]" for index in np.ndindex(*value.shape)]
         params, names = value.ravel(), indices if value.ndim else ["statistic"]
-    outcomes: list[Array | str] = []
-    with Parallel(n_jobs=n_jobs) as parallel:
-        for part in np.array_split(np.arange(len(seeds)), min(10, len(seeds)) if verbose else 1):
-            outcomes += parallel(delayed(_resampled)(fitted, kind, statistic, len(params), seeds[i]) for i in part)
-            if verbose:
-                failed = sum(isinstance(outcome, str) for outcome in outcomes)
-                print(f"bootstrap: {len(outcomes)} of {len(seeds)} resamples, {failed} failed", file=sys.stderr)
+    outcomes: list[Array | str] = Parallel(n_jobs=n_jobs)(
+        delayed(_resampled)(fitted, kind, statistic, len(params), seed) for seed in seeds
+    )
     failures = dict(Counter(outcome for outcome in outcomes if isinstance(outcome, str)).most_common())
     estimates = np.array([outcome for outcome in outcomes if not isinstance(outcome, str)]).reshape(-1, len(params))
     notes = _failure_notes(failures, len(seeds))

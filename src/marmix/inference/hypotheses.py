@@ -45,7 +45,6 @@ _BETTER = 1e-3  # a gain in log-likelihood that means another maximum, not round
 _RANK = 1e-3  # smallest share of variance, after scaling, that counts as a direction
 _WAVES = 4  # smooth functions of the rank
 _EXPECTED = 5.0  # smallest expected number of labels, and of missing labels, in a bin
-_GRID = 50  # points of the smoothed curve
 
 
 @dataclass(frozen=True)
@@ -123,57 +122,40 @@ def _evidence(p_value: float) -> str:
 # Simulated reference distributions, and warnings about small samples.
 
 
-def _p_value(
-    fitted: Fitted,
-    statistic: float,
-    p_chi: float,
-    reference: str,
-    draw: Callable[[np.random.Generator], float] | None,
-    n_resamples: int = 199,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    report: Callable[[float], object] | None = None,
-) -> tuple[float, str, Array]:
-    """The p-value, its reference, and statistics simulated under the hypothesis by `draw`; none if `draw` is None."""
-    if draw is None:
-        return p_chi, reference, np.empty(0)
-    if fitted.copied:
-        raise ValueError("a parametric bootstrap draws one label for a row, not votes: pass bootstrap=False.")
-    if fitted.weight is not None:
-        raise ValueError(
-            "a parametric bootstrap needs rows without sample_weight: repeat rows instead, or pass bootstrap=False."
-        )
+def _simulated(
+    draw: Callable[[np.random.Generator], float],
+    n_resamples: int,
+    n_jobs: int | None,
+    random_state: Any,
+    report: Callable[[float], object] | None,
+) -> Array:
+    """Statistics simulated under the hypothesis by `draw`, without those of samples that could not be fitted."""
 
-    def simulated_statistic(seed: np.random.SeedSequence) -> float:
+    def statistic(seed: np.random.SeedSequence) -> float:
         try:
             return max(draw(np.random.default_rng(seed)), 0.0)
         except ValueError:  # LinAlgError is one
             return np.nan
 
-    seeds = seed_sequence(random_state).spawn(n_resamples)
-    statistics = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(simulated_statistic)(seed) for seed in seeds)
-    values = np.empty(n_resamples)
-    for i, value in enumerate(statistics):
-        values[i] = value
+    seeds, values = seed_sequence(random_state).spawn(n_resamples), []
+    for value in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(statistic)(seed) for seed in seeds):
+        values.append(value)
         if report is not None:
-            report((i + 1) / n_resamples)
-    simulated = values[~np.isnan(values)]
-    failed = n_resamples - len(simulated)
-    if failed > 0.5 * n_resamples:
+            report(len(values) / n_resamples)
+    simulated = np.array(values)[~np.isnan(values)]
+    if 2 * len(simulated) < n_resamples:
         raise ValueError(
-            f"{failed} of {n_resamples} simulated samples could not be fitted (often: a class without labels). "
-            "Use fewer parameters (covariance_type='tied'), or bootstrap=False."
+            f"{n_resamples - len(simulated)} of {n_resamples} simulated samples could not be fitted (often: a class without "
+            "labels). Use fewer parameters (covariance_type='tied'), or bootstrap=False."
         )
-    p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
-    failures = f" ({failed} more could not be fitted)" if failed else ""
-    return p_value, f"parametric bootstrap, {len(simulated)} samples{failures}", simulated
+    return simulated
 
 
-def _caution(fitted: Fitted, p_chi: float, chi_square: str, simulated: bool) -> str:
-    """A caution to add if rows or labels are few."""
+def _caution(fitted: Fitted, chi_square: str, p_chi: float | None = None) -> str:
+    """A caution to add if rows or labels are few; `p_chi` if the p-value is simulated."""
     if fitted.few_rows is None:
         return ""
-    if simulated:
+    if p_chi is not None:
         return f" Caution: only {fitted.few_rows}; use the bootstrap p-value ({chi_square} would give {p_text(p_chi)})."
     return f" Caution: only {fitted.few_rows}; {chi_square} is a rough guide."
 
@@ -188,7 +170,14 @@ def _better_fit(gain: float) -> str:
 # Likelihood ratios.
 
 
-def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
+def informative(
+    fitted: Fitted,
+    bootstrap: bool | None = None,
+    n_resamples: int = 199,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    report: Callable[[float], object] | None = None,
+) -> HypothesisTest:
     """Likelihood-ratio test of alpha_1 = 0, that missingness does not depend on the uncertainty."""
     mechanism = fitted.require_mechanism("this test")
     mechanism.require_no_label_term("the test of informative missingness")
@@ -198,10 +187,9 @@ def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any
     null = _without_uncertainty(fitted, fitted.estimator, *rows)
     full = max(fitted.loglik, float(refit(null.estimator, *rows, **settings).loglik_))
     statistic = max(2.0 * (full - null.loglik), 0.0)
-    p_chi = float(chi2.sf(statistic, 1))
+    p_chi = p_value = float(chi2.sf(statistic, 1))
     irregular = mechanism.free_shape or mechanism.free_share
-    few = fitted.few_rows is not None and fitted.weight is None
-    simulates = bootstrap or (bootstrap is None and (irregular or few))
+    reference, simulated = "chi-square(1)", np.empty(0)
 
     def draw(rng: np.random.Generator) -> float:
         X, z = simulate(null.estimator, fitted.X, rng, missing=0.0)
@@ -211,16 +199,23 @@ def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any
         near = refit(under.estimator, X, z, **settings)
         return 2.0 * (max(fresh.loglik_, near.loglik_) - under.loglik)
 
-    p_value, reference, simulated = _p_value(
-        fitted, statistic, p_chi, "chi-square(1)", draw if simulates else None, **resampling
-    )
+    if bootstrap or (bootstrap is None and (irregular or (fitted.few_rows is not None and fitted.weight is None))):
+        if fitted.weight is not None or fitted.copied:
+            raise ValueError(
+                "a parametric bootstrap draws rows with one label each, without votes or weights: pass bootstrap=False."
+            )
+        simulated = _simulated(draw, n_resamples, n_jobs, random_state, report)
+        p_value = float((1 + np.sum(simulated >= statistic - 1e-9)) / (1 + len(simulated)))
+        failed = n_resamples - len(simulated)
+        reference = f"parametric bootstrap, {len(simulated)} samples"
+        reference += f" ({failed} more could not be fitted)" if failed else ""
     misgivings = fitted.misgivings() if p_value < 0.05 else []
     gain = ": modelling it uses information that ignoring it would lose" if p_value < 0.05 and not misgivings else ""
     what = "labels go missing according to how uncertain the classifier is of a row"
     sentence = f"There is {_evidence(p_value)} that {what}{gain}."
     if misgivings:
         sentence = f"{sentence} But checks of the mechanism fail, and modelling it may do harm. {' '.join(misgivings)}"
-    sentence += _caution(fitted, p_chi, "chi-square(1)", len(simulated) > 0)
+    sentence += _caution(fitted, "chi-square(1)", p_chi if len(simulated) else None)
     if irregular and not len(simulated):
         parameter = "shape" if mechanism.free_shape else "share"
         sentence += f" Caution: the {parameter} has no meaning under the hypothesis, so the chi-square is only a guide."
@@ -230,13 +225,7 @@ def informative(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any
         reference,
         p_value,
         sentence + _better_fit(full - fitted.loglik),
-        {
-            "p_chi2": p_chi,
-            "loglik": full,
-            "loglik_null": null.loglik,
-            "simulated": simulated,
-            "checks": misgivings,
-        },
+        {"p_chi2": p_chi, "loglik": full, "loglik_null": null.loglik, "simulated": simulated, "checks": misgivings},
     )
 
 
@@ -272,7 +261,7 @@ def _without_uncertainty(
     return _Null(best, loglik, lambda X: null.missing_proba_of(covariates.enter(X)))
 
 
-def link(fitted: Fitted, name: str = "logit", bootstrap: bool = False, **resampling: Any) -> HypothesisTest:
+def link(fitted: Fitted, name: str = "logit") -> HypothesisTest:
     """Likelihood-ratio test of the logit link (shape 1) or the cloglog link (shape 0) against a free shape."""
     shapes = {fixed.name: fixed.shape for fixed in LINKS.values() if fixed.shape is not None}
     if name not in shapes:
@@ -290,37 +279,29 @@ def link(fitted: Fitted, name: str = "logit", bootstrap: bool = False, **resampl
     free = from_null if gain > 0.0 else free
     statistic = max(2.0 * (free.loglik_ - null.loglik_), 0.0)
 
-    def draw(rng: np.random.Generator) -> float:
-        X, z = simulate(null, fitted.X, rng)
-        under = refit(null, X, z, **with_link(name))
-        return 2.0 * (refit(under, X, z, **with_link(FREE.name)).loglik_ - under.loglik_)
-
     if at > 0.0:
-        p_chi, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
+        p_value, reference = float(chi2.sf(statistic, 1)), "chi-square(1)"
     else:
         at_limit = free.shape_ < 1e-6 or statistic < 1e-6
-        p_chi = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
+        p_value = 1.0 if at_limit else float(0.5 * chi2.sf(statistic, 1))
         reference = "half chi-square(0), half chi-square(1), as shape 0 is a limit"
-    p_value, reference, simulated = _p_value(
-        fitted, statistic, p_chi, reference, draw if bootstrap else None, **resampling
-    )
     shape = "infinity" if free.shape_ > 0.999 * SHAPE_MAX else number(free.shape_)
     if p_value < 0.1:
         sentence = f"There is {_evidence(p_value)} against the {name} link (estimated shape {shape})."
     else:
         sentence = f"The data are consistent with the {name} link (estimated shape {shape})."
-    sentence += _caution(fitted, p_chi, "the chi-square", len(simulated) > 0)
+    sentence += _caution(fitted, "the chi-square")
     return HypothesisTest(
         f"Is the link {name} (hypothesis: it is, shape {at:g})?",
         statistic,
         reference,
         p_value,
         sentence + (_better_fit(gain) if mechanism.free_shape else ""),
-        {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_, "simulated": simulated},
+        {"shape": free.shape_, "loglik_null": null.loglik_, "loglik_free": free.loglik_},
     )
 
 
-def label_term(fitted: Fitted, bootstrap: bool = False, **resampling: Any) -> HypothesisTest:
+def label_term(fitted: Fitted) -> HypothesisTest:
     """Likelihood-ratio test of delta = 0, that missingness does not depend on the label itself given the features."""
     fitted.require_mechanism("this test")
     fitted.require_likelihood("the likelihood ratio")
@@ -339,14 +320,7 @@ def label_term(fitted: Fitted, bootstrap: bool = False, **resampling: Any) -> Hy
         free = fitted.estimator
     statistic, df = max(2.0 * (free.loglik_ - null.loglik_), 0.0), len(fitted.classes) - 1
 
-    def draw(rng: np.random.Generator) -> float:
-        under, over = fits(null, *simulate(null, fitted.X, rng))
-        return 2.0 * float(over.loglik_ - under.loglik_)
-
-    p_chi = float(chi2.sf(statistic, df))
-    p_value, reference, simulated = _p_value(
-        fitted, statistic, p_chi, f"chi-square({df})", draw if bootstrap else None, **resampling
-    )
+    p_value = float(chi2.sf(statistic, df))
     names = [str(name) for name in fitted.classes.tolist()]
     delta = dict(zip(names, (float(value) for value in free.delta_), strict=True))
     shown = ", ".join(f"{number(value)} for {name}" for name, value in list(delta.items())[1:])
@@ -360,10 +334,10 @@ def label_term(fitted: Fitted, bootstrap: bool = False, **resampling: Any) -> Hy
     return HypothesisTest(
         "Do labels go missing because of the label itself (hypothesis: they do not, delta = 0)?",
         statistic,
-        reference,
+        f"chi-square({df})",
         p_value,
-        sentence + _caution(fitted, p_chi, f"chi-square({df})", len(simulated) > 0) + _better_fit(gain),
-        {"delta": delta, "p_chi2": p_chi, "loglik": free.loglik_, "loglik_null": null.loglik_, "simulated": simulated},
+        sentence + _caution(fitted, f"chi-square({df})") + _better_fit(gain),
+        {"delta": delta, "loglik": free.loglik_, "loglik_null": null.loglik_},
     )
 
 
@@ -411,20 +385,11 @@ def _quadratic_form(vector: Array, covariance: Array, least: float) -> tuple[flo
     return statistic, df, float(chi2.sf(statistic, df)) if df else 1.0
 
 
-def hausman(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) -> HypothesisTest:
+def hausman(fitted: Fitted) -> HypothesisTest:
     """Hausman's test that the full fit agrees with the one that ignores the mechanism."""
     fitted.require_mechanism("this test").require_no_label_term("the contrast with the fit that ignores the mechanism")
     fitted.require_likelihood("the contrast of two fits")
-    statistic, df, p_chi, covariance = _contrast(fitted)
-    simulates = bootstrap or (bootstrap is None and fitted.few_rows is not None and fitted.weight is None)
-
-    def draw(rng: np.random.Generator) -> float:
-        X, z = simulate(fitted.estimator, fitted.X, rng)
-        return _contrast(refit(fitted.estimator, X, z).inference(X, z).fitted)[0]
-
-    p_value, reference, simulated = _p_value(
-        fitted, statistic, p_chi, f"chi-square({df})", draw if simulates else None, **resampling
-    )
+    statistic, df, p_value, covariance = _contrast(fitted)
     contrasts = _contrasts(fitted, covariance)
     joint = fitted.objective.model.joint
     other_fit = "the fit that ignores the mechanism" if joint else "the fit to the labelled rows alone"
@@ -439,10 +404,10 @@ def hausman(fitted: Fitted, bootstrap: bool | None = None, **resampling: Any) ->
     return HypothesisTest(
         "Is the mechanism right (hypothesis: ignoring it changes nothing but the precision)?",
         statistic,
-        reference,
+        f"chi-square({df})",
         p_value,
-        sentence + _caution(fitted, p_chi, f"chi-square({df})", len(simulated) > 0),
-        {"contrasts": contrasts, "p_chi2": p_chi, "simulated": simulated},
+        sentence + _caution(fitted, f"chi-square({df})"),
+        {"contrasts": contrasts},
     )
 
 
@@ -489,8 +454,6 @@ class GoodnessOfFit:
         By bins of about equal size, and by smooth functions of the rank, which detect slow trends better.
     table : Table
         A row per bin: range of the variable, rows, observed and fitted rates, standardised difference.
-    at, observed, fitted : arrays
-        The smoothed rates at values of the variable.
 
     See Also
     --------
@@ -515,9 +478,6 @@ class GoodnessOfFit:
     binned: HypothesisTest
     smooth: HypothesisTest
     table: Table
-    at: Array
-    observed: Array
-    fitted: Array
 
     def __str__(self) -> str:
         return f"{self.smooth}\n{self.binned}\n\n{self.table}"
@@ -564,7 +524,7 @@ def goodness_of_fit(fitted: Fitted, by: Any = None, n_bins: int = 10) -> Goodnes
         index.append(f"{number(float(values.min()))} to {number(float(values.max()))}")
     decimals = {"rows": 0, "observed": 3, "fitted": 3, "z": 2}
     table = Table(f"Missing labels along {name}", list(decimals), index, table_rows, decimals=decimals)
-    return GoodnessOfFit(binned, smooth, table, *_smoothed(rows))
+    return GoodnessOfFit(binned, smooth, table)
 
 
 def _variable(fitted: Fitted, by: Any) -> tuple[Array, str]:
@@ -638,19 +598,6 @@ def _residual_test(
         )
     else:
         sentence = f"Observed and fitted rates of missing labels along {name} agree within chance."
-    sentence += _caution(fitted, p_value, f"chi-square({df})", False)
+    sentence += _caution(fitted, f"chi-square({df})")
     question = f"Does q fit (hypothesis: the missing labels along {name} are as fitted; {kind})?"
     return HypothesisTest(question, statistic, f"chi-square({df})", p_value, sentence)
-
-
-def _smoothed(rows: _Sorted) -> tuple[Array, Array, Array]:
-    """Values of the variable, and observed and fitted rates there, averaged with a normal kernel over ranks."""
-    grid = np.linspace(0.0, 1.0, _GRID)
-    width = max(0.03, len(rows.ranks) ** -0.2 / 4.0)
-    values, first = np.unique(rows.variable, return_index=True)
-    at = np.interp(grid, rows.ranks[first], values)
-    observed, fitted = np.empty(_GRID), np.empty(_GRID)
-    for i, centre in enumerate(grid):
-        kernel = rows.w * np.exp(-0.5 * ((rows.ranks - centre) / width) ** 2)
-        observed[i], fitted[i] = kernel @ rows.missing / kernel.sum(), kernel @ rows.q / kernel.sum()
-    return at, observed, fitted

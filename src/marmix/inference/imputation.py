@@ -277,12 +277,8 @@ def pool(estimates: Any, covariances: Any, dfcom: float | None = None, names: Se
             f"the analysis of imputation {int(np.flatnonzero(bad)[0])} has an estimate that is not finite or a variance that "
             "is not a number >= 0: correct the analysis (leaving an imputation out would bias the result)."
         )
-    if dfcom is not None and not dfcom > 0.0:
-        raise ValueError(f"dfcom={dfcom!r} must be positive, or None.")
     if names is None:
         names = ["estimate"] if p == 1 else [f"estimate[{i}]" for i in range(p)]
-    if len(names) != p:
-        raise ValueError(f"names has {len(names)} names for {p} estimate{'s' * (p != 1)}.")
     return Pooled(Q.mean(axis=0), U.mean(axis=0), np.cov(Q, rowvar=False).reshape(p, p), m, dfcom, list(names))
 
 

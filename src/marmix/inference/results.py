@@ -484,17 +484,10 @@ class Inference:
         HypothesisTest
             Print it for the result in words.
         """
-        resampling = _resampling(n_resamples, n_jobs, random_state)
-        return hypotheses.informative(self._fitted, bootstrap, report=report, **resampling)
+        check_count("n_resamples", n_resamples, 19)  # for p-values down to 0.05
+        return hypotheses.informative(self._fitted, bootstrap, n_resamples, n_jobs, random_state, report)
 
-    def test_link(
-        self,
-        link: str = "logit",
-        bootstrap: bool = False,
-        n_resamples: int = 199,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> HypothesisTest:
+    def test_link(self, link: str = "logit") -> HypothesisTest:
         """Is the link 'logit' (shape 1) or 'cloglog' (shape 0)? Likelihood ratio against a free shape.
 
         Shape 0 is a limit: the reference is half a chi-square(1), half a point mass at 0.
@@ -503,58 +496,36 @@ class Inference:
         ----------
         link : {"logit", "cloglog"}, default="logit"
             The hypothesis.
-        bootstrap : bool, default=False
-            Whether to simulate the reference distribution from the fit with that link.
-        n_resamples, n_jobs, random_state
-            As in `test_informative`.
 
         Returns
         -------
         HypothesisTest
             Print it for the result in words.
         """
-        return hypotheses.link(self._fitted, link, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
+        return hypotheses.link(self._fitted, link)
 
-    def test_mechanism(
-        self, bootstrap: bool | None = None, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
-    ) -> HypothesisTest:
+    def test_mechanism(self) -> HypothesisTest:
         """Is the mechanism right? Hausman's contrast with the fit that ignores it (logistic: with the labelled rows' fit).
 
-        Parameters
-        ----------
-        bootstrap : bool or None, default=None
-            Whether to simulate the reference distribution from the fit; None does so if rows or labels are few.
-        n_resamples, n_jobs, random_state
-            As in `test_informative`.
-
         Returns
         -------
         HypothesisTest
             Print it for the result in words.
         """
-        return hypotheses.hausman(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
+        return hypotheses.hausman(self._fitted)
 
-    def test_label_term(
-        self, bootstrap: bool = False, n_resamples: int = 199, n_jobs: int | None = None, random_state: Any = None
-    ) -> HypothesisTest:
+    def test_label_term(self) -> HypothesisTest:
         """Do labels go missing because of the label itself? Likelihood ratio of delta = 0 against free label terms.
 
         The answer relies on the model of the classes: labels that are missing tell which class they have only through the shape
         of its density (or, for a logistic regression, the linearity of the log-odds).
 
-        Parameters
-        ----------
-        bootstrap : bool, default=False
-            Whether to simulate the reference distribution from the fit without a label term.
-        n_resamples, n_jobs, random_state
-            As in `test_informative`.
-
         Returns
         -------
         HypothesisTest
             Print it for the result in words.
         """
-        return hypotheses.label_term(self._fitted, bootstrap, **_resampling(n_resamples, n_jobs, random_state))
+        return hypotheses.label_term(self._fitted)
 
     def test_mcar(self) -> HypothesisTest:
         """Are labels missing completely at random, or by the features? Likelihood ratio of a logistic regression on them.
@@ -594,7 +565,6 @@ class Inference:
         statistic: Callable[[Any], Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> Bootstrap:
         """Refit to resampled rows, labelled and unlabelled together, or ("parametric") to rows drawn from the fit.
 
@@ -615,8 +585,6 @@ class Inference:
             Processes; None is one, unless in a joblib.parallel_config, and -1 all processors.
         random_state : int, Generator, RandomState or None, default=None
             The same seed gives the same result with any number of jobs.
-        verbose : int, default=0
-            1 prints about ten lines of progress to stderr.
 
         Returns
         -------
@@ -629,7 +597,7 @@ class Inference:
         out, counted and reported; if more than half fail, that is an error. The estimates of a shape may run to 0 or to 100,
         which stands for infinity: their standard deviation then means little, percentile intervals are still good.
         """
-        return bootstrap.bootstrap(self._fitted, n_resamples, kind, statistic, n_jobs, random_state, verbose)
+        return bootstrap.bootstrap(self._fitted, n_resamples, kind, statistic, n_jobs, random_state)
 
     def multiple_imputations(
         self, m: int = 20, random_state: Any = None, delta: Mapping[Any, float] | None = None
@@ -655,9 +623,3 @@ class Inference:
             A sequence of m arrays of labels; its method `pool` runs an analysis on each.
         """
         return imputation.multiple_imputations(self._fitted, m, random_state, self.cov_type, delta)
-
-
-def _resampling(n_resamples: int, n_jobs: int | None, random_state: Any) -> dict[str, Any]:
-    """Options of a simulated reference distribution; 19 samples are needed for p-values down to 0.05."""
-    n_resamples = check_count("n_resamples", n_resamples, 19)
-    return {"n_resamples": n_resamples, "n_jobs": n_jobs, "random_state": random_state}

@@ -12,7 +12,7 @@ moves its classes too ("selection").
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -220,21 +220,6 @@ class Sensitivity:
             "notes": list(self.notes),
         }
 
-    def to_frame(self) -> Any:
-        """The sweep as a pandas DataFrame, a row for each delta (install pandas for this)."""
-        columns: dict[str, Array] = {"odds_ratio": self.odds_ratio}
-        for k, name in enumerate(self.classes.tolist()):
-            columns |= _with_interval(f"share_{name}", self.shares[:, k], self.shares_interval[:, k])
-        columns |= _with_interval("error", self.error, self.error_interval)
-        columns |= _with_interval("flips", self.flips, self.flips_interval)
-        index = [f"{value:.4g}" for value in self.delta]
-        frame = Table("", list(columns), index, np.column_stack(list(columns.values())).tolist()).frame()
-        return frame.set_axis(self.delta, axis=0).rename_axis("delta")
-
-
-def _with_interval(name: str, values: Array, interval: Array) -> dict[str, Array]:
-    return {name: values, f"{name}_low": interval[:, 0], f"{name}_high": interval[:, 1]}
-
 
 def times(odds: float) -> str:
     """An odds ratio in words: 'twice', 'half', '1.5 times'."""
@@ -299,90 +284,111 @@ def calibration_draws(held_out: Array, z: NDArray[np.integer[Any]], proba: Array
     return draw
 
 
+class Sweep(NamedTuple):
+    """What is varied: the unlabelled rows at every delta, beside the labelled ones."""
+
+    log_proba: Array  # (D, n, K), log class probabilities of the unlabelled rows
+    given: Array  # (K,), total weight of the labelled rows of each class
+    k: int  # the class that is varied
+    delta: Array  # (D,), ascending, with 0 among them
+    classes: NDArray[Any]
+    weight: Array  # (n,), of the unlabelled rows
+    imputed: NDArray[np.integer[Any]]  # (n,), codes of the imputed labels
+
+    @classmethod
+    def of(
+        cls,
+        log_proba: Array,
+        given: Array,
+        k: int,
+        delta: Array,
+        classes: NDArray[Any],
+        weight: Array | None = None,
+        imputed: NDArray[np.integer[Any]] | None = None,
+    ) -> "Sweep":
+        """With weights of one and the most probable classes at delta = 0 by default."""
+        w = np.ones(log_proba.shape[1]) if weight is None else weight
+        kept = log_proba[np.abs(delta).argmin()].argmax(axis=1) if imputed is None else imputed
+        return cls(log_proba, given, k, delta, classes, w, kept)
+
+    @property
+    def zero(self) -> int:
+        """The position of delta = 0."""
+        return int(np.abs(self.delta).argmin())
+
+    def quantities(self, proba: Array) -> tuple[Array, float, float]:
+        """Shares of the classes, share of wrong labels, and weight of changed ones, for probabilities (n, K)."""
+        likely, unlabelled = self.log_proba[self.zero].argmax(axis=1), self.weight.sum()
+        wrong = self.weight @ (1.0 - proba[np.arange(len(proba)), self.imputed]) / max(unlabelled, TINY)
+        shares = (self.given + self.weight @ proba) / (self.given.sum() + unlabelled)
+        return shares, float(wrong), float(self.weight @ (proba.argmax(axis=1) != likely))
+
+    def at(self, value: float) -> tuple[Array, float, float]:
+        """The quantities between the swept values, at linearly interpolated log probabilities: exact for a tilt."""
+        i = int(np.clip(np.searchsorted(self.delta, value) - 1, 0, max(len(self.delta) - 2, 0)))
+        j = min(i + 1, len(self.delta) - 1)
+        step = (value - self.delta[i]) / (self.delta[j] - self.delta[i]) if j > i else 0.0
+        log_p = (1.0 - step) * self.log_proba[i] + step * self.log_proba[j]
+        return self.quantities(np.asarray(softmax(log_p, axis=1)))
+
+    def intervals(self, draw: Draw | None, draws: Sequence[Draw] | None, seeds: Sequence[Any]) -> list[Array]:
+        """95 % intervals of the quantities at every delta, wide enough to include the estimates."""
+        n, K = self.log_proba.shape[1:]
+        w, total = self.weight, self.given.sum() + self.weight.sum()
+        drawn: list[tuple[Array, Array, Array]] = []
+        first = np.concatenate(
+            [[self.k], np.delete(np.arange(K), self.k)]
+        )  # so that the draws of class k rise with delta
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            shift = 0.0 if draw is None else np.log(np.maximum(draw(rng), TINY)) - self.log_proba[self.zero]
+            u = rng.uniform(size=(n, 1))
+            shifted = np.array([softmax(p + shift, axis=1) for p in self.log_proba])
+            best = shifted.argmax(axis=2)
+            probas = shifted if draws is None else np.array([at(np.random.default_rng(seed)) for at in draws])
+            labels = first[(u > np.cumsum(probas[:, :, first[:-1]], axis=2)).sum(axis=2)]
+            counts = np.array([np.bincount(label, weights=w, minlength=K) for label in labels])
+            wrong = (labels != self.imputed) @ w / max(w.sum(), TINY)
+            drawn.append(((self.given + counts) / total, wrong, (best != best[self.zero]) @ w))
+        estimates = zip(*(self.quantities(np.exp(p)) for p in self.log_proba), strict=True)
+        out = []
+        for values, estimate in zip(zip(*drawn, strict=True), map(np.array, estimates), strict=True):
+            low, high = np.quantile(values, [0.025, 0.975], axis=0)
+            out.append(np.stack([np.minimum(low, estimate), np.maximum(high, estimate)], axis=-1))
+        return out
+
+
 def sensitivity(
-    log_proba: Array,
-    given: Array,
-    k: int,
-    delta: Array,
-    classes: NDArray[Any],
+    sweep: Sweep,
     *,
-    method: str = "pattern-mixture",
     draw: Draw | None = None,
     draws: Sequence[Draw] | None = None,
     n_draws: int = 200,
     random_state: int = 0,
-    weight: Array | None = None,
     threshold: float | None = None,
-    notes: Sequence[str] = (),
-    imputed: NDArray[np.integer[Any]] | None = None,
 ) -> Sensitivity:
-    """The analysis, from the log class probabilities of the unlabelled rows at every delta.
+    """The analysis of a sweep.
 
     Parameters
     ----------
-    log_proba : array of shape (D, n, K)
-    given : array of shape (K,)
-        Total weight of the labelled rows of each class.
-    k : int
-        The class that is varied.
-    delta : array of shape (D,)
-        Ascending, with 0 among them.
-    classes : array of shape (K,)
-    method : str
+    sweep : Sweep
     draw : callable or None
         Draws the probabilities (n, K) at delta = 0 with the uncertainty of the fit. Those of another delta are shifted by as much
         in their logarithms. None if only the labels are drawn.
     draws : list of callables or None
         The same at every delta, for the intervals of shares and errors. Changed labels are counted between shifted draws.
     n_draws, random_state : int
-    weight : array of shape (n,) or None
-        Weights of the unlabelled rows.
     threshold : float or None
         A share of the varied class whose crossing is a tipping point.
-    notes : list of str
-    imputed : array of shape (n,) or None
-        Codes of the imputed labels, by default the most probable classes at delta = 0.
     """
+    k, zero, classes = sweep.k, sweep.zero, sweep.classes
     if threshold is not None and not 0.0 < threshold < 1.0:
         raise ValueError(f"threshold={threshold!r} is a share of class {classes[k]!r}: it must lie between 0 and 1.")
     if n_draws < 1:
         raise ValueError(f"n_draws={n_draws!r} must be at least 1.")
-    n, K = log_proba.shape[1:]
-    w = np.ones(n) if weight is None else weight
-    total, unlabelled, zero = float(given.sum() + w.sum()), float(w.sum()), int(np.abs(delta).argmin())
-    likely = log_proba[zero].argmax(axis=1)
-    kept = likely if imputed is None else imputed
-
-    def quantities(proba: Array) -> tuple[Array, float, float]:
-        wrong = float(w @ (1.0 - proba[np.arange(n), kept]) / max(unlabelled, TINY))
-        return (given + w @ proba) / total, wrong, float(w @ (proba.argmax(axis=1) != likely))
-
-    shares, error, flips = (np.array(part) for part in zip(*(quantities(np.exp(p)) for p in log_proba), strict=True))
-    drawn: list[tuple[Array, Array, Array]] = []
-    first = np.concatenate([[k], np.delete(np.arange(K), k)])  # so that the draws of class k rise with delta
-    for seed in np.random.SeedSequence(random_state).spawn(n_draws):
-        rng = np.random.default_rng(seed)
-        shift = 0.0 if draw is None else np.log(np.maximum(draw(rng), TINY)) - log_proba[zero]
-        u = rng.uniform(size=(n, 1))
-        shifted = np.array([softmax(p + shift, axis=1) for p in log_proba])
-        best = shifted.argmax(axis=2)
-        probas = shifted if draws is None else np.array([draw_at(np.random.default_rng(seed)) for draw_at in draws])
-        labels = first[(u > np.cumsum(probas[:, :, first[:-1]], axis=2)).sum(axis=2)]
-        counts = np.array([np.bincount(label, weights=w, minlength=K) for label in labels])
-        drawn.append(((given + counts) / total, (labels != kept) @ w / max(unlabelled, TINY), (best != best[zero]) @ w))
-    intervals = [
-        _interval([values[i] for values in drawn], estimate) for i, estimate in enumerate((shares, error, flips))
-    ]
-
-    def at(value: float) -> tuple[Array, float, float]:
-        """The quantities between the swept values, at linearly interpolated log probabilities: exact for a tilt."""
-        i = int(np.clip(np.searchsorted(delta, value) - 1, 0, max(len(delta) - 2, 0)))
-        j = min(i + 1, len(delta) - 1)
-        step = (value - delta[i]) / (delta[j] - delta[i]) if j > i else 0.0
-        return quantities(np.asarray(softmax((1.0 - step) * log_proba[i] + step * log_proba[j], axis=1)))
-
-    low, high = intervals[0][zero, k]
-    largest = int(shares[zero].argmax())
+    shares, error, flips = map(np.array, zip(*(sweep.quantities(np.exp(p)) for p in sweep.log_proba), strict=True))
+    intervals = sweep.intervals(draw, draws, np.random.SeedSequence(random_state).spawn(n_draws))
+    unlabelled, largest, (low, high) = float(sweep.weight.sum()), int(shares[zero].argmax()), intervals[0][zero, k]
     crossed: dict[str, Callable[[tuple[Array, float, float]], bool]] = {
         "share": lambda q: not low <= q[0][k] <= high,
         "flips": lambda q: q[2] > _FLIPPED * unlabelled,
@@ -394,26 +400,19 @@ def sensitivity(
     return Sensitivity(
         classes=classes,
         varied=classes.tolist()[k],
-        delta=delta,
-        method=method,
+        delta=sweep.delta,
+        method="pattern-mixture",
         shares=shares,
         shares_interval=intervals[0],
         error=error,
         error_interval=intervals[1],
         flips=flips,
         flips_interval=intervals[2],
-        n_rows=total,
+        n_rows=float(sweep.given.sum()) + unlabelled,
         n_unlabelled=unlabelled,
-        tipping=_tipping(at, crossed, float(delta[0]), float(delta[-1])),
+        tipping=_tipping(sweep.at, crossed, float(sweep.delta[0]), float(sweep.delta[-1])),
         threshold=threshold,
-        notes=list(notes),  # after the draws, which may have added some
     )
-
-
-def _interval(drawn: list[Array], estimate: Array) -> Array:
-    """95 % intervals of draws, wide enough to include the estimate."""
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    return np.stack([np.minimum(low, estimate), np.maximum(high, estimate)], axis=-1)
 
 
 def _tipping(

@@ -1,4 +1,4 @@
-"""Tables of results, as text, Markdown, HTML or a DataFrame."""
+"""Tables of results, as text, HTML or a DataFrame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -94,16 +94,6 @@ class Table:
             + (f"<ul>{notes}</ul>" if notes else "")
             + "</div>"
         )
-
-    def as_markdown(self) -> str:
-        """The table in Markdown, with title, facts and notes."""
-        body = [[name, *row] for name, row in zip(self.index, self._written(), strict=True)]
-        lines = [["", *self.columns], ["---", *["---:"] * len(self.columns)], *body]
-        table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
-        facts = [f"- {name}: {value}" for name, value in self.facts]
-        notes = [f"- {note}" for note in self.notes]
-        parts = [[f"**{self.title}**"], facts, table, notes]
-        return "\n\n".join("\n".join(part) for part in parts if part)
 
     def _written(self) -> list[list[str]]:
         return [

@@ -51,7 +51,7 @@ from marmix.evaluation.prior import class_offsets, prior_of, tilted, unlabelled_
 from marmix.evaluation.pseudo_labels import UncertainPosterior
 from marmix.inference import Inference, parameters_of
 from marmix.inference.fitted import too_many_parameters
-from marmix.inference.sensitivity import Sensitivity, pattern_mixture, sensitivity, swept
+from marmix.inference.sensitivity import Sensitivity, Sweep, pattern_mixture, sensitivity, swept
 from marmix.journey.choosing import (
     SAMPLE,
     Model,
@@ -404,15 +404,9 @@ class Analysis:
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
         k = int((given + counts @ tau).argmin())
         result = sensitivity(
-            pattern_mixture(tau, k, delta),
-            given,
-            k,
-            delta,
-            classes,
+            Sweep.of(pattern_mixture(tau, k, delta), given, k, delta, classes, counts, code),
             draw=lambda rng: posterior.draw(rng)[unlabelled],
             n_draws=_MANY_DRAWS if self.thorough else _DRAWS,
-            weight=counts,
-            imputed=code,
         )
         zero, wrong = result.at(1.0), np.array(joint.wrong(), dtype=float)
         result.error_interval[zero] = wrong[1:] / counts.sum()
