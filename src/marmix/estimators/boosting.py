@@ -353,12 +353,12 @@ class MARBoostingClassifier(MARClassifier):
         covariates = Covariates.standardised(columns, mean, variance)
         return Training(rows, features, names, mean, variance, covariates)
 
-    def _posterior_draws(self, X: Any, y: Any, sample_weight: Any, proba: Array) -> tuple[Draw | None, list[str]]:
-        if not self.fitted_to(X, y, sample_weight):
+    def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw | None, list[str]]:
+        if not self.fitted_to(*training[:3]):
             return None, [OTHER_ROWS]
         if "held_out_proba_" not in vars(self):
             return None, [UNSPREAD.format("nothing of the uncertainty of the trees, only the draw of labels")]
-        z = most_voted(label_shares(y, self.classes_))
+        z = most_voted(label_shares(training[1], self.classes_))
         tested = (z >= 0) & ~np.isnan(self.held_out_proba_[:, 0])
         words = "the calibration of the held-out probabilities, but not how trees grown on other rows would differ"
         return calibration_draws(self.held_out_proba_[tested], z[tested], proba), [UNSPREAD.format(words)]
