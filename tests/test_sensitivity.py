@@ -263,7 +263,7 @@ def test_labels_missing_because_of_the_label_raise_doubts_and_others_do_not():
 def test_one_sided_missingness_raises_doubts():
     rng = np.random.default_rng(0)
     p = rng.uniform(size=1000)
-    proba, z = np.column_stack([1 - p, p]), (rng.uniform(size=1000) < p).astype(int)
+    proba = np.column_stack([1 - p, p])
     lost = rng.uniform(size=1000)
     note = one_sided(lost < p, proba)
     assert note == ("one-sided", {"classes": [1]})
