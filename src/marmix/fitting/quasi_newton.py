@@ -41,9 +41,8 @@ _ROUND_ITERATIONS, _ROUNDS = 100, 10
 _FAR, _LEARNING = 1.0, 5
 # Most parameters for which a metric, which is a matrix, is stored.
 _METRIC_SIZE = 2000
-# Largest cost of measuring the metric, in full passes; the step of its differences, about the error of estimates from a sample,
-# so that it crosses kinks of the margin; its least and largest curvature.
-_HESSIAN_SHARE, _STEP, _FLATTEST, _STEEPEST = 0.7, 5e-2, 1e-4, 1e6
+# The step of differences that measure the metric, which crosses kinks of the margin; its least and largest curvature.
+_STEP, _FLATTEST, _STEEPEST = 5e-2, 1e-4, 1e6
 
 
 def lbfgs(
@@ -70,16 +69,14 @@ def lbfgs(
         fixed = free_shape and first and (not last or rows == n)
         start = replace(mechanism, free_shape=False) if fixed else mechanism  # type: ignore[type-var]
         sample_tol, most = (max(tol, _FIRST_TOL), max_iter) if first else (tol, min(max_iter, _SAMPLE_ITERATIONS))
-        fit, last_round = _ascend(sample, theta, start, metric, reach, most, sample_tol, no_report, last)
+        fit, last_round = _ascend(sample, _at(sample, theta, start), metric, reach, most, sample_tol, no_report, last)
         theta, reach = fit.theta, float(np.sqrt(size / rows))  # error of estimates from so many rows
         mechanism = replace(fit.mechanism, free_shape=True) if fixed else fit.mechanism  # type: ignore[type-var]
-        affordable = min(int(_HESSIAN_SHARE * n / (2 * size)), stages[-1])
-        if affordable >= stages[0] and (first or (rows == stages[1] and affordable >= 2 * stages[0])):
-            metric = _metric_at(sample if first else sampled.thinned(affordable), theta, mechanism)
-        else:
-            metric = None if fixed else last_round.metric()  # which knows nothing about a fixed shape
+        metric = None if fixed else last_round.metric()  # which knows nothing about a fixed shape
     tol = max(tol, objective.engine.resolution)
-    return _ascend(objective, theta, mechanism, metric, reach, max_iter, tol, report, not stages or stages[-1] == n)[0]
+    return _ascend(
+        objective, _at(objective, theta, mechanism), metric, reach, max_iter, tol, report, not stages or stages[-1] == n
+    )[0]
 
 
 def _stages(n: int, size: int) -> list[int]:
@@ -101,8 +98,8 @@ class _Metric(NamedTuple):
 
 
 def _metric_at(objective: Objective, theta: Any, mechanism: Mechanism | None) -> _Metric | None:
-    """The metric at the maximum of a sample, by differences of its gradient; None if they are not finite."""
-    charts = _Charts(objective, _Point(theta, mechanism, objective.sums(theta, mechanism)))
+    """The metric at a maximum, by differences of its gradient; None if they are not finite."""
+    charts = _Charts(objective, _at(objective, theta, mechanism))
     ends = np.clip([[-_STEP], [_STEP]], charts.low, charts.high)  # of the steps
     rows = []
     for i, (low, high) in enumerate(ends.T):
@@ -125,10 +122,13 @@ class _Point(NamedTuple):
     sums: Sums
 
 
+def _at(objective: Objective, theta: Any, mechanism: Mechanism | None) -> _Point:
+    return _Point(theta, mechanism, objective.sums(theta, mechanism))
+
+
 def _ascend(
     objective: Objective,
-    theta: Any,
-    mechanism: Mechanism | None,
+    point: _Point,
     metric: _Metric | None,
     reach: float,
     max_iter: int,
@@ -138,8 +138,7 @@ def _ascend(
 ) -> tuple[Fit, "_Round"]:
     """Maximise in charts that are renewed until convergence; return the fit and the last round, which has a metric."""
     total, staged = objective.engine.total_weight, metric is not None
-    point = _Point(theta, mechanism, objective.sums(theta, mechanism))
-    reached = objective.value(theta, point.sums)
+    reached = objective.value(point.theta, point.sums)
     trace = [reached]
     converged, reason, iterations, rounds = False, "the surface is too rough for the method to settle", 0, 0
     measured = staged
