@@ -504,7 +504,7 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     """The analysis of a fitted model; on the rows of its fit, the candidates are cross-validated again."""
     model, prior = _model(saved, rows.classes)
     predictions = predicted(model.classifier, rows.X, rows.complete, part(step, 0.0, 0.1))
-    sample, comparison = sampled(rows.X, rows.z, rows.labels, source.seed), None
+    sample, comparison = sampled(rows, source.seed), None
     result: Inference | str = facts.NOT_OF_FIT
     tested = _other_rows(predictions, rows, sample)
     if _is_of_fit(model, rows):

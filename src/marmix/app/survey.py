@@ -245,9 +245,9 @@ class Rows:
     source: NDArray[Any] | None = None  # (n,), where the labels are from; None if all are given
 
     @property
-    def missing(self) -> NDArray[np.bool_] | None:
-        """Complete rows whose label was missing when the data came; None if it still is for all of them."""
-        return None if self.source is None else (self.source != GIVEN)[self.complete]
+    def missing(self) -> NDArray[np.bool_]:
+        """Which complete rows had no label when the data came."""
+        return np.asarray(self.codes < 0 if self.source is None else self.source != GIVEN)[self.complete]
 
     @property
     def z(self) -> NDArray[np.int32]:
