@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
 from difflib import get_close_matches
 from hashlib import file_digest
 from itertools import zip_longest
@@ -566,11 +565,9 @@ def _sheet(path: Path, sheet: str | int | None, header_row: int | None, decimal:
             f"{path}: data row {long} has {counted(ends[place + long], 'cell')}, where the row of names has "
             f"{counted(len(names), 'name')} from column {blank + 1} on. Name every column, or choose the row by --header-row."
         )
-    columns = list(zip_longest(*body)) if body else []
-    columns += [(None,) * len(body)] * (len(names) - len(columns))
-    arrays = [_array(column) for column in columns]
-    if decimal == ",":
-        arrays = [_with_point(array) for array in arrays]
+    columns = list(zip_longest(*body, [None] * len(names)))  # with a blank row, as rows may end early
+    arrays = [_array(column[:-1]) for column in columns]
+    arrays = [_with_point(array) for array in arrays] if decimal == "," else arrays
     return Table(path, arrow().Table.from_arrays(arrays, names), notes=notes)
 
 
@@ -601,25 +598,22 @@ def _title(path: Path, titles: list[str], sheet: str | int | None) -> str:
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """Cells of a column as an array of their type, or of text if they have several; dates at midnight are days."""
-    pa = arrow()
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float}:
-        small = all(abs(value) < 2**63 for value in values if value is not None)
-        return pa.array(values, pa.int64() if kinds == {int} and small else pa.float64() if kinds else pa.null())
-    if kinds == {datetime}:
-        midnight = all(value.time() == time() for value in values if value is not None)
-        return pa.array(values, pa.timestamp("us")).cast(pa.date32() if midnight else pa.timestamp("us"))
-    if len(kinds) == 1 and kinds <= {bool, str, time, date}:
-        return pa.array(values)
-    return pa.array(_texts(values), pa.string())
+    """Cells of a column as an array of their type, or of text if they have several; moments at midnight are days."""
+    pa, pc = arrow(), arrow(".compute")
+    try:
+        array = pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        return pa.array(_texts(values), pa.string())
+    if pa.types.is_timestamp(array.type):
+        days = array.cast(pa.date32(), safe=False)
+        return days if pc.all(pc.equal(days.cast(array.type), array)).as_py() else array
+    return array
 
 
 def _texts(values: Sequence[Any]) -> list[str]:
     """Cells of any types as text, each as in a column of its type."""
-    plain_types = (bool, int, float, str, datetime, time)
     return [
-        "" if value is None else as_text(_array([value]))[0].as_py() if type(value) in plain_types else str(value)
+        "" if value is None else value if isinstance(value, str) else as_text(_array([value]))[0].as_py()
         for value in values
     ]
 

@@ -157,21 +157,16 @@ class Doubts:
         return any(doubt.fatal for doubt in self.doubts)
 
     def _values(self, option: str) -> list[str]:
-        """Values of an option in the remedies, those that start with a dash first."""
-        values = [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
-        return sorted(values, key=lambda value: not value.startswith("-"))
+        """Values of an option in the remedies."""
+        return [doubt.remedy[1] for doubt in self.doubts if doubt.remedy and doubt.remedy[0] == option]
 
     def _command(self) -> list[str]:
         """The words of the command line with the options that settle the doubts."""
         words = list(self.options.command)
         end = words.index("--") if "--" in words else len(words)
         first = [word for word in words[:end] if word not in ("--yes", "--ye", "--y")]
-        for option in ("--missing", "--keep", "--id"):
-            first += [word for value in self._values(option) for word in _words(option, value)]
-        excluded = self._values("--exclude")
-        first += [f"--exclude={value}" for value in excluded if value.startswith("-")]
-        usual = [value for value in excluded if not value.startswith("-")]
-        return [*first, *(["--exclude", *usual] if usual else []), *words[end:]]
+        remedies = [word for doubt in self.doubts if doubt.remedy for word in _words(*doubt.remedy)]
+        return [*first, *remedies, *words[end:]]
 
     @property
     def command(self) -> str:

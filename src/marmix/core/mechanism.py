@@ -419,7 +419,7 @@ class Mechanism:
         if cuts:
             log_class[:, : cuts[-1]] = -np.inf
         for k, (a, b) in enumerate(pairwise(cuts)):
-            log_class[k % len(log_class), a:b] = 0.0
+            log_class[k % log_class.shape[0], a:b] = 0.0
         return namespace(u).concat([drivers, log_class])
 
     @property
