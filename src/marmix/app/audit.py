@@ -231,6 +231,11 @@ class Audited:
         return dict(finite(values))
 
 
+def title_of(done: Audited) -> str:
+    """The verdict in a few words."""
+    return "Use these labels" if done.use == "use" else VERDICTS[done.use]
+
+
 def record_file(request: Request, progress: Progress) -> Audited:
     """Record the labels in a file, and write imputed labels, model, summary and report to the folder `audited`."""
     folder = opened(request, progress)
@@ -318,7 +323,7 @@ def _write(
     summary |= {"verdict": {"use": done.use, "reasons": done.sentences}, "audit": done.as_dict()}
     (part / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     title = f"Audit of {request.results.name}"
-    page = environment().get_template("audited.html").render(title=title, done=done, verdict=VERDICTS[done.use])
+    page = environment().get_template("audited.html").render(title=title, done=done, verdict=title_of(done))
     (part / "report.html").write_text(page, encoding="utf-8")
     return done
 

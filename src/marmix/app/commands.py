@@ -17,7 +17,6 @@ from marmix.app.findings import Findings
 from marmix.app.progress import Progress
 from marmix.app.summary import WIDTH, summary_lines
 from marmix.app.survey import Doubtful, Doubts, Options
-from marmix.app.wording import VERDICTS
 
 WRONG_ARGUMENTS, NOT_CONVERGED = 2, 3
 SHELLS = ("bash", "zsh", "tcsh")
@@ -150,7 +149,7 @@ def run_audit(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"use": done.use, "reasons": done.sentences} | done.as_dict())
     elif not options.quiet:
-        print(f"{VERDICTS[done.use]}.", *(f"  - {text}" for text in done.sentences), sep="\n")
+        print(f"{audit.title_of(done)}.", *(f"  - {text}" for text in done.sentences), sep="\n")
         print(f"\nWritten to {options.results / audit.DONE}: {', '.join(fit.FILES)}")
     return 0
 

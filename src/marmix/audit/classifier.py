@@ -71,6 +71,16 @@ class AuditedClassifier(ClassifierMixin, BaseEstimator):
         """The classes."""
         return np.asarray(self.estimator.classes_)
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return int(self.estimator.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if they have some."""
+        return np.asarray(self.estimator.feature_names_in_)
+
     def fit(self, X: Any, y: Any = None) -> "AuditedClassifier":
         """Change nothing."""
         return self
