@@ -157,7 +157,6 @@ def candidates_of(
     thorough: bool = False,
 ) -> dict[str, Any]:
     """The default candidates for the rows of a file."""
-    mechanism = {"link": link}
     return default_candidates(
         n_classes,
         n_rows,
@@ -165,8 +164,7 @@ def candidates_of(
         n_labelled=n_labelled,
         kind=kind,
         categories=any(column["kind"] != "number" for column in preparation.columns_),
-        mechanism=mechanism,
-        ignoring=mechanism | {"mechanism_weight": 0.0},  # still estimates how labels go missing
+        link=link,
         thorough=thorough,
     )
 
