@@ -10,12 +10,12 @@ from marmix.datasets.bunches import delivered
 
 UNDECIDED = (0, 4)  # BI-RADS: needs further images; suspicious
 
-DESCRIPTION = """Mammographic masses: 830 masses, benign (0) or malignant (1), without a label where the radiologist was undecided.
+DESCRIPTION = """Mammographic masses: 830 masses, benign (0) or malignant (1); no label where the radiologist was undecided.
 
 Age of the woman in years; shape (1 round to 4 irregular), margin (1 circumscribed to 5 spiculated) and density (1 high to 4
-fat-containing) of the mass, by the BI-RADS lexicon. `target_true` is the finding of the biopsy, and `target` the same
-where the radiologist was decided: it is -1 where the assessment, `birads`, is 4 (suspicious) or 0 (needs further images), not 2 or
-3 (benign), 5 or 6 (malignant). One assessment is 55 in the original file, and is read as 5.
+fat-containing) of the mass, by the BI-RADS lexicon. `target_true` is the finding of the biopsy, and `target` the same where the
+radiologist was decided: it is -1 where the assessment, `birads`, is 4 (suspicious) or 0 (needs further images), not 2 or 3
+(benign), 5 or 6 (malignant). One assessment is 55 in the original file, and is read as 5.
 
 The complete rows of the mammographic mass data of M. Elter, R. Schulz-Wendtland and T. Wittenberg (2007), "The prediction of
 breast cancer biopsy outcomes using two CAD approaches that both emphasize an intelligible decision process", Medical Physics
