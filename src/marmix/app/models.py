@@ -155,15 +155,13 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
 
     If no label is missing, candidates that differ in the mechanism alone are one.
     """
-    mechanism = {"link": "logit"}
     grid = default_candidates(
         n_classes,
         *sample.X.shape,
         n_labelled=int(np.sum(sample.z >= 0)),
         kind=kind,
         categories=categories,
-        mechanism=mechanism,
-        ignoring=mechanism | {"mechanism_weight": 0.0},
+        link="logit",
     )
     if (sample.z < 0).any():
         return grid
