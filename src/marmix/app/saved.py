@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marmix import persistence
 from marmix.app import facts
-from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, part
+from marmix.app.analyse import FOLDS, Analysis, Case, Source, analysis_of, names_of, part
 from marmix.app.findings import Findings, ScoreFacts, finite
 from marmix.app.fit import require_libraries
 from marmix.app.labels import labels_of
@@ -38,7 +38,6 @@ from marmix.estimators.logistic import MARLogisticRegression
 from marmix.estimators.mixture import MARGaussianMixture
 from marmix.evaluation.prior import prior_of
 from marmix.evaluation.pseudo_labels import UncertainPosterior
-from marmix.inference import Inference
 from marmix.inference.sensitivity import Sensitivity
 from marmix.inference.tables import Table as TextTable
 from marmix.outputs import one_file
@@ -505,10 +504,10 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     model, prior = _model(saved, rows.classes)
     predictions = predicted(model.classifier, rows.X, rows.complete, part(step, 0.0, 0.1))
     sample, comparison = sampled(rows, source.seed), None
-    result: Inference | str = facts.NOT_OF_FIT
+    tests = facts.ParameterTests(facts.NOT_OF_FIT)
     tested = _other_rows(predictions, rows, sample)
     if _is_of_fit(model, rows):
-        result = facts.inference_of(model, rows.X, rows.labels)
+        tests = facts.parameter_tests(model, rows.X, rows.labels, names_of(saved.preparation))
         comparison = _compared_again(model.classifier, sample, source.seed, prior, part(step, 0.1, 0.9))
         tested = facts.held_out(comparison, sample.labels, len(rows.X))
     case = Case(
@@ -521,7 +520,7 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
         sample=sample,
         predictions=predictions,
         tested=tested,
-        result=result,
+        tests=tests,
     )
     return analysis_of(case)
 
