@@ -23,9 +23,9 @@ import marmix
 from marmix import MARClassifierCV
 from marmix.app.fit import FILES
 from marmix.app.models import candidates_of
-from marmix.app.progress import Progress
 from marmix.cli import main, parser_of_all
 from marmix.datasets import make_mar_mixture
+from marmix.terminal import Progress
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 LONG = pytest.mark.long  # a further case of the same property, in another process
@@ -510,9 +510,9 @@ def test_progress_never_goes_back_and_is_a_line_in_a_terminal_and_lines_elsewher
             waits.append(seconds)
             return len(waits) > 2
 
-    monkeypatch.setattr("marmix.app.progress.Thread", Thread)
-    monkeypatch.setattr("marmix.app.progress.Event", Event)
-    monkeypatch.setattr("marmix.app.progress.monotonic", lambda: 0.0)
+    monkeypatch.setattr("marmix.terminal.Thread", Thread)
+    monkeypatch.setattr("marmix.terminal.Event", Event)
+    monkeypatch.setattr("marmix.terminal.monotonic", lambda: 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     with Progress().phase("comparing") as step:
         step(0.2, "C=1\x1b[31m")

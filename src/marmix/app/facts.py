@@ -129,7 +129,9 @@ class ParameterTests(NamedTuple):
     at_floor: bool = False  # whether the p-value is the smallest that a simulation can show
 
 
-def parameter_tests(model: Model, X: Array, labels: NDArray[Any], features: Sequence[str], missing: Any = None) -> ParameterTests:
+def parameter_tests(
+    model: Model, X: Array, labels: NDArray[Any], features: Sequence[str], missing: Any = None
+) -> ParameterTests:
     """Standard errors and the test for the fit, whose matrices and copies of the rows are not kept."""
     if model.statistical is None:
         return ParameterTests(NO_PARAMETERS)

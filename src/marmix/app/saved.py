@@ -27,10 +27,9 @@ from marmix.app.labels import labels_of
 from marmix.app.models import Model, Sample, Step, compared, sampled, statistical
 from marmix.app.page import report_html
 from marmix.app.predictions import Predicted, complete_rows, given_codes, predicted
-from marmix.app.progress import Progress
 from marmix.app.reading import Table, read
-from marmix.app.summary import summary_lines
 from marmix.app.survey import Rows, rows_of
+from marmix.app.wording import summary_lines
 from marmix.app.writing import write_rows
 from marmix.core.labels import has_votes, label_shares, missing_texts, most_voted
 from marmix.estimators.base import numbered
@@ -48,7 +47,7 @@ from marmix.selection.candidates import knows_missingness
 from marmix.selection.comparison import Q_MAX, Comparison
 from marmix.tables.cells import as_table, counted, shown
 from marmix.tables.preparation import Preparation
-from marmix.terminal import TerminalBytes, command_line
+from marmix.terminal import Progress, TerminalBytes, command_line
 
 FIGURES = ("png", "svg", "pdf")
 _SEEN = (
