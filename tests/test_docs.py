@@ -29,7 +29,7 @@ RUN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "quickstart.md", DOC
 RUN += sorted((DOCS / "guide").glob("*.md"))
 SLOW = ("comparison", "models", "quickstart")
 MODULES = ("marmix", "marmix.persistence", "marmix.datasets", "marmix.plotting", "marmix.evaluation", "marmix.io",
-           "marmix.objectives", "marmix.tables")  # fmt: skip
+           "marmix.objectives")  # fmt: skip
 PUBLIC = [f"{module}.{name}" for module in MODULES for name in getattr(importlib.import_module(module), "__all__", ())]
 OPTIONAL = {"marmix.objectives": "lightgbm", "marmix.torch": "torch"}  # packages that examples of a module need
 WITH_EXAMPLES = sorted(

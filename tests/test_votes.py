@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,12 @@ from marmix import (
     MARStudentMixture,
     votes,
 )
+from marmix.app.fit import fit_file
+from marmix.app.labels import labels_of
+from marmix.app.progress import Progress
+from marmix.app.reading import Table
+from marmix.app.saved import Request, evaluate_file
+from marmix.app.survey import Options
 from marmix.core.labels import copies_of, vote_shares
 from marmix.evaluation import (
     PartialLabelKFold,
@@ -36,10 +43,8 @@ from marmix.evaluation import (
 from marmix.evaluation.pseudo_labels import pseudo_labels
 from marmix.inference.bootstrap import _rows
 from marmix.inference.curvature import by_coefficients, row_terms, rows_of
-from marmix.journey import FitOptions, Progress, evaluate_file, fit_file
 from marmix.selection.evidence import Evidence
 from marmix.selection.held_out import folds_of_copies
-from marmix.tables.labels import ShareColumns, VoteColumns
 
 ESTIMATORS = {
     "mixture": MARGaussianMixture(),
@@ -410,27 +415,24 @@ def test_splitters_checks_and_scorers_take_votes():
 # Files
 
 
+def of_columns(columns, **options):
+    return labels_of(Table(Path("rows.csv"), pa.table(columns)), None, **options or {"shares": list(columns)})
+
+
 def test_columns_of_annotators_and_columns_of_shares_are_the_same_votes():
     rng = np.random.default_rng(0)
     labels = rng.choice(["10", "9", "", "NA"], size=(50, 3), p=[0.4, 0.3, 0.2, 0.1])
-    by_vote = VoteColumns(["a", "b", "c"])
-    by_share = ShareColumns(["9", "10"])
-    for part in (slice(0, 30), slice(30, 50)):
-        by_vote.add_batch(pa.record_batch({name: labels[part, i] for i, name in enumerate("abc")}))
-        by_share.add_batch(pa.record_batch({name: (labels[part] == name).sum(axis=1) for name in ("9", "10")}))
+    by_vote = of_columns({name: labels[:, i] for i, name in enumerate("abc")}, votes=["a", "b", "c"])
+    by_share = of_columns({name: (labels == name).sum(axis=1) for name in ("9", "10")})
     np.testing.assert_array_equal(by_vote.shares, by_share.shares)
     np.testing.assert_array_equal(by_vote.codes, by_share.codes)
     assert by_vote.classes.tolist() == by_share.classes.tolist() == [9, 10]
-    assert by_vote.rows == by_share.rows == 50
     np.testing.assert_array_equal(by_vote.codes < 0, ~np.isin(labels, ["9", "10"]).any(axis=1))
 
 
 def test_shares_count_the_texts_of_missing_cells():
-    cells = {"a": ["1", "NA", " ", "0", "?"], "b": [1.0, None, float("nan"), 0.0, None]}
-    labels = ShareColumns(["a", "b"], missing=["?"])
-    batch = pa.record_batch(cells)
-    labels.add_batch(batch.slice(0, 2))
-    labels.add_batch(batch.slice(2))
+    cells = {"a": ["1", "NA", " ", "0", "?"], "b": [1.0, None, float("nan"), 1.0, None]}
+    labels = of_columns(cells, shares=["a", "b"], missing=["?"])
     assert labels.marks == {"NA": 1, "": 3, "nan": 1, "?": 1}
     assert labels.notes() == ["Missing labels: '?' in 1 cell, 'NA' in 1, 'nan' in 1, empty in 3."]
 
@@ -446,21 +448,21 @@ def test_shares_count_the_texts_of_missing_cells():
 )
 def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
     with pytest.raises(ValueError, match=words):
-        ShareColumns(["a", "b"]).add_batch(pa.record_batch(columns))
+        of_columns(columns)
 
 
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.journey.fit.candidates_of", lambda *args: candidates())
+    monkeypatch.setattr("marmix.app.analyse.candidates_of", lambda *args: candidates())
     monkeypatch.setattr(
         "marmix.selection.comparison.default_rivals", lambda *args: {"logistic regression": LogisticRegression()}
     )
-    monkeypatch.setattr("marmix.journey.findings.figures", lambda subject: ({}, {}))
+    monkeypatch.setattr("marmix.app.analyse.figures", lambda subject: ([], {}))
     table = pd.DataFrame(X[:80], columns=["u", "v"])
     for i in range(3):  # two annotators share the votes of odd numbers
         table[f"reader {i}"] = np.where(VOTES[:80, 1] > i, "ill", np.where(VOTES[:80, 0] > i, "well", ""))
     table.to_csv(tmp_path / "rows.csv", index=False)
     readers = [f"reader {i}" for i in range(3)]
-    options = FitOptions(tmp_path / "rows.csv", None, tmp_path / "out", folds=2, votes=readers)
+    options = Options(tmp_path / "rows.csv", out=tmp_path / "out", votes=readers)
     findings = fit_file(options, Progress(quiet=True))
     counts, classes = votes(table[readers].replace("", None))
     voted, divided = counts.any(axis=1), (counts > 0).sum(axis=1) > 1
@@ -478,9 +480,7 @@ def test_marmix_fit_takes_votes(tmp_path, monkeypatch):
     table[["ill", "well"]] = counts  # the same votes as counts of the classes
     table.to_csv(tmp_path / "rows.csv", index=False)
     by_vote, by_share = (
-        evaluate_file(
-            tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", None, progress=Progress(quiet=True), **given
-        )
+        evaluate_file(Request(tmp_path / "out" / "model.marmix", tmp_path / "rows.csv", **given), Progress(quiet=True))
         for given in ({"votes": readers}, {"shares": ["well", "ill"]})
     )
     assert replace(by_vote, notes=by_share.notes) == by_share

@@ -128,7 +128,7 @@ figure.legend(
 # Modelling the missingness helps both flexible models, and cannot help a straight line where the truth is curved. Boosting needs
 # no preparation, but is not alone: a kernel on prepared columns comes close, and with empty cells it is slightly ahead. The
 # machines were made so that trees have something to find. On the tumours of `marmix.datasets.load_tumours`, whose boundary is
-# nearly straight, logistic regression is better than boosting of the labelled rows (``marmix demo --compare``): try
+# nearly straight, logistic regression is better than boosting of the labelled rows (:doc:`/evidence`): try
 # several models, or let `marmix.MARClassifierCV` do it.
 #
 # See also

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-_ROW_VALUES = {"target_true", "margin", "missing", "missing_proba"}  # besides the target
+_ROW_VALUES = {"target_true", "margin", "missing", "missing_proba", "birads"}  # besides the target
 
 
 def delivered(bunch: Bunch, as_frame: bool, return_X_y: bool = False) -> Any:

@@ -10,12 +10,12 @@ from marmix.datasets.bunches import delivered
 
 UNDECIDED = (0, 4)  # BI-RADS: needs further images; suspicious
 
-DESCRIPTION = """Mammographic masses: 830 masses, benign (0) or malignant (1), with the radiologist's call where there was one.
+DESCRIPTION = """Mammographic masses: 830 masses, benign (0) or malignant (1); no label where the radiologist was undecided.
 
 Age of the woman in years; shape (1 round to 4 irregular), margin (1 circumscribed to 5 spiculated) and density (1 high to 4
-fat-containing) of the mass, by the BI-RADS lexicon. `target` is the radiologist's call: benign where the assessment was BI-RADS
-2 or 3, malignant where it was 5 or 6, and -1 where it was 4 (suspicious) or 0 (needs further images). `target_true` is the
-finding of the biopsy. One assessment is 55 in the file, and is read as 5.
+fat-containing) of the mass, by the BI-RADS lexicon. `target_true` is the finding of the biopsy, and `target` the same where the
+radiologist was decided: it is -1 where the assessment, `birads`, is 4 (suspicious) or 0 (needs further images), not 2 or 3
+(benign), 5 or 6 (malignant). One assessment is 55 in the original file, and is read as 5.
 
 The complete rows of the mammographic mass data of M. Elter, R. Schulz-Wendtland and T. Wittenberg (2007), "The prediction of
 breast cancer biopsy outcomes using two CAD approaches that both emphasize an intelligible decision process", Medical Physics
@@ -39,16 +39,13 @@ def load_mammography(*, as_frame: bool = False, return_X_y: bool = False) -> Any
     Returns
     -------
     Bunch
-        `data` (830, 4), `target` (the radiologist's call: 0 benign, 1 malignant, -1 undecided), `target_true` (the biopsy),
-        `missing`, `feature_names`, `target_names`, `frame` (None unless `as_frame`), `DESCR`.
+        `data` (830, 4), `target` (the biopsy: 0 benign, 1 malignant, -1 where the radiologist was undecided), `target_true` (all
+        biopsies), `birads` (the radiologist's assessment), `missing`, `feature_names`, `target_names`, `frame` (None unless
+        `as_frame`), `DESCR`.
 
     See Also
     --------
     load_tumours : Rows whose hard labels were hidden on purpose.
-
-    Notes
-    -----
-    `target` and `target_true` differ in some rows in which the radiologist was decided: a call is not a biopsy.
 
     Examples
     --------
@@ -59,11 +56,13 @@ def load_mammography(*, as_frame: bool = False, return_X_y: bool = False) -> Any
     """
     with files(__package__).joinpath("mammography.csv").open() as file:
         birads, *features, malignant = np.loadtxt(file, delimiter=",", skiprows=1, unpack=True)
+    birads[birads == 55] = 5
     missing = np.isin(birads, UNDECIDED)
     bunch = Bunch(
         data=np.column_stack(features),
-        target=np.where(missing, -1, birads >= 5).astype(np.int64),
+        target=np.where(missing, -1, malignant).astype(np.int64),
         target_true=malignant.astype(np.int64),
+        birads=birads.astype(np.int64),
         missing=missing,
         feature_names=["age", "shape", "margin", "density"],
         target_names=["benign", "malignant"],

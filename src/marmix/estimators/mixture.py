@@ -230,7 +230,7 @@ class MARGaussianMixture(MARClassifier):
         self.precision = precision
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> "MARGaussianMixture":
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, missing: Any = None) -> "MARGaussianMixture":
         """Fit the classes and the mechanism.
 
         Parameters
@@ -244,13 +244,16 @@ class MARGaussianMixture(MARClassifier):
             the shares of its votes.
         sample_weight : array-like of shape (n,) or None
             A row of weight two counts as two rows.
+        missing : array-like of bool, shape (n,), or None
+            Whether the label of each row was missing when the data came; by default where y is missing. Say True for rows whose
+            labels were asked for since: their labels count, and so does that they had been missing.
 
         Returns
         -------
         self
         """
         check_parameters(self.get_params())
-        training = self._validated(X, y, sample_weight)
+        training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
         if not values and isinstance(self.init, Mapping):

@@ -194,6 +194,8 @@ def bootstrap(
 def _check_parametric(fitted: Fitted) -> None:
     if fitted.copied:
         raise ValueError("kind='parametric' draws one label for a row, not votes: use kind='nonparametric'.")
+    if fitted.missing is not None:
+        raise ValueError("kind='parametric' does not draw which labels are asked for: use kind='nonparametric'.")
     if fitted.weight is not None:
         raise ValueError(
             "kind='parametric' cannot draw weighted rows: use kind='nonparametric', or fit without sample_weight."
@@ -214,11 +216,13 @@ def _resampled(
     counted = z if weight is None else z[weight > 0.0]
     if len(np.unique(counted[counted >= 0])) < len(fitted.classes):
         return NO_LABEL
-    if fitted.mechanism is not None and not (counted < 0).any():
+    missing = None if kind == "parametric" else fitted.missing
+    was_missing = z < 0 if missing is None else missing
+    if fitted.mechanism is not None and not (was_missing if weight is None else was_missing[weight > 0.0]).any():
         return ALL_LABELLED
     try:
         with one_thread():
-            estimator = refit(fitted.estimator, X, z, weight, random_state=int(rng.integers(2**31)), verbose=0)
+            estimator = refit(fitted.estimator, X, z, weight, missing, random_state=int(rng.integers(2**31)), verbose=0)
     except ValueError as error:  # LinAlgError is one
         return f"{FAILED_FIT}: {error}"
     if not estimator.converged_:

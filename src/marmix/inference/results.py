@@ -179,7 +179,7 @@ class Inference:
         z = np.where(np.isnan(self._pvalues), np.nan, self._ratios)
         p_values = [p_text(p) for p in self._pvalues]
         rows = [list(row) for row in zip(fitted.values, self._errors, z, p_values, *limits.T, strict=True)]
-        missing = float(np.sum(fitted.row_weights[fitted.z < 0]))
+        missing = float(np.sum(fitted.row_weights[fitted.was_missing]))
         n, n_missing = (f"{w:.0f}" if float(w).is_integer() else f"{w:.1f}" for w in (self.nobs, missing))
         facts = [
             ("model", f"{type(fitted.estimator).__name__}, {fitted.described}"),

@@ -184,11 +184,13 @@ def fit_one(
     weight: Array | None,
     test: NDArray[np.intp] | None,
     shares: Array | None = None,
+    missing: NDArray[np.bool_] | None = None,
 ) -> Outcome:
     """Fit to all rows except the test rows, and predict those.
 
-    `shares` (n, K) are those of the votes of each row, and z the most voted classes. Classifiers of other libraries see a row
-    once for each class with votes, weighted by its share; if they take no weights, once with its most voted class.
+    `missing` says whose label was missing at first, if some have one now, for estimators of this library. `shares` (n, K) are
+    those of the votes of each row, and z the most voted classes. Classifiers of other libraries see a row once for each class
+    with votes, weighted by its share; if they take no weights, once with its most voted class.
     """
     start = time.perf_counter()
     keep = np.ones(len(z), dtype=bool)
@@ -214,7 +216,9 @@ def fit_one(
         rows, labels = rows[copies.rows], copies.z
         row_weights = copies.share if row_weights is None else copies.share * row_weights[copies.rows]
     steps = [name for name, step in fitted.steps if has_fit_parameter(step, "sample_weight")]
-    weights = {} if row_weights is None else {f"{step}__sample_weight": row_weights for step in steps}
+    weights: dict[str, Any] = {} if row_weights is None else {f"{step}__sample_weight": row_weights for step in steps}
+    if missing is not None and hasattr(type(fitted[-1]), "transduction_"):
+        weights[f"{fitted.steps[-1][0]}__missing"] = missing[rows]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoundaryWarning)
