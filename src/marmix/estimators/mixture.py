@@ -252,7 +252,7 @@ class MARGaussianMixture(MARClassifier):
         -------
         self
         """
-        check_parameters(self.get_params())
+        check_parameters(vars(self))
         training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
