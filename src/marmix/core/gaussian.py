@@ -120,8 +120,7 @@ class GaussianScores:
 
     def scores(self, theta: Gaussians, x: Array) -> Array:
         phi = self.structure.features(x)
-        scores = self.structure.scores(like(self.structure.prepare(*theta), phi), phi)
-        return scores if self.single else self.by_class(scores)[0]
+        return self.block_scores(like(self.prepare(theta), phi), phi)[0]
 
     def detailed_features(self, x: Array) -> Array:
         return self.structure.detailed().features(x)

@@ -17,7 +17,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.core.arrays import LARGEST, Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
+from marmix.core.arrays import (
+    LARGEST,
+    Array,
+    namespace,
+    on_cluster,
+    on_device,
+    on_host,
+    to_host,
+    to_host_or_refuse,
+    unmasked,
+)
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.files import open_array
 from marmix.core.frames import Covariates, Frame
