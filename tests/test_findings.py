@@ -233,7 +233,7 @@ def test_a_report_in_memory_is_a_frame_in_a_notebook_and_a_summary_in_a_terminal
     frame = re.fullmatch(r'<iframe srcdoc="([^"]*)" .*></iframe>', first._repr_html_())
     assert html.unescape(frame[1]) == first.html
     assert (first.findings.data.label, first.findings.data.features) == ("kind", ["a", "b"])
-    title = {"use": "Use these labels.", "care": "Use with care.", "no": "Do not use these labels."}
+    title = {"use": "Use these labels once audited.", "care": "Use with care.", "no": "Do not use these labels."}
     assert str(first).splitlines()[0] == title[first.findings.verdict.use]
 
 

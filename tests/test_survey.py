@@ -274,5 +274,18 @@ def test_all_that_no_option_settles_is_said_at_once(look):
     ):
         with pytest.raises(ValueError, match=words):
             look(table(), **options)
-    with pytest.raises(ValueError, match="has already 'marmix_label'"):
-        look(table(marmix_label=LABELS))
+
+
+def test_what_marmix_added_earlier_is_no_feature_and_its_labels_keep_where_they_are_from(look):
+    source = np.array(["given", "audited", "asked", "imputed"])[RNG.integers(0, 4, N)]
+    before = table(kind=np.where(source == "given", LABELS, ""))
+    after = before.assign(marmix_label=["oak"] * N, marmix_source=source, marmix_p_oak=0.5)
+    plan, plain = look(after), look(before)
+    assert plan.table.names == plain.table.names
+    assert plan.preparation.feature_names_in_ == plain.preparation.feature_names_in_
+    texts = np.array([*plan.rows.classes, ""], dtype=object)[plan.rows.codes]
+    added = np.isin(source, ["audited", "asked"])
+    assert set(texts[added]) == {"oak"}
+    assert (plan.rows.codes[source == "imputed"] == -1).all()
+    assert (plan.rows.missing == (source != "given")).all()
+    assert (plain.rows.missing == (plain.rows.codes < 0)).all()

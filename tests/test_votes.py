@@ -240,47 +240,6 @@ def test_estimators_that_hold_rows_out_hold_out_all_votes_of_a_row(estimator):
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda y: y.__setitem__((7, 0), -1.0), r"row 7 of y has the votes \[-1.0, "),
-        (lambda y: y.__setitem__((7, 1), np.inf), r"row 7 of y has the votes .*inf\]"),
-        (lambda y: y.__setitem__((7, 1), np.nan), r"row 7 of y has the votes .*nan\]"),
-        (lambda y: y.__setitem__((slice(None), 1), 0.0), "class 1 has no vote"),
-    ],
-)
-def test_impossible_votes_are_refused_and_leave_the_estimator_as_it_was(change, words):
-    y = VOTES.astype(float)
-    clf = MARGaussianMixture().fit(X, y)
-    before = clf.model_
-    change(y)
-    with pytest.raises(ValueError, match=words):
-        clf.fit(X, y)
-    assert clf.model_ is before
-
-
-def test_votes_must_match_the_classes_and_the_rows():
-    with pytest.raises(ValueError, match="2 columns of votes, but the classes are"):
-        MARGaussianMixture(classes=["a", "b", "c"]).fit(X, VOTES)
-    with pytest.raises(ValueError, match="one column of votes for each class"):
-        MARGaussianMixture(classes=["a", "b"]).fit(X, pd.DataFrame(VOTES, columns=["a", "c"]))
-    with pytest.raises(ValueError, match=r"marmix\.votes"):
-        MARGaussianMixture().fit(X, np.full((len(X), 2), "cat"))
-    with pytest.raises(ValueError, match="inconsistent"):
-        MARGaussianMixture().fit(X[1:], VOTES)
-
-
-def test_rows_in_a_file_may_have_votes_for_one_class_only(tmp_path, monkeypatch):
-    monkeypatch.setattr("marmix.core.files.LEFT_IN_FILE", -1)
-    np.save(tmp_path / "X.npy", X)
-    with pytest.raises(ValueError, match=r"must be in memory.*sample_weight"):
-        MARGaussianMixture().fit(tmp_path / "X.npy", VOTES)
-    one_hot = VOTES * (VOTES.max(axis=1, keepdims=True) == VOTES) * [1, 2]
-    one_hot[(one_hot > 0).all(axis=1)] = 0
-    fit = MARGaussianMixture().fit(tmp_path / "X.npy", one_hot)
-    assert fit.loglik_ == pytest.approx(MARGaussianMixture().fit(X, one_hot).loglik_, rel=1e-10)
-
-
 def test_votes_of_any_size_become_shares():
     y = np.array([[1.0, 3.0], [1e308, 1e308], [5e-324, 0.0], [0.0, 0.0], [np.nan, np.nan], [0.2, 0.8]])
     shares, classes = vote_shares(y)
@@ -435,20 +394,6 @@ def test_shares_count_the_texts_of_missing_cells():
     labels = of_columns(cells, shares=["a", "b"], missing=["?"])
     assert labels.marks == {"NA": 1, "": 3, "nan": 1, "?": 1}
     assert labels.notes() == ["Missing labels: '?' in 1 cell, 'NA' in 1, 'nan' in 1, empty in 3."]
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"a": ["1", "x"], "b": ["0", "1"]}, "'x' in data row 2.*--votes"),
-        ({"a": ["1", "-2"], "b": ["0", "1"]}, "'-2' in data row 2"),
-        ({"a": ["1", ""], "b": ["0", "1"]}, "data row 2 has some of the columns of --shares blank"),
-        ({"a": ["1", "2"], "b": ["0", ""]}, "data row 2 has some"),
-    ],
-)
-def test_shares_that_are_no_votes_are_refused_by_column_and_row(columns, words):
-    with pytest.raises(ValueError, match=words):
-        of_columns(columns)
 
 
 def test_marmix_fit_takes_votes(tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ from marmix.app.models import (
     sampled,
     statistical,
 )
-from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds
+from marmix.app.predictions import Predicted, given_codes, next_rows, predicted, sets_of, thresholds, with_labels
 from marmix.app.reading import Table
 from marmix.app.survey import PREFIX, Plan, Rows
 from marmix.core.arrays import Array
@@ -212,7 +212,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         unlabelled_counts(prior, rows.labels, rows.classes)  # raises if the labels contradict the shares
     if options.sets is not None and not (rows.z < 0).any():
         raise ValueError("--sets is for rows without a label, and there are none.")
-    sample = sampled(rows.X, rows.z, rows.labels, options.seed)
+    sample = sampled(rows, options.seed)
     categories = any(column["kind"] in ("category", "boolean") for column in plan.preparation.columns_)
     cv = MARClassifierCV(
         estimators=candidates_of(options.model, sample, len(rows.classes), categories),
@@ -223,11 +223,12 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         random_state=options.seed,
     )
     comparison = compared(cv, sample, part(step, 0.0, 0.8))
-    average = averaged(cv, comparison, rows.X, rows.labels, part(step, 0.8, 0.9))
+    average = averaged(cv, comparison, rows.X, rows.labels, part(step, 0.8, 0.9), rows.missing)
     leading = statistical(comparison)
     model = Model(average, None if leading is None else average.estimators_[leading], rows.classes)
     predictions = predicted(average, rows.X, rows.complete, part(step, 0.9, 0.92))
-    columns = predictions.columns(rows.classes.astype(str).tolist(), given_codes(rows, predictions.proba))
+    labelled, source = with_labels(predictions, rows)
+    columns = labelled.columns(rows.classes.astype(str).tolist(), source)
     tested, sets = facts.held_out(comparison, sample.labels, len(rows.X)), None
     if options.sets is not None:
         texts, sets = sets_of(options.sets, sample, None if tested is None else tested.proba, rows, predictions)
@@ -252,7 +253,7 @@ def analyse(table: Table, plan: Plan, step: Step = lambda *_: None) -> Analysis:
         sample=sample,
         predictions=predictions,
         tested=tested,
-        result=facts.inference_of(model, rows.X, rows.labels),
+        result=facts.inference_of(model, rows.X, rows.labels, rows.missing),
         sets=sets,
     )
     others = [Caution("note", text) for text in plan.doubts.notes()]

@@ -177,6 +177,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     | {"help": "how many times as likely its rows lose their label (default: nine from 1/4 to 4)"},
     "--plot": {"type": place, "metavar": "FILE", "help": "figure to write: .png, .svg or .pdf"},
     "shell": {},
+    "results": {"type": place, "metavar": "DIR", "help": "folder that 'marmix fit' wrote"},
+    "--rows": {"type": at_least(1), "metavar": "N", "help": "rows to draw (default: 30)"},
+    "--half-width": {"type": share, "metavar": "SHARE"}
+    | {"help": "or: as many as give the share of wrong labels to +/- this, such as 0.05"},
+    "--hardest": _FLAG | {"help": "the rows most worth labelling, not drawn by chance"},
+    "--labels": {"type": place, "metavar": "FILE", "help": "audit-labels.csv or the filled audit.csv: learn from it"},
+    "--show": {"nargs": "+", "default": [], "metavar": "COL", "help": "columns of text or of paths of images to show"},
     "--out": {"type": place, "metavar": "FILE"},
     "--force": _FLAG | {"help": "replace existing files"},
     "--escape-formulas": _FLAG | {"help": "put an apostrophe before formulas of a spreadsheet"},

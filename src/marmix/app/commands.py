@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sklearn.pipeline import Pipeline
 
 from marmix import persistence
-from marmix.app import demo, fit, saved
+from marmix.app import audit, demo, fit, saved
 from marmix.app.arguments import READING, Command
 from marmix.app.findings import Findings
 from marmix.app.progress import Progress
@@ -67,7 +67,10 @@ def run_fit(options: argparse.Namespace) -> int:
         # where it asks, the questions have been printed
         print(f"marmix fit: {'nothing was written.' if _asks(options) else doubtful}", file=sys.stderr)
         return WRONG_ARGUMENTS
-    print_findings(options, findings, f"Written to {options.out}: {', '.join(fit.FILES)}")
+    ending = f"Written to {options.out}: {', '.join(fit.FILES)}"
+    if findings.labels.imputed:
+        ending += f"\nHow many labels are wrong? Label 30 of them: {audit.command(options.out, '--rows', '30')}"
+    print_findings(options, findings, ending)
     if not findings.model.converged:
         print("marmix fit: the fit did not converge; the files were written, see the report.", file=sys.stderr)
         return NOT_CONVERGED
@@ -131,6 +134,26 @@ def run_sensitivity(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_audit(options: argparse.Namespace) -> int:
+    """Draw rows to label, or record their labels, and print what comes next or what they say."""
+    request = record_of(audit.Request, options)
+    if request.labels is None:
+        n, name = audit.draw_file(request, Progress(options.quiet))
+        if not options.quiet:
+            labels = audit.command(options.results, "--labels", "audit-labels.csv")
+            print(
+                f"{n:,} rows wait for a label: open {options.results / name}.html, or fill in {name}.csv. Then: {labels}"
+            )
+        return 0
+    done = audit.record_file(request, Progress(options.quiet))
+    if options.json:
+        print_json({"use": done.use, "reasons": done.sentences} | done.as_dict())
+    elif not options.quiet:
+        print(f"{audit.title_of(done)}.", *(f"  - {text}" for text in done.sentences), sep="\n")
+        print(f"\nWritten to {options.results / audit.DONE}: {', '.join(fit.FILES)}")
+    return 0
+
+
 def run_info(options: argparse.Namespace) -> int:
     """Describe the model."""
     header = persistence.describe(options.model)
@@ -154,7 +177,7 @@ def run_info(options: argparse.Namespace) -> int:
     for name, text in facts.items():
         if text:
             print(fill(f"{name:<11} {text}", WIDTH, initial_indent="  ", subsequent_indent=" " * 14))
-    last = copy(steps[-1])
+    last = copy(getattr(steps[-1], "estimator", steps[-1]))  # that was audited
     if len(steps) > 1 and not hasattr(last, "feature_names_in_"):
         last.feature_names_in_ = model[:-1].get_feature_names_out()
     print(f"\n{last.summary()}")
@@ -241,7 +264,25 @@ COMMANDS = {
             WRONG_ARGUMENTS: "wrong arguments or questions",
             NOT_CONVERGED: "files written, but not converged",
         },
-        also=("predict", "evaluate", "sensitivity", "report", "demo"),
+        also=("audit", "predict", "evaluate", "sensitivity", "report", "demo"),
+    ),
+    "audit": Command(
+        run_audit,
+        "label a few rows, and learn how many imputed labels are wrong",
+        "DIR [--rows N | --labels FILE] [options]",
+        "Nothing in a file shows for certain that labels are missing because of the label. Someone who labels a few of the rows, "
+        "drawn by chance, sees it. This command draws them from the folder of a fit and writes audit.html, a page on which to "
+        "label them, and audit.csv for a spreadsheet. With --labels it learns from the answers, and writes imputed labels, "
+        "model, report and summary to the folder 'audited' in DIR.",
+        [
+            ("Draw 30 rows:", "marmix audit results --rows 30"),
+            ("Learn from their labels:", "marmix audit results --labels audit-labels.csv"),
+            ("Draw the hardest rows instead, to improve the model:", "marmix audit results --rows 20 --hardest"),
+        ],
+        {option: {} for option in ("results", "--rows", "--half-width", "--labels", "--hardest", "--show", "--seed")}
+        | {"--force": {}, "--json": {}, **_END},
+        ["--escape-formulas", *_RARE],
+        also=("fit",),
     ),
     "predict": Command(
         run_predict,

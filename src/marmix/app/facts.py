@@ -119,7 +119,7 @@ def score_facts(scores: Mapping[str, Score]) -> list[ScoreFacts]:
     ]
 
 
-def inference_of(model: Model, X: Array, labels: NDArray[Any]) -> Inference | str:
+def inference_of(model: Model, X: Array, labels: NDArray[Any], missing: Any = None) -> Inference | str:
     """Standard errors and tests for the fit, or a sentence why there are none."""
     if model.statistical is None:
         return NO_PARAMETERS
@@ -130,7 +130,7 @@ def inference_of(model: Model, X: Array, labels: NDArray[Any]) -> Inference | st
     if reason := too_many_parameters(estimator.model_):
         return f"No intervals were computed: {reason}."
     try:
-        result: Inference = estimator.inference(model.axes(X), labels)
+        result: Inference = estimator.inference(model.axes(X), labels, missing=missing)
     except ValueError as error:
         return f"No intervals could be computed: {error}"
     return result
@@ -192,7 +192,7 @@ def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], 
     Probabilities are held-out ones: a fit with many parameters is surer of the rows whose labels it saw, wherever they are.
     """
     n_bins = min(10, len(rows.z) // _BIN)
-    if n_bins < 2 or not (rows.z < 0).any():
+    if n_bins < 2 or not rows.missing.any():
         return []
     q = np.clip(missing, _SURE, 1.0 - _SURE)
     columns = list(enumerate(classes))[len(classes) == 2 :]  # the second class if there are two, else each
@@ -200,7 +200,7 @@ def misfit(proba: Array, missing: Array, rows: Sample, features: Sequence[str], 
     variables += [(repr(name), column) for name, column in zip(features, rows.X.T, strict=True)]
     worst, cautions = _LEVEL / len(variables), list[Caution]()
     for name, values in variables:
-        check = missingness_check(rows.z, q, values, n_bins)
+        check = missingness_check(np.where(rows.missing, -1, 0), q, values, n_bins)
         i = int(np.abs(check.z).argmax())
         at, observed, fitted = float(check.by[i]), float(check.observed[i]), float(check.fitted[i])
         if check.p_value < worst and abs(observed - fitted) >= _LEAST:

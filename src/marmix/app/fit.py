@@ -31,6 +31,7 @@ def fit_file(options: Options, progress: Progress, agree: Callable[[Doubts], boo
         table = read(options.data, **options.reading)
         progress.say(table.path, table.notes)
         plan = survey(table, options, agree)
+        table = plan.table
         progress.say(table.path, plan.preparation.notes_)
         with progress.phase("fitting") as step:
             analysis = analyse(table, plan, step)

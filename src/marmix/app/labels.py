@@ -21,7 +21,7 @@ from marmix.core.labels import (
     most_voted,
     vote_shares,
 )
-from marmix.tables.cells import NUMBER, TRUTHS, arrow, as_numbers, as_text, listed, plain, shown, trimmed
+from marmix.tables.cells import NUMBER, TRUTHS, arrow, as_numbers, as_text, is_numeric, listed, plain, shown, trimmed
 
 MOST_CLASSES = 100
 _ALMOST_ALL, _FEW = 0.8, 10  # more distinct labels than this share and this number: identifiers or measurements
@@ -160,9 +160,9 @@ def _of_shares(table: Table, names: list[str], missing: Iterable[str], classes: 
 
 
 def _cells(table: Table, name: str) -> Any:
-    """A label column as text, if its type is plain."""
+    """A label column as it is in the file."""
     column = table.data[name]
-    return column if arrow().types.is_nested(column.type) else table.text(name)
+    return table.text(name) if is_numeric(column.type) or name in table.verbatim else column
 
 
 class Coder:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from marmix.app.survey import Rows
 from marmix.core.arrays import Array
 from marmix.core.labels import most_voted
 from marmix.estimators.logistic import MARLogisticRegression
@@ -124,16 +125,17 @@ class Sample(NamedTuple):
     X: Array
     z: NDArray[np.integer[Any]]
     labels: NDArray[Any]  # z, or shares of votes
+    missing: NDArray[np.bool_]  # whose label was missing when the data came
 
 
-def sampled(X: Array, z: NDArray[np.integer[Any]], labels: NDArray[Any], seed: int) -> Sample:
+def sampled(rows: Rows, seed: int) -> Sample:
     """Sample rows; of rows with votes by the rarest class that has some, so that every class is in the sample."""
-    groups = z
+    groups, z, labels = rows.z, rows.z, rows.labels
     if labels.ndim == 2:
         rarest = np.where(labels > 0.0, (labels > 0.0).sum(axis=0), np.inf).argmin(axis=1)
         groups = np.where(z < 0, z, rarest)
     places = sample_places(groups, seed, SAMPLE)
-    return Sample(places, X[places], z[places], labels[places])
+    return Sample(places, rows.X[places], z[places], labels[places], rows.missing[places])
 
 
 def sample_places(z: NDArray[np.integer[Any]], seed: int, size: int) -> NDArray[np.intp]:
@@ -153,15 +155,13 @@ def candidates_of(kind: str, sample: Sample, n_classes: int, categories: bool) -
 
     If no label is missing, candidates that differ in the mechanism alone are one.
     """
-    mechanism = {"link": "logit"}
     grid = default_candidates(
         n_classes,
         *sample.X.shape,
         n_labelled=int(np.sum(sample.z >= 0)),
         kind=kind,
         categories=categories,
-        mechanism=mechanism,
-        ignoring=mechanism | {"mechanism_weight": 0.0},
+        link="logit",
     )
     if (sample.z < 0).any():
         return grid
@@ -178,7 +178,7 @@ def compared(cv: MARClassifierCV, sample: Sample, step: Step) -> Comparison:
     """Cross-validate candidates and the usual classifiers of the labelled rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes go into the report
-        return compare(cv, sample.X, sample.labels, report=step)
+        return compare(cv, sample.X, sample.labels, missing=sample.missing, report=step)
 
 
 def statistical(it: Comparison) -> str | None:
@@ -206,7 +206,9 @@ def _has_parameters(estimator: Any) -> bool:
     )
 
 
-def averaged(cv: MARClassifierCV, it: Comparison, X: Array, labels: NDArray[Any], step: Step) -> MARClassifierCV:
+def averaged(
+    cv: MARClassifierCV, it: Comparison, X: Array, labels: NDArray[Any], step: Step, missing: Any = None
+) -> MARClassifierCV:
     """The average for all rows; its main candidates are fitted again if they were compared on a sample."""
     assert it.rows is not None
     leading, n_compared = statistical(it), len(it.rows.missing_proba)
@@ -224,7 +226,7 @@ def averaged(cv: MARClassifierCV, it: Comparison, X: Array, labels: NDArray[Any]
         names = refitted(estimators, weights, leading, len(X))
         for done, name in enumerate(names):
             step(done / len(names), name)
-            estimators[name] = _refit(estimators[name], X, labels, scaler, scaled)
+            estimators[name] = _refit(estimators[name], (X, labels, missing), scaler, scaled)
             if offsets:
                 offsets[name] = _prior_offset(cv.prior, estimators[name], it.classes, X, labels)
     average = clone(cv)
@@ -260,9 +262,10 @@ def refitted(estimators: dict[str, Pipeline], weights: dict[str, float], leading
     return [name for name in order if name in largest or name == leading]
 
 
-def _refit(pipeline: Pipeline, X: Array, labels: Any, scaler: StandardScaler, scaled: Array) -> Pipeline:
+def _refit(pipeline: Pipeline, rows: tuple[Any, Any, Any], scaler: StandardScaler, scaled: Array) -> Pipeline:
     """The candidate fitted to all rows, with the settings that it chose by itself on the sample."""
     *steps, (last, fitted) = pipeline.steps
+    X, labels, missing = rows
     parameters = fitted.get_params(deep=False)
     settings = {
         name: getattr(fitted, f"{name}_")
@@ -275,8 +278,8 @@ def _refit(pipeline: Pipeline, X: Array, labels: Any, scaler: StandardScaler, sc
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes and convergence go into the report
         if [type(step) for _, step in steps] == [StandardScaler]:
-            estimator.fit(scaled, labels)
+            estimator.fit(scaled, labels, missing=missing)
             return Pipeline([(steps[0][0], scaler), (last, estimator)])
         refit = clone(pipeline)
         refit.steps[-1] = (last, estimator)
-        return refit.fit(X, labels)
+        return refit.fit(X, labels, **{f"{last}__missing": missing})

@@ -9,7 +9,7 @@ from scipy.special import entr
 
 from marmix.app.findings import RowTable, SetFacts, Thresholds
 from marmix.app.models import Sample, Step
-from marmix.app.survey import PREFIX, Rows
+from marmix.app.survey import GIVEN, IMPUTED, PREFIX, Rows
 from marmix.core.arrays import Array
 from marmix.core.labels import most_voted
 from marmix.evaluation.conformal import conformal_sets
@@ -19,7 +19,6 @@ from marmix.plotting.fits import missing_proba
 from marmix.tables.cells import as_text
 from marmix.tables.preparation import Counts
 
-GIVEN, IMPUTED = "given", "imputed"
 NEXT_ROWS = 500  # listed rows most worth labelling
 _BLOCK = 65_536  # rows predicted together
 _NAME = 24  # characters of a class in a reason
@@ -40,15 +39,11 @@ class Predicted(NamedTuple):
     code: NDArray[np.intp]  # (n,), the most probable class
     uncertainty: Array  # (n,)
 
-    def columns(self, classes: Sequence[str], given: NDArray[np.integer[Any]] | None = None) -> dict[str, NDArray[Any]]:
-        """The columns to add to a table; `given` labels, where they are not -1, replace predicted ones."""
-        code, source = self.code, {}
-        if given is not None:
-            code = np.where(given >= 0, given, code)
-            source = {f"{PREFIX}source": np.where(given >= 0, GIVEN, np.where(self.code >= 0, IMPUTED, ""))}
+    def columns(self, classes: Sequence[str], source: NDArray[Any] | None = None) -> dict[str, NDArray[Any]]:
+        """The columns to add to a table, with where its labels are from."""
         return {
-            f"{PREFIX}label": np.array([*classes, ""], dtype=object)[code],
-            **source,
+            f"{PREFIX}label": np.array([*classes, ""], dtype=object)[self.code],
+            **({} if source is None else {f"{PREFIX}source": source}),
             **{f"{PREFIX}p_{name}": p for name, p in zip(classes, self.proba.T, strict=True)},
             f"{PREFIX}uncertainty": self.uncertainty,
             f"{PREFIX}missing_proba": self.missing,
@@ -79,6 +74,14 @@ def complete_rows(X: Array, counts: Counts) -> NDArray[np.bool_]:
 def given_codes(rows: Rows, proba: Array) -> NDArray[np.integer[Any]]:
     """Codes of the given labels, -1 where missing; of votes the most voted class, the most probable one of tied classes."""
     return rows.codes if rows.shares is None else most_voted(rows.shares, proba)
+
+
+def with_labels(predictions: Predicted, rows: Rows) -> tuple[Predicted, NDArray[Any]]:
+    """The predictions with the labels that are given in place of predicted ones, and where the label of each row is from."""
+    given = given_codes(rows, predictions.proba)
+    imputed = np.where(predictions.code >= 0, IMPUTED, "")
+    source = np.where(given >= 0, GIVEN if rows.source is None else rows.source, imputed)
+    return predictions._replace(code=np.where(given >= 0, given, predictions.code)), source
 
 
 def sets_of(

@@ -305,12 +305,12 @@ def _is_fitted_to(classifier: Any, X: NDArray[Any], labels: NDArray[Any]) -> boo
     for _, step in getattr(fit, "steps", [])[:-1]:
         X = step.transform(X)
     try:
-        return bool(fit[-1].fitted_to(X, _labels(labels, fit[-1].classes_)))
+        return bool(fit[-1].fitted_to(X, named_labels(labels, fit[-1].classes_)))
     except ValueError:  # labels that could not be fitted
         return False
 
 
-def _labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+def named_labels(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """The classes of codes, None where -1; votes as they are."""
     return labels if labels.ndim == 2 else np.array([*classes.tolist(), None], dtype=object)[labels]
 
@@ -338,7 +338,7 @@ def sensitivity_file(request: Request, progress: Progress) -> Sensitivity:
         with progress.phase("varying the odds"):
             result: Sensitivity = classifier.sensitivity(
                 saved.transformed(rows.X),
-                _labels(rows.labels, classifier.classes_),
+                named_labels(rows.labels, classifier.classes_),
                 request.odds,
                 None if request.varied is None else names[request.varied],
                 random_state=request.seed,
@@ -504,7 +504,7 @@ def analyse_saved(saved: Saved, rows: Rows, source: Source, step: Step = lambda 
     """The analysis of a fitted model; on the rows of its fit, the candidates are cross-validated again."""
     model, prior = _model(saved, rows.classes)
     predictions = predicted(model.classifier, rows.X, rows.complete, part(step, 0.0, 0.1))
-    sample, comparison = sampled(rows.X, rows.z, rows.labels, source.seed), None
+    sample, comparison = sampled(rows, source.seed), None
     result: Inference | str = facts.NOT_OF_FIT
     tested = _other_rows(predictions, rows, sample)
     if _is_of_fit(model, rows):

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from marmix.app.labels import Labels, labels_of, named_classes
 from marmix.app.reading import Table
 from marmix.core.arrays import Array
-from marmix.tables.cells import counted, listed, shown, trimmed
+from marmix.tables.cells import arrow, counted, listed, shown, trimmed
 from marmix.tables.preparation import Column, Counts, Preparation, check_columns
 from marmix.terminal import command_line
 
 PREFIX = "marmix_"  # of the columns that are added
+GIVEN, AUDITED, ASKED, IMPUTED = "given", "audited", "asked", "imputed"  # where a label is from
 _LEAST, _MANY = 10, 20  # fewest cells that can look like row numbers, and like identifiers or a constant
 _OFTEN = 0.1  # different numbers per row, from which a column named like an identifier may be one although they repeat
 _DIGITS = 6  # of numbers that may be identifiers although nothing but their length says so
@@ -78,11 +79,6 @@ class Options:
             ("--exclude", self.exclude),
         ):
             check_columns(columns, names, f"{option}: {self.data}")
-        ours = [name for name in names if name.startswith(PREFIX)]
-        if ours:
-            raise ValueError(
-                f"{self.data} has already {listed(ours)}, as marmix names its columns: rename or remove them."
-            )
         for label in labels:
             if label in requested:
                 raise ValueError(f"--features includes the label column {label!r}: remove it there.")
@@ -241,6 +237,12 @@ class Rows:
     counts: Counts
     marks: Mapping[str, int]  # texts that counted as missing labels, and how many rows have each
     shares: Array | None = None  # (n, K), of the votes of all rows; None if each has one label
+    source: NDArray[Any] | None = None  # (n,), where the labels are from; None if all are given
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which complete rows had no label when the data came."""
+        return np.asarray(self.codes < 0 if self.source is None else self.source != GIVEN)[self.complete]
 
     @property
     def z(self) -> NDArray[np.int32]:
@@ -261,6 +263,29 @@ class Plan:
     preparation: Preparation
     rows: Rows
     doubts: Doubts
+    table: Table  # without the columns that marmix added earlier
+
+
+def own_columns(table: Table, label: str | None) -> tuple[Table, NDArray[Any] | None]:
+    """A table without the columns that marmix adds, and where its labels are from.
+
+    Labels that were audited or asked for are in the label column then, and imputed ones are not.
+    """
+    label_column, source_column = f"{PREFIX}label", f"{PREFIX}source"
+    ours, source = [name for name in table.names if name.startswith(PREFIX)], None
+    if not ours:
+        return table, None
+    data, verbatim = table.data.drop_columns(ours), table.verbatim
+    if label is not None and label in data.column_names and {label_column, source_column} <= set(ours):
+        source = np.array(table.text(source_column).to_pylist(), dtype=object)
+        added = np.isin(source, [AUDITED, ASKED])
+        now, before = (np.array(table.text(name).to_pylist(), dtype=object) for name in (label_column, label))
+        cells = arrow().array(np.where(added, now, before), arrow().string())
+        data = data.set_column(data.column_names.index(label), label, cells)
+        verbatim = {name: entry for name, entry in verbatim.items() if name != label}
+        source = source if added.any() else None
+    note = f"the columns of an earlier fit are left out: {listed(ours, 3)}."
+    return replace(table, data=data, verbatim=verbatim, notes=[*table.notes, note]), source
 
 
 def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lambda doubts: False) -> Plan:
@@ -268,6 +293,7 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
 
     If questions are left, `agree` says whether to go on with the remedies; if not, `Doubtful` is raised.
     """
+    table, source = own_columns(table, options.label)
     preparation = _preparation(options, options.columns(table))
     columns = preparation.examine(table.data)
     doubts = Doubts(options, list(_doubts(table, options, columns)))
@@ -289,7 +315,7 @@ def survey(table: Table, options: Options, agree: Callable[[Doubts], bool] = lam
         raise ValueError(f"every labelled row of class {name} has a missing feature, so none is left. {_MEDIAN}")
     gaps = Counter(rows.counts.missing) + Counter(rows.counts.unseen)  # which the notes of the preparation are about
     counts = replace(rows.counts, missing=dict(gaps), unseen={}, examples={})
-    return Plan(remedied, preparation, replace(rows, counts=counts), doubts)
+    return Plan(remedied, preparation, replace(rows, counts=counts, source=source), doubts, table)
 
 
 def _preparation(options: Options, features: list[str]) -> Preparation:

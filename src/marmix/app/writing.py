@@ -112,7 +112,7 @@ def check_added(names: Sequence[str], added: Sequence[str]) -> None:
     """Raise ValueError if added columns exist already or have the same name."""
     clash = [name for name in added if name in set(names)]
     if clash:
-        raise ValueError(f"the file has already {listed(clash)}: give another --prefix for the added columns.")
+        raise ValueError(f"the file has already {listed(clash)}, as marmix names its columns: rename or remove them.")
     twice = [name for name, count in Counter([*names, *added]).items() if count > 1]
     if twice:
         raise ValueError(f"two columns would have the name {listed(twice[:1])}: rename the class or the column.")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, product
+from numbers import Real
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from marmix.core.model import FittedModel
 from marmix.core.workers import one_thread
 from marmix.engines import NumpyEngine
 from marmix.estimators.base import FromModel, MARClassifier, NotKept, Training, chosen_settings
-from marmix.estimators.validation import check_parameters
+from marmix.estimators.validation import Rule, check_chosen, check_parameters
 from marmix.fitting import Fit, Objective, lbfgs, no_report, starts
 from marmix.fitting.restarts import Search, fit_logistic, silent
 from marmix.selection.held_out import MOST_ROWS, WEIGHTS, Folds, Sample, Trials
@@ -227,7 +228,8 @@ class MARKernelClassifier(MARClassifier):
         -------
         self
         """
-        check_parameters(self.get_params())
+        check_parameters(self.get_params(), {"C": Rule(Real, lambda v: v > 0, "'auto' or a positive number", "auto")})
+        check_chosen(self.get_params(), "C", "gamma", "mechanism_weight")
         training = self._validated(X, y, sample_weight, missing)
         rng, say = check_random_state(self.random_state), print if self.verbose else silent
         mechanism, fits, folds = self._mechanism(training), None, Folds([], None)

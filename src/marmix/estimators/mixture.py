@@ -11,7 +11,7 @@ from marmix.core.covariance import structure
 from marmix.core.gaussian import GaussianScores
 from marmix.core.notes import Note, covariance_notes
 from marmix.estimators.base import FromModel, MARClassifier, Training
-from marmix.estimators.validation import check_parameters, component_counts
+from marmix.estimators.validation import check_init, check_parameters, component_counts
 from marmix.fitting import starts
 from marmix.fitting.restarts import Search, fit_mixture, silent
 
@@ -252,7 +252,7 @@ class MARGaussianMixture(MARClassifier):
         -------
         self
         """
-        check_parameters(vars(self))
+        self._check_parameters()
         training = self._validated(X, y, sample_weight, missing)
         counts = component_counts(self.n_components, training.rows.classes)
         values = self._previous_fit(training, counts) if self.warm_start else {}
@@ -283,6 +283,11 @@ class MARGaussianMixture(MARClassifier):
         notes = list(covariance_notes(dependent, model.structure.pivots(fit.theta.chol), model.owner, self.reg_covar))
         self._finish(fit, objective, training, notes + self._tail_notes(model, fit.theta))
         return self
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters that cannot be used."""
+        check_parameters(vars(self))
+        check_init(self.init, "covariances")
 
     @property
     def _only_squares(self) -> bool:  # type: ignore[override]

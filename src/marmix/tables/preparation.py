@@ -441,7 +441,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         if not filled:
             note = f"Column {shown(name)} has no value and was left out."
             return Column(name, None, "empty", *numbers[:3], notes=[note])
-        if filled - int(numbers.odd.sum()) >= _MOSTLY * filled:
+        if is_numeric(cells.type) or filled - int(numbers.odd.sum()) >= _MOSTLY * filled:
             dates = _calendar(numbers.values)
             if dates is None:
                 return _number_column(name, cells, numbers, median)
