@@ -36,6 +36,9 @@ _GRADIENT = 0.01
 _MANY_ITERATIONS, _STRICTER = 40, 1e-4
 # Iterations of L-BFGS between renewals of the coordinates, and restarts before failure is reported.
 _ROUND_ITERATIONS, _ROUNDS = 100, 10
+# How far the coordinate of a residual variance may move before the coordinates, whose scale it changes, are renewed; iterations
+# of L-BFGS before that is checked.
+_FAR, _LEARNING = 1.0, 5
 # Most parameters for which a metric, which is a matrix, is stored.
 _METRIC_SIZE = 2000
 # The step of differences that measure the metric, which crosses kinks of the margin; its least and largest curvature.
@@ -137,17 +140,17 @@ def _ascend(
     total, staged = objective.engine.total_weight, metric is not None
     reached = objective.value(point.theta, point.sums)
     trace = [reached]
-    converged, reason, iterations = False, "the surface is too rough for the method to settle", 0
+    converged, reason, iterations, rounds = False, "the surface is too rough for the method to settle", 0, 0
     measured = staged
-    for _ in range(_ROUNDS + max_iter // _ROUND_ITERATIONS):
+    while rounds < _ROUNDS + max_iter // _ROUND_ITERATIONS:
         strictly = measured and not staged
         current = _Round(objective, point, metric, reach, _STRICTER * tol if strictly else tol, trace, report)
         result = current.run(min(max_iter - iterations, _ROUND_ITERATIONS))
         point = current.point
         value = objective.value(point.theta, point.sums)
         gain, reached, iterations = (value - reached) / total, value, iterations + result.nit
-        at_maximum = current.at_maximum()
-        if at_maximum or gain < tol:
+        at_maximum, rounds = current.at_maximum(), rounds + (not current.far)
+        if at_maximum or (gain < tol and not current.far):
             # if the gradient is not small, only a regular stop of the method counts as convergence; going on more strictly, to
             # the limit of rounding, does not undo it
             converged = at_maximum or bool(result.success) or (strictly and converged)
@@ -236,7 +239,9 @@ class _Round:
             self._unit = float(np.clip(np.linalg.norm(slope[~near]), 1e-8, 1.0))
             scale = np.diag(factor)
             self._bounds = np.where(near, [low / scale, high / scale], [[-np.inf], [np.inf]])
-        self._start = slope
+        self._start, self.far = slope, False
+        self._pivots = np.flatnonzero(np.isfinite(high[: self.charts.classes.size]))
+        self._first = len(trace)
         self._best = 0.0, np.zeros(size), slope, point  # decrease, y, gradient, point
 
     def _vector(self, y: Array) -> Array | None:
@@ -277,6 +282,10 @@ class _Round:
         self.report(len(self.trace) - 1, self.trace[-1])
         if self._complete and self.at_maximum():
             raise StopIteration
+        if self._factor is None and len(self._pivots) and len(self.trace) - self._first >= _LEARNING:
+            self.far = bool(self._unit * np.abs(intermediate_result.x[self._pivots]).max() > _FAR)
+            if self.far:
+                raise StopIteration
 
     def run(self, max_iter: int) -> OptimizeResult:
         """Run the solver and set `point` to the best point."""
