@@ -62,8 +62,9 @@ means = {
 # Left, what the eighty labels do for the file, that is, for the labels that will be used: ask about unclear rows.
 #
 # Right, what they do for the probabilities. A mechanism fitted to "unclear rows have no label" is contradicted by the new
-# labels, which are all of unclear rows, and the first thirty make the fit *worse*. With ``missing=``, which says whose label
-# was missing when the data came, it gets better with every label, as does a fit that ignores the missingness.
+# labels, which are all of unclear rows, and the first thirty make the fit *worse*; later ones move it up and down. With
+# ``missing=``, which says whose label was missing when the data came, it gets steadily better, as does a fit that ignores the
+# missingness.
 
 plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
