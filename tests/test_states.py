@@ -31,7 +31,6 @@ from marmix import (
     load,
     save,
 )
-from marmix.tables import Preparation
 
 pd = pytest.importorskip("pandas")
 
@@ -212,14 +211,3 @@ def test_an_estimator_answers_as_at_its_last_successful_fit(kind, long):
     examples, steps = (300, 30) if long else (1, 4) if kind == "average" else (2, 10)
     size = settings(settings(), max_examples=examples, stateful_step_count=steps)
     run_state_machine_as_test(type(kind, (Life,), {"kind": kind}), settings=size)
-
-
-def test_a_refused_preparation_leaves_the_fit_as_it_was():
-    table = {"age": [41.0, None, 35.0], "group": ["b", "a", "b"]}
-    preparation = Preparation().fit(table)
-    before, features = repr(vars(preparation)), preparation.transform(table).tobytes()
-    for bad in ({"age": []}, {"day": ["2020-01-01", "2020-01-01"]}, {"age": [float("inf"), 1.0]}, {"a": [1.0, 1.0]}):
-        with pytest.raises(ValueError, match=r"column|rows"):
-            preparation.fit(bad)
-        assert repr(vars(preparation)) == before
-    assert preparation.transform(table).tobytes() == features
