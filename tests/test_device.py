@@ -247,12 +247,6 @@ def test_single_precision_is_near_and_float32_rows_are_still_computed_in_double(
     assert single.converged_
 
 
-def test_inference_brings_the_rows_to_the_host(there):
-    X, y = rows_of(2000)
-    mine = MARGaussianMixture(link="logit", tol=1e-12).fit(X, y)
-    np.testing.assert_allclose(mine.inference(there(X), there(y)).bse, mine.inference(X, y).bse, rtol=1e-9)
-
-
 def test_bad_rows_are_refused(there):
     X, y = rows_of(300)
     fit = MARGaussianMixture(link="logit").fit(there(X), there(y))
@@ -277,13 +271,6 @@ def test_bad_rows_are_refused(there):
     for weight, word in ((np.full(300, np.nan), "NaN"), (np.zeros(300), "zero"), (np.ones((300, 1)), "shape")):
         with pytest.raises(ValueError, match=word):
             MARGaussianMixture().fit(there(X), there(y), sample_weight=there(weight))
-
-
-def test_labels_of_a_device_do_for_rows_of_the_host(there):
-    X, y = rows_of(600)
-    fit = MARGaussianMixture(link="logit").fit(X, there(y))
-    np.testing.assert_array_equal(fit.transduction_, MARGaussianMixture(link="logit").fit(X, y).transduction_)
-    assert fit.score(there(X), there(y)) == fit.score(X, y)
 
 
 def test_a_fitted_estimator_is_pickled_without_its_device(there):

@@ -36,7 +36,7 @@ def _short_programs(monkeypatch):
 class Rows:
     """Random sorted rows, a score model and its parameters."""
 
-    def __init__(self, kind="full", classes=2, d=3, n=300, labelled=0.4, weighted=False, seed=0):
+    def __init__(self, kind="full", classes=2, d=3, n=200, labelled=0.4, weighted=False, seed=0):
         rng = np.random.default_rng(seed)
         self.x = rng.normal(size=(d, n))
         self.cuts = [0, *np.cumsum(rng.multinomial(round(labelled * n), np.full(classes, 1 / classes))).tolist()]

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -144,26 +143,6 @@ class Life(RuleBasedStateMachine):
             self.estimator.fit(*rows(seed, ("x", "y", "z"), 3))
         self.estimator.set_params(**{name: before})
 
-    @rule(seed=st.integers(4, 6))
-    def interrupted_fit(self, seed):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("marmix.estimators.base.replace_fit", interrupt)
-            patch.setattr("marmix.estimators.boosting.replace_fit", interrupt)
-            patch.setattr("marmix.selection.average.replace_fit", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                self.estimator.fit(*rows(seed, ("x", "y", "z"), 3))
-
-    @rule()
-    def fit_with_a_warning_turned_into_an_error(self):
-        X, y = rows(4, ("x", "y"), 3)
-        y = np.where(y == "y", "y", "x").astype(object)  # every row has a label
-        if self.kind == "average":
-            y[np.flatnonzero(y == "x")[1:]] = None  # one class has a single label
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            with pytest.raises(UserWarning):
-                self.estimator.fit(X, y)
-
     @precondition(lambda self: self.expected is not None)
     @rule(value=st.sampled_from([np.inf, -np.inf, 1e151, -1e300]), name=st.sampled_from(METHODS))
     def refused_prediction(self, value, name):
@@ -200,10 +179,6 @@ class Life(RuleBasedStateMachine):
                 check_is_fitted(self.estimator)
         else:
             assert answers(self.estimator, self.X) == self.expected
-
-
-def interrupt(*args):
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

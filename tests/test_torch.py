@@ -1,7 +1,5 @@
 """`marmix.torch`: the mechanism as a loss for networks."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -106,13 +104,6 @@ def test_huge_logits_give_finite_losses_and_gradients(measure, dtype):
         assert torch.isfinite(loss.alpha.grad).all()
 
 
-def test_the_mean_over_batches_is_the_loss_of_all_rows():
-    logits, targets, _ = batch(n=40)
-    loss = loss_with()
-    parts = [loss(logits[i : i + 10], targets[i : i + 10]).item() for i in range(0, 40, 10)]
-    assert np.mean(parts) == pytest.approx(loss(logits, targets).item(), rel=1e-12)
-
-
 def test_a_row_of_weight_two_is_the_row_twice():
     logits, targets, _ = batch()
     loss, index = loss_with(), torch.tensor([0, 0, *range(1, 12)])
@@ -159,19 +150,6 @@ def test_profile_sets_the_estimates_of_the_mechanism(train_alpha):
         np.testing.assert_allclose(getattr(mechanism, name), getattr(expected, name), rtol=1e-8)
     np.testing.assert_allclose(loss.missing_proba(torch.tensor(scores)), mechanism.missing_proba(scores), rtol=1e-12)
     assert len(list(loss.parameters())) == train_alpha
-
-
-def test_the_state_is_restored():
-    logits, targets, _ = batch(n=60)
-    loss = MissingnessLoss(link="aranda-ordaz").double()
-    loss.profile(logits, targets)
-    file = io.BytesIO()
-    torch.save(loss.state_dict(), file)
-    file.seek(0)
-    other = MissingnessLoss(link="aranda-ordaz").double()
-    other.load_state_dict(torch.load(file))
-    assert other.mechanism() == loss.mechanism()
-    assert other(logits, targets).item() == loss(logits, targets).item()
 
 
 def test_a_user_measure_is_differentiated():

@@ -79,10 +79,3 @@ def test_scores_on_torch_are_those_on_numpy():
     model = TreeScores(4, 4)
     scores = model.scores(trees, torch.as_tensor(X.T))
     np.testing.assert_array_equal(scores.numpy(), model.scores(trees, X.T))
-
-
-def test_importances_are_the_gains_of_lightgbm():
-    booster = BOOSTERS[2, 31]
-    trees = trees_of(booster.dump_model(), np.zeros(1))
-    gains = TreeScores(4, 2).user_values(trees, None)["feature_importances"]
-    np.testing.assert_allclose(gains, booster.feature_importance("gain"), rtol=1e-5)
