@@ -92,7 +92,7 @@ def gone(client):
 @pytest.mark.parametrize(
     "model",
     [
-        MARGaussianMixture(**PAPER, mechanism_features=[1], n_components={1: 2}, n_init=1, random_state=0),
+        MARGaussianMixture(**PAPER, mechanism_features=[1]),
         MARStudentMixture(covariance_type="tied", max_iter=5),
         MARLogisticRegression(link="logit"),
     ],
