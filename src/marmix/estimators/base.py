@@ -1,7 +1,7 @@
 """Base class of the model estimators: validation, fitted attributes, prediction and inference."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -25,7 +25,7 @@ from marmix.core.labels import has_votes, known_labels, label_shares, missing_te
 from marmix.core.likelihood import ScoreModel
 from marmix.core.measures import log_tau
 from marmix.core.mechanism import Mechanism
-from marmix.core.model import FittedModel
+from marmix.core.model import FittedModel, column_names
 from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, maxima_notes, mechanism_notes
 from marmix.core.workers import one_thread
 from marmix.engines import HostRows, Rows, rows_of
@@ -177,7 +177,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
         checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
-        rows = rows_of(X, partial(validate_data, checked, reset=reset)).with_labels(
+        rows = self._read(X, checked, reset).with_labels(
             y,
             sample_weight,
             missing,
@@ -187,14 +187,22 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         )
         rows.only_squares = self._only_squares
         d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        check_width(self.get_params(), d, len(rows.X) if isinstance(rows, HostRows) else None)
-        names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
+        names = column_names(features, d)
+        self._check_rows(rows, names)
         mean, covariance = rows.moments.overall()
         variance = covariance if covariance.ndim == 1 else np.diag(covariance)
         rows.check_moments(mean, variance, names)
         columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
         covariates = Covariates.standardised([] if self.link is None else columns, mean, variance)
         return Training(rows, features, names, mean, covariance, covariates)
+
+    def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
+        """Rows whose features and their number are those of a fitted estimator, or with `reset` become them."""
+        return rows_of(X, partial(validate_data, checked, reset=reset))
+
+    def _check_rows(self, rows: Rows, names: list[str]) -> None:
+        """Raise ValueError for rows that cannot be fitted."""
+        check_width(self.get_params(), len(names), len(rows.X) if isinstance(rows, HostRows) else None)
 
     def _mechanism(self, training: Training) -> Mechanism | None:
         """Mechanism to fit; None if it is ignored or no label is missing."""
@@ -248,45 +256,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         return values
 
     def _finish(
-        self,
-        fit: Fit,
-        objective: Objective,
-        training: Training,
-        notes: list[Note],
-        held_out: Callable[[FittedModel], Array | None] = lambda model: None,
+        self, fit: Fit, objective: Objective, training: Training, notes: list[Note], held_out: Array | None = None
     ) -> None:
-        """Set the fitted attributes, and issue warnings; `held_out` gives the held-out probabilities of the rows."""
-        rows, offset = training.rows, objective.offset
+        """Hold the result of a solver."""
         sums = objective.sums(fit.theta, fit.mechanism) if fit.sums is None else fit.sums
-        mechanism = self._mechanism_of_user(fit.mechanism, training.covariates)
-        limits = [
-            *all_labelled_notes(rows.any_missing, self.classes),
-            *mechanism_notes(mechanism, sums.missing / objective.engine.total_weight),
-        ]
-        model = FittedModel(
-            score_model=objective.model,
-            theta=fit.theta,
-            frame=objective.engine.frame,
-            measure=self.measure,
-            mechanism=mechanism,
-            columns=training.covariates.columns,
-            tempering=objective.tempering,
-            classes=rows.classes,
-            n_features=len(training.names),
-            features=training.features,
-            moments=rows.moments,
-            loglik_ignorable=sums.ignorable + offset,
-            loglik_missing=sums.missing,
-            trace=np.array(fit.trace) + offset,
-            converged=fit.converged,
-            n_iter=max(len(fit.trace) - 1, 1),
-            n_passes=objective.passes[0],
-            notes=[*limits, *notes, *maxima_notes(fit.maxima), *missing_texts_notes(rows.missing_texts)],
-            entropy=None if rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
-        )
-        del objective
-        attributes = fitted_attributes(model, rows, held_out(model))
-        rows.release()
         if not fit.converged:
             warnings.warn(
                 f"The fit did not converge: {fit.reason}. Raise max_iter, try n_init, or simplify the model "
@@ -294,13 +267,61 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        at_limit = [
-            text
-            for note, text in zip(model.notes, model.sentences, strict=True)
-            if note.code not in ("maxima", "missing-texts")
-        ]
-        if at_limit:
-            warnings.warn(" ".join(at_limit), BoundaryWarning, stacklevel=3)
+        self._hold(
+            training,
+            fit.mechanism,
+            [*notes, *maxima_notes(fit.maxima)],
+            held_out,
+            4,
+            score_model=objective.model,
+            theta=fit.theta,
+            frame=objective.engine.frame,
+            tempering=objective.tempering,
+            loglik_ignorable=sums.ignorable + objective.offset,
+            loglik_missing=sums.missing,
+            trace=np.array(fit.trace) + objective.offset,
+            converged=fit.converged,
+            n_iter=max(len(fit.trace) - 1, 1),
+            n_passes=objective.passes[0],
+            entropy=None if training.rows.labels_in_file else objective.entropy(fit.theta, fit.mechanism),
+        )
+
+    def _hold(
+        self,
+        training: Training,
+        mechanism: Mechanism | None,
+        notes: Iterable[Note],
+        held_out: Array | None,
+        stacklevel: int = 3,
+        **fields: Any,
+    ) -> None:
+        """Set the fitted attributes, from these fields of the model and the rows, and warn of its notes."""
+        rows, of_user = training.rows, self._mechanism_of_user(mechanism, training.covariates)
+        model = FittedModel(
+            measure=self.measure,
+            mechanism=of_user,
+            columns=training.covariates.columns,
+            classes=rows.classes,
+            n_features=len(training.names),
+            features=training.features,
+            moments=rows.moments,
+            notes=[
+                *all_labelled_notes(rows.any_missing, self.classes),
+                *mechanism_notes(of_user, fields["loglik_missing"] / float(rows.moments.weight.sum())),
+                *notes,
+                *missing_texts_notes(rows.missing_texts),
+            ],
+            **fields,
+        )
+        attributes: dict[str, Any] = {"model_": model}
+        if held_out is not None:
+            attributes["held_out_proba_"] = held_out
+        if not rows.labels_in_file:
+            attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
+        rows.release()
+        coded = zip(model.notes, model.sentences, strict=True)
+        if texts := [text for note, text in coded if note.code not in ("maxima", "missing-texts")]:
+            warnings.warn(" ".join(texts), BoundaryWarning, stacklevel=stacklevel)
         replace_fit(self, attributes)
 
     def _mechanism_of_user(self, mechanism: Mechanism | None, covariates: Covariates) -> Mechanism | None:
@@ -317,16 +338,11 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Prediction: arrays come out in the form of X (NumPy, device or cluster).
 
-    def _rows_of(self, X: Any) -> Rows:
-        """Rows to predict, with the features of the fit; their values are checked when they are used."""
-        check_is_fitted(self)
-        return rows_of(X, partial(validate_data, self, reset=False))
-
     def _map(
         self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
     ) -> Any:
         """Apply a function to the rows, block by block; the result has shape (n, *shape)."""
-        return _map_rows(self.model_, self._rows_of(X), function, shape=shape, out=out, dtype=dtype)
+        return _map_rows(self.model_, self._read(X, self), function, shape=shape, out=out, dtype=dtype)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Log posterior class probabilities, (n, K), finite however small.
@@ -470,7 +486,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             Classes, as in `classes_`.
         """
         check_is_fitted(self)
-        rows = self._rows_of(X)
+        rows = self._read(X, self)
         return _imputed(self.model_, rows, rows.numbered(y, self.classes_), out)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -572,7 +588,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _checked_values(self, X: Any) -> Any:
         """Rows to predict, checked to be finite."""
-        X = self._rows_of(X).X
+        X = self._read(X, self).X
         check_finite(X, self.model_.column_names)
         return X
 
@@ -830,14 +846,6 @@ def sensitivity_of(
     sweep = Sweep.of(log_proba, given, k, values, classes, w[rows])
     result = sensitivity(sweep, draw=draw, draws=draws, **options)
     return replace(result, method="pattern-mixture" if draws is None else "selection", notes=list(notes))
-
-
-def fitted_attributes(model: FittedModel, rows: Rows, held_out: Array | None) -> dict[str, Any]:
-    """The attributes of an estimator fitted to these rows."""
-    attributes: dict[str, Any] = {"model_": model}
-    if not rows.labels_in_file:
-        attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
-    return attributes if held_out is None else attributes | {"held_out_proba_": held_out}
 
 
 def replace_fit(estimator: BaseEstimator, attributes: Mapping[str, Any]) -> None:

@@ -1,40 +1,28 @@
 """`MARBoostingClassifier`: gradient-boosted trees for labels that are missing for a reason."""
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marmix.core.arrays import Array, on_cluster, on_device
 from marmix.core.files import open_array, release
-from marmix.core.frames import Covariates, UserAxes
-from marmix.core.labels import label_shares, missing_texts_notes, most_voted
+from marmix.core.frames import UserAxes
+from marmix.core.labels import label_shares, most_voted
 from marmix.core.measures import entropy, log_tau, posterior
 from marmix.core.mechanism import Mechanism
-from marmix.core.model import FittedModel
 from marmix.core.moments import GroupMoments, group_moments, merged
-from marmix.core.notes import BoundaryWarning, Note, all_labelled_notes, mechanism_notes
+from marmix.core.notes import Note
 from marmix.core.trees import Trees, TreeScores, no_trees, trees_of
 from marmix.core.workers import available
-from marmix.engines import HostRows, Rows, rows_of
+from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
-from marmix.estimators.base import (
-    OTHER_ROWS,
-    FromModel,
-    MARClassifier,
-    NotKept,
-    Training,
-    fitted_attributes,
-    replace_fit,
-)
+from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
 from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
@@ -184,6 +172,7 @@ class MARBoostingClassifier(MARClassifier):
     True
     """
 
+    precision = "double"
     n_estimators_: Any = FromModel(lambda model: len(model.theta.roots) // len(model.theta.baseline))
     feature_importances_: Any = FromModel(lambda model: model.values["feature_importances"])
     held_out_proba_: Any = NotKept(
@@ -284,77 +273,49 @@ class MARBoostingClassifier(MARClassifier):
         choice = self._choice(growth, training)
         trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else _silent)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
-        rows = training.rows
-        sums = losses(scores, growth.rows, mechanism)
-        of_user = self._mechanism_of_user(mechanism, training.covariates)
-        unlabelled = growth.rows.z < 0
-        uncertain = entropy(posterior(scores[:, unlabelled])).value
-        trace = choice.trace if len(choice.trace) else [-sums.labels - choice.weight * sums.missing]
-        limits = all_labelled_notes(rows.any_missing, self.classes)
-        limits += [*mechanism_notes(of_user, -sums.missing / float(rows.moments.weight.sum())), *choice.notes]
-        model = FittedModel(
-            score_model=cast(Any, TreeScores(len(training.names), len(rows.classes), categories)),
+        sums, unlabelled = losses(scores, growth.rows, mechanism), growth.rows.z < 0
+        held_out = None
+        if choice.held_out is not None:
+            rows = cast(HostRows, training.rows)
+            held_out = np.full((len(rows.X), growth.n_classes), np.nan)
+            held_out[slice(None) if rows.kept is None else rows.kept] = np.exp(log_tau(posterior(choice.held_out))).T
+        self._hold(
+            training,
+            mechanism,
+            choice.notes,
+            held_out,
+            score_model=TreeScores(len(training.names), growth.n_classes, categories),
             theta=trees,
             frame=UserAxes(training.mean),
-            measure=self.measure,
-            mechanism=of_user,
-            columns=training.covariates.columns,
             tempering=float(choice.weight),
-            classes=rows.classes,
-            n_features=len(training.names),
-            features=training.features,
-            moments=rows.moments,
             loglik_ignorable=-sums.labels,
             loglik_missing=-sums.missing,
-            trace=np.array(trace),
+            trace=np.array(choice.trace or [-sums.labels - choice.weight * sums.missing]),
             converged=True,
             n_iter=choice.rounds,
             n_passes=choice.rounds,
-            notes=[*limits, *missing_texts_notes(rows.missing_texts)],
-            entropy=float(uncertain @ growth.rows.counts[unlabelled]),
+            entropy=float(entropy(posterior(scores[:, unlabelled])).value @ growth.rows.counts[unlabelled]),
         )
-        held_out = None
-        if choice.held_out is not None:
-            held_out = self._of_all_rows(rows, np.exp(log_tau(posterior(choice.held_out))).T)
-        attributes = fitted_attributes(model, rows, held_out)
-        if limits:
-            warnings.warn(" ".join(model.sentences[: len(limits)]), BoundaryWarning, stacklevel=2)
-        replace_fit(self, attributes)
         return self
 
-    def _of_all_rows(self, rows: Any, values: Array) -> Array:
-        """Values of the rows of positive weight, among NaN for the others."""
-        if rows.kept is None:
-            return values
-        out = np.full((len(rows.X), values.shape[1]), np.nan)
-        out[rows.kept] = values
-        return out
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
-        """Checked rows, possibly with missing values; `reset` as in `MARClassifier`."""
+    def _read(self, X: Any, checked: Any, reset: bool = False) -> Rows:
+        """Rows with codes in place of categories, and possibly with missing values."""
         X = open_array(X)
-        if on_device(X) or on_cluster(X):
+        if reset and (on_device(X) or on_cluster(X)):
             where = "on a cluster" if on_cluster(X) else "on a device"
             raise TypeError(
                 f"MARBoostingClassifier grows its trees on the CPU of one machine, and X is {where}: pass a NumPy array, or "
                 "write the rows to a .npy file and pass its path. Predictions work wherever the rows are."
             )
-        checked: Any = clone(self) if reset else self
-        scores: Any = None if reset else self.model_.score_model
-        categories = _categories(X, self.categorical_features) if reset else scores.categories
-        rows = rows_of(_coded(X, categories), partial(validate_data, checked, reset=reset))
-        assert isinstance(rows, HostRows)
+        categories = _categories(X, self.categorical_features) if reset else self.model_.score_model.categories  # type: ignore[attr-defined]
+        rows: Any = super()._read(_coded(X, categories), checked, reset)
         rows.allow_nan, rows.most_sorted = True, sys.maxsize
-        rows.with_labels(y, sample_weight, missing, named=self.classes, classes=None if reset else self.model_.classes)
-        d, features = checked.n_features_in_, getattr(checked, "feature_names_in_", None)
-        names = [f"x{i}" for i in range(d)] if features is None else [str(name) for name in features]
+        return cast(Rows, rows)
+
+    def _check_rows(self, rows: Rows, names: list[str]) -> None:
+        """Set moments in which a missing value is the mean of the others."""
+        assert isinstance(rows, HostRows)
         rows.moments = _moments(rows, names)
-        mean, variance = rows.moments.overall()
-        rows.check_moments(mean, variance, names)
-        columns = feature_columns(self.mechanism_features, names) if reset else self.model_.columns
-        columns = [] if self.link is None else columns
-        covariates = Covariates.standardised(columns, mean, variance)
-        return Training(rows, features, names, mean, variance, covariates)
 
     def _posterior_draws(self, training: tuple[Any, ...], proba: Array) -> tuple[Draw | None, list[str]]:
         if not self.fitted_to(*training[:3]):
@@ -369,13 +330,6 @@ class MARBoostingClassifier(MARClassifier):
     def _criteria(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         check_is_fitted(self)
         return self.model_.score_model.chart(self.model_.theta)  # says why there are none
-
-    def _rows_of(self, X: Any) -> Rows:
-        check_is_fitted(self)
-        X = _coded(open_array(X), self.model_.score_model.categories)  # type: ignore[attr-defined]
-        rows = rows_of(X, partial(validate_data, self, reset=False))
-        rows.allow_nan = True
-        return rows
 
     def _growth(self, lightgbm: Any, training: Training, categories: dict[int, list[Any]]) -> "Growth":
         """What all boosters of this fit share."""
