@@ -318,7 +318,6 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             attributes["held_out_proba_"] = held_out
         if not rows.labels_in_file:
             attributes["transduction_"] = _imputed(model, rows, rows.codes if rows.shares is None else rows.shares)
-        rows.release()
         coded = zip(model.notes, model.sentences, strict=True)
         if texts := [text for note, text in coded if note.code not in ("maxima", "missing-texts")]:
             warnings.warn(" ".join(texts), BoundaryWarning, stacklevel=stacklevel)
