@@ -143,7 +143,7 @@ def test_names_in_html_are_escaped(two):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(two.X, columns=["<script>1</script>", "b & c"])
     clf = MARGaussianMixture(link="logit").fit(frame, np.array(["<b>no", "<i>yes", None], dtype=object)[two.y])
-    below = clf._repr_html_().partition("marmix-summary'>")[2]
+    below = clf.summary().as_html()
     assert "&lt;script&gt;1" in below
     assert "&lt;b&gt;no" in below
     assert "<script" not in below

@@ -6,6 +6,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,8 +106,8 @@ class FromModel:
 
     held, reason = "model_", ""
 
-    def __init__(self, read: Callable[[Any], Any], optional: bool = False):
-        self.read, self.optional = read, optional
+    def __init__(self, read: str | Callable[[Any], Any], optional: bool = False):
+        self.read, self.optional = attrgetter(read) if isinstance(read, str) else read, optional
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -142,23 +143,23 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
     link: str | None
     _only_squares = False  # whether the fit needs no products of features
     model_: FittedModel
-    classes_: Any = FromModel(lambda model: model.classes)
-    n_features_in_: Any = FromModel(lambda model: model.n_features)
-    feature_names_in_: Any = FromModel(lambda model: model.features, optional=True)
-    mechanism_: Any = FromModel(lambda model: model.mechanism)
+    classes_: Any = FromModel("classes")
+    n_features_in_: Any = FromModel("n_features")
+    feature_names_in_: Any = FromModel("features", optional=True)
+    mechanism_: Any = FromModel("mechanism")
     alpha_: Any = FromModel(lambda model: None if model.mechanism is None else np.array(model.mechanism.alpha))
-    shape_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.shape)
-    share_: Any = FromModel(lambda model: None if model.mechanism is None else model.mechanism.share)
+    shape_: Any = FromModel(lambda model: getattr(model.mechanism, "shape", None))
+    share_: Any = FromModel(lambda model: getattr(model.mechanism, "share", None))
     delta_: Any = FromModel(lambda model: None if model.mechanism is None else _delta_of(model))
-    mechanism_weight_: Any = FromModel(lambda model: model.tempering)
-    loglik_: Any = FromModel(lambda model: model.loglik)
-    loglik_ignorable_: Any = FromModel(lambda model: model.loglik_ignorable)
-    loglik_missing_: Any = FromModel(lambda model: model.loglik_missing)
-    trace_: Any = FromModel(lambda model: model.trace)
-    converged_: Any = FromModel(lambda model: model.converged)
-    n_iter_: Any = FromModel(lambda model: model.n_iter)
-    n_passes_: Any = FromModel(lambda model: model.n_passes)
-    notes_: Any = FromModel(lambda model: model.sentences)
+    mechanism_weight_: Any = FromModel("tempering")
+    loglik_: Any = FromModel("loglik")
+    loglik_ignorable_: Any = FromModel("loglik_ignorable")
+    loglik_missing_: Any = FromModel("loglik_missing")
+    trace_: Any = FromModel("trace")
+    converged_: Any = FromModel("converged")
+    n_iter_: Any = FromModel("n_iter")
+    n_passes_: Any = FromModel("n_passes")
+    notes_: Any = FromModel("sentences")
     transduction_: Any = NotKept(
         "it is not saved with the model, not kept if the labels come from a file, and not copied with an estimator fitted on a "
         "cluster. Use impute(X, y), or impute(X, y, out='labels.npy') to write a file.",

@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple, cast
 
@@ -24,6 +26,7 @@ from marmix.engines import HostRows, Rows
 from marmix.engines.rows import slices
 from marmix.estimators.base import OTHER_ROWS, FromModel, MARClassifier, NotKept, Training
 from marmix.estimators.validation import Rule, check_chosen, check_parameters, feature_columns
+from marmix.fitting.restarts import silent
 from marmix.inference.sensitivity import Draw, calibration_draws
 from marmix.objectives import LARGEST_STEP, LossRows, MissingnessObjective, losses, profiled
 from marmix.selection.evidence import Evidence, linear_predictor
@@ -271,7 +274,7 @@ class MARBoostingClassifier(MARClassifier):
         categories = _categories(X, self.categorical_features)
         growth = self._growth(lightgbm, training, categories)
         choice = self._choice(growth, training)
-        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else _silent)
+        trees, scores = growth.grown(choice.weight, choice.rounds, print if self.verbose > 1 else silent)
         mechanism = profiled(growth.mechanism, scores, growth.rows)
         sums, unlabelled = losses(scores, growth.rows, mechanism), growth.rows.z < 0
         held_out = None
@@ -340,7 +343,9 @@ class MARBoostingClassifier(MARClassifier):
             categorical = feature_columns(list(self.categorical_features), training.names, "categorical_features")
         _check_codes(rows.counted, categorical, training.names)
         n = len(rows.counted)
-        threads = available() if self.n_jobs is None else int(self.n_jobs)
+        threads = int(self.n_jobs) if self.n_jobs is not None and self.n_jobs > 0 else available()
+        if self.n_jobs is None and n < _FEW_ROWS:
+            threads = 1
         params = {
             "learning_rate": float(self.learning_rate),
             "num_leaves": int(self.num_leaves),
@@ -361,11 +366,7 @@ class MARBoostingClassifier(MARClassifier):
             "deterministic": True,
             "force_col_wise": True,
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
-            "num_threads": 1
-            if self.n_jobs is None and n < _FEW_ROWS
-            else max(threads, 1)
-            if threads > 0
-            else available(),
+            "num_threads": threads,
             "verbosity": -1,
         }
         return Growth(
@@ -393,9 +394,9 @@ class MARBoostingClassifier(MARClassifier):
         if growth.mechanism is None:
             weights = (0.0,)
         if not auto and len(weights) == 1 and (self.cv is None or isinstance(self.cv, Integral)):
-            return Choice(int(self.n_estimators), weights[0], None, [], [])
+            return Choice(int(self.n_estimators), weights[0])
         if not growth.can_split(growth.full):
-            return Choice(1, 0.0, None, [], [])
+            return Choice(1, 0.0)
         notes: list[Note] = []
         labels = np.bincount(growth.rows.z[growth.rows.z >= 0], minlength=growth.n_classes)
         most, fixed = int(self.max_estimators) if auto else int(self.n_estimators), not auto
@@ -406,22 +407,22 @@ class MARBoostingClassifier(MARClassifier):
         folds = self._folds(growth.rows.z, rows)
         against = growth.evidence(folds) if len(weights) > 1 else None
 
-        def tried(weight: float) -> tuple[float, Path]:
-            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else _silent)
-            loss = np.nan if against is None else against(path.scores)
+        def tried(weight: float) -> tuple[float, Choice]:
+            path = growth.path(folds, weight, most, fixed, print if self.verbose > 1 else silent)
+            loss = np.nan if against is None else against(path.held_out)
             if self.verbose:
                 print(f"[MARBoostingClassifier] weight {weight:g}: {path.rounds} rounds, held-out loss {loss:.4f}")
             return loss, path
 
-        weight, path = _smallest(weights, tried)
+        path = _smallest(weights, tried)
         rounds = path.rounds
         if not fixed:
-            if weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
+            if path.weight > 0.0:  # more rows bear more rounds; labels alone, which are those of easy rows, do not
                 trained = len(growth.rows.z) if len(folds) == 1 else sum(map(len, folds))
                 rounds = round(rounds / (1.0 - sum(map(len, folds)) / len(folds) / trained))
             if path.rounds == most:
                 notes.append(Note("boosting-most-rounds", {"most": most}))
-        return Choice(rounds, weight, path.scores, path.trace, notes)
+        return path._replace(rounds=rounds, notes=notes)
 
     def _folds(self, z: NDArray[np.integer], rows: HostRows) -> list[NDArray[np.intp]]:
         """Rows that each fold holds out, as positions among the rows of positive weight."""
@@ -439,22 +440,14 @@ class Choice(NamedTuple):
 
     rounds: int
     weight: float
-    held_out: Array | None  # scores (K, n) of held-out rows, NaN for rows in no fold
-    trace: list[float]
-    notes: list[Note]
+    held_out: Array | None = None  # scores (K, n) of held-out rows, NaN for rows in no fold
+    trace: Sequence[float] = ()
+    notes: Sequence[Note] = ()
 
 
-class Path(NamedTuple):
-    """Cross-validated boosting with one weight: the best number of rounds, the held-out scores then, and the losses."""
-
-    rounds: int
-    scores: Array  # (K, n), NaN for rows in no fold
-    trace: list[float]
-
-
-def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Path]]) -> tuple[float, Path]:
-    """The weight with the smallest loss, and its path, if losses fall and then rise: begin in the middle, then downhill."""
-    results: dict[int, tuple[float, Path]] = {}
+def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, Choice]]) -> Choice:
+    """What was tried with the smallest loss, if losses fall and then rise: begin in the middle, then downhill."""
+    results: dict[int, tuple[float, Choice]] = {}
 
     def loss(i: int) -> float:
         if i not in results and 0 <= i < len(weights):
@@ -465,30 +458,33 @@ def _smallest(weights: tuple[float, ...], tried: Callable[[float], tuple[float, 
     step = 1 if loss(i + 1) < loss(i) else -1
     while loss(i + step) < loss(i):
         i += step
-    return weights[i], results[i][1]
+    return results[i][1]
 
 
+@dataclass(eq=False)
 class Growth:
     """Boosters on the rows of one fit, binned once."""
 
-    def __init__(
-        self,
-        lightgbm: Any,
-        params: dict[str, Any],
-        X: NDArray[Any],
-        in_file: bool,
-        rows: LossRows,
-        n_classes: int,
-        mechanism: Mechanism | None,
-        categorical: list[int],
-    ):
-        self.lightgbm, self.params, self.X, self.in_file = lightgbm, params, X, in_file
-        self.rows, self.n_classes, self.mechanism, self.categorical = rows, n_classes, mechanism, categorical
-        self.vectors = 1 if n_classes == 2 else n_classes
-        self.label_rounds = max(1, round(1.0 / params["learning_rate"]))
-        self._full: Any = None
+    lightgbm: Any
+    params: dict[str, Any]
+    X: NDArray[Any]
+    in_file: bool
+    rows: LossRows
+    n_classes: int
+    mechanism: Mechanism | None
+    categorical: list[int]
 
-    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Array], float]:
+    @property
+    def vectors(self) -> int:
+        """Number of trees of a round."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def label_rounds(self) -> int:
+        """Rounds that use labels only, before the mechanism is estimated."""
+        return max(1, round(1.0 / self.params["learning_rate"]))
+
+    def evidence(self, folds: list[NDArray[np.intp]]) -> Callable[[Any], float]:
         """The evidence of the folds against held-out scores (K, n)."""
         tested = np.sort(np.concatenate(folds))
         position = np.full(len(self.rows.z), -1)
@@ -510,12 +506,10 @@ class Growth:
         options = {"categorical_feature": self.categorical, "params": dict(self.params), "free_raw_data": True}
         return self.lightgbm.Dataset(X, label=label, weight=weight, **options)
 
-    @property
+    @cached_property
     def full(self) -> Any:
         """All rows, binned once."""
-        if self._full is None:
-            self._full = self.data().construct()
-        return self._full
+        return self.data().construct()
 
     def objective(
         self, rows: NDArray[np.intp] | slice, weight: float, rounds: int | None = None
@@ -534,7 +528,7 @@ class Growth:
 
     def path(
         self, folds: list[NDArray[np.intp]], weight: float, most: int, fixed: bool, say: Callable[[str], object]
-    ) -> Path:
+    ) -> Choice:
         """Grow all folds side by side, and find the number of rounds with the smallest held-out loss.
 
         The loss is that of the labels plus `weight` times that of the missing indicators, pooled over the folds. If the number of
@@ -575,7 +569,7 @@ class Growth:
                 improved, improved_rounds = loss, rounds
             if (not fixed and rounds - improved_rounds >= patience) or idle:
                 break
-        return Path(best_rounds, scores, trace)
+        return Choice(best_rounds, weight, scores, trace)
 
     def grown(self, weight: float, rounds: int, say: Callable[[str], object]) -> tuple[Trees, Array]:
         """Trees, and their scores (K, n) of all rows; with weight 0 LightGBM's own fit of the labelled rows.
@@ -667,10 +661,6 @@ def _lightgbm() -> Any:
             f"LightGBM is installed but cannot be loaded ({error}). On macOS it needs OpenMP: brew install libomp."
         ) from None
     return lightgbm
-
-
-def _silent(*words: Any) -> None:
-    pass
 
 
 def _file_sequence(lightgbm: Any, X: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
@@ -770,11 +760,7 @@ def _coded(X: Any, categories: dict[int, list[Any]]) -> Any:
         if i >= len(columns):
             continue  # the number of columns is checked later
         column = X[columns[i]]
-        if is_polars and str(column.dtype).startswith(("Categorical", "Enum", "String")):
-            column = column.cast(str).to_list()
-        elif is_polars or not (
-            str(column.dtype) in ("category", "object", "str") or str(column.dtype).startswith("string")
-        ):
+        if column.dtype.is_numeric() if is_polars else getattr(column.dtype, "kind", "O") in "iufb":
             continue  # numbers are codes already
         places = {value: float(code) for code, value in enumerate(values)}
         coded[columns[i]] = np.array([places.get(value, np.nan) for value in column])

@@ -157,9 +157,9 @@ class MARKernelClassifier(MARClassifier):
     """
 
     _only_squares = True
-    C_: Any = FromModel(lambda model: model.score_model.C)
-    gamma_: Any = FromModel(lambda model: model.frame.gamma)
-    landmarks_: Any = FromModel(lambda model: model.frame.landmarks)
+    C_: Any = FromModel("score_model.C")
+    gamma_: Any = FromModel("frame.gamma")
+    landmarks_: Any = FromModel("frame.landmarks")
     intercept_: Any = FromModel(lambda model: model.values["intercept"])
     dual_coef_: Any = FromModel(lambda model: model.values["dual_coef"])
     held_out_proba_: Any = NotKept(
