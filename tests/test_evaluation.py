@@ -68,16 +68,16 @@ def test_three_classes_are_scored_one_vs_rest():
     assert brier == pytest.approx(np.mean(((p - np.eye(3)[y]) ** 2).sum(axis=1)), rel=1e-12)
 
 
-CASES = [("accuracy", None), ("roc_auc", None), *(("log_loss", wrong) for wrong in (None, "q", "posterior"))]
+CASES = [("roc_auc", None), *(("log_loss", wrong) for wrong in (None, "q", "posterior"))]
 
 
 @pytest.mark.parametrize(("name", "wrong"), CASES)
 def test_scores_are_unbiased_for_the_population_and_doubly_robust_ones_if_q_or_the_posterior_is_right(name, wrong):
     rng = np.random.default_rng(5)
-    x, y, _, _ = population(1_000_000, rng)
+    x, y, _, _ = population(400_000, rng)
     truth = PLAIN[name](y, classifier(x))
     scores = []
-    for _ in range(400):
+    for _ in range(200):
         x, y, tau, q = population(1000, rng)
         y = np.where(rng.uniform(size=1000) < q, -1, y)
         q = np.full(1000, 0.6) if wrong == "q" else q
@@ -86,8 +86,8 @@ def test_scores_are_unbiased_for_the_population_and_doubly_robust_ones_if_q_or_t
         scores.append([SCORES[name](y, classifier(x), q, classes=[0, 1], **kwargs) for kwargs in options])
     for column in zip(*scores, strict=True):
         values, errors, plain = np.array([(score.value, score.stderr, score.plain) for score in column]).T
-        assert abs(values.mean() - truth) < 3 * values.std() / np.sqrt(400)
-        assert abs(plain.mean() - truth) > 15 * plain.std() / np.sqrt(400)
+        assert abs(values.mean() - truth) < 3 * values.std() / np.sqrt(200)
+        assert abs(plain.mean() - truth) > 10 * plain.std() / np.sqrt(200)
         if wrong is None:
             assert errors.mean() == pytest.approx(values.std(), rel=0.1)
 

@@ -338,11 +338,10 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Prediction: arrays come out in the form of X (NumPy, device or cluster).
 
-    def _map(
-        self, X: Any, function: Callable[..., Any], shape: tuple[int, ...] = (), out: Any = None, dtype: Any = float
-    ) -> Any:
-        """Apply a function to the rows, block by block; the result has shape (n, *shape)."""
-        return _map_rows(self.model_, self._read(X, self), function, shape=shape, out=out, dtype=dtype)
+    def _map(self, X: Any, function: Callable[..., Any], **options: Any) -> Any:
+        """Apply a function to the rows, block by block; `options` as of `Rows.map`."""
+        width = self.model_.score_model.values_per_row()
+        return self._read(X, self).map(function, names=self.model_.column_names, width=width, **options)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Log posterior class probabilities, (n, K), finite however small.
@@ -360,7 +359,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             With columns as in `classes_`.
         """
         check_is_fitted(self)
-        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, (len(self.classes_),), out)
+        return self._map(X, lambda x: log_tau(self.model_.posterior(x)).T, shape=(len(self.classes_),), out=out)
 
     def predict_proba(self, X: Any, *, out: Any = None) -> Array:
         """Posterior class probabilities, (n, K), with columns as in `classes_`.
@@ -386,7 +385,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             log_proba = log_tau(self.model_.posterior(x))
             return namespace(log_proba).exp(log_proba).T
 
-        return self._map(X, proba, (len(self.classes_),), out)
+        return self._map(X, proba, shape=(len(self.classes_),), out=out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row, (n,).
@@ -409,7 +408,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             scores = self.model_.scores(x)
             return _class_names(self.classes_, namespace(scores).argmax(scores, axis=0))
 
-        return self._map(X, best, (), out, self.classes_.dtype)
+        return self._map(X, best, out=out, dtype=self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class if there are two, (n,); otherwise log posteriors, (n, K).
@@ -448,7 +447,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.model_.mechanism is None:
             raise ValueError("this estimator was fitted with link=None: fit it again with a link.")
-        return self._map(X, self.model_.missing_proba, (), out)
+        return self._map(X, self.model_.missing_proba, out=out)
 
     def uncertainty(self, X: Any) -> Array:
         """The uncertainty u of each row, (n,), by the `measure` that drives the mechanism.
@@ -699,7 +698,9 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
         array of shape (n, K)
             With columns as in `classes_`.
         """
-        return np.exp(self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, (len(self.classes_),)))
+        return np.exp(
+            self._map(X, lambda x: log_tau(self.model_.unlabelled_posterior(x)).T, shape=(len(self.classes_),))
+        )
 
     def _selection(
         self, training: tuple[Any, ...], k: int, delta: Array, method: str
@@ -907,12 +908,6 @@ def numbered(estimator: Any) -> Any:
     return renamed
 
 
-def _map_rows(model: FittedModel, rows: Rows, function: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
-    """`Rows.map` with the column names and the memory needs of a model."""
-    width = model.score_model.values_per_row()
-    return rows.map(function, *arrays, names=model.column_names, width=width, **options)
-
-
 def _doubts(
     model: FittedModel, X: NDArray[Any], z: NDArray[Any], weight: Array | None, missing: NDArray[np.bool_]
 ) -> list[Note]:
@@ -927,7 +922,8 @@ def _doubts(
 
 def _imputed(model: FittedModel, rows: Rows, codes: Any, out: Any = None) -> Any:
     """A label for every row, from codes or shares; on a cluster a task graph, which refers to the model, not to the estimator."""
-    return _map_rows(model, rows, partial(_labels, model), codes, out=out, dtype=model.classes.dtype)
+    width, names = model.score_model.values_per_row(), model.column_names
+    return rows.map(partial(_labels, model), codes, names=names, width=width, out=out, dtype=model.classes.dtype)
 
 
 def _labels(model: FittedModel, x: Any, codes: Any) -> Any:
