@@ -17,7 +17,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marmix.core.arrays import Array, namespace, on_cluster, on_device, on_host, to_host, to_host_or_refuse, unmasked
+from marmix.core.arrays import (
+    LARGEST,
+    Array,
+    namespace,
+    on_cluster,
+    on_device,
+    on_host,
+    to_host,
+    to_host_or_refuse,
+    unmasked,
+)
 from marmix.core.charts import LABEL_MAX, SHAPE_MAX
 from marmix.core.files import open_array
 from marmix.core.frames import Covariates, Frame
@@ -51,6 +61,7 @@ from marmix.inference.sensitivity import (
 from marmix.inference.simulation import refit
 from marmix.selection.held_out import Sample, choose_weight, sample_of
 
+_AT_ONCE = 8192  # values in rows that are predicted without blocks and threads
 _CHECKED = 20_000  # most rows for the checks of the mechanism
 OTHER_ROWS = "These are not the rows of the fit: the intervals do not include its uncertainty, only the draw of labels."
 HELD = "Some parameters are at a limit or not determined by the data, and were held at the fit: the intervals are too narrow."
@@ -177,7 +188,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, sample_weight: Any, missing: Any = None, reset: bool = True) -> Training:
         """Checked rows; `reset` is False for rows that must have the features and classes of the fit."""
-        checked: Any = clone(self) if reset else self  # a fit that fails leaves this estimator as it was
+        checked: Any = type(self)() if reset else self  # a fit that fails leaves this estimator as it was
         rows = self._read(X, checked, reset).with_labels(
             y,
             sample_weight,
@@ -203,7 +214,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, rows: Rows, names: list[str]) -> None:
         """Raise ValueError for rows that cannot be fitted."""
-        check_width(self.get_params(), len(names), len(rows.X) if isinstance(rows, HostRows) else None)
+        check_width(vars(self), len(names), len(rows.X) if isinstance(rows, HostRows) else None)
 
     def _mechanism(self, training: Training) -> Mechanism | None:
         """Mechanism to fit; None if it is ignored or no label is missing."""
@@ -338,10 +349,14 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
 
     # Prediction: arrays come out in the form of X (NumPy, device or cluster).
 
-    def _map(self, X: Any, function: Callable[..., Any], **options: Any) -> Any:
+    def _map(self, X: Any, function: Callable[..., Any], *, out: Any = None, dtype: Any = float, **options: Any) -> Any:
         """Apply a function to the rows, block by block; `options` as of `Rows.map`."""
-        width = self.model_.score_model.values_per_row()
-        return self._read(X, self).map(function, names=self.model_.column_names, width=width, **options)
+        small = type(X) is np.ndarray and X.dtype == float and X.ndim == 2 and 0 < X.size <= _AT_ONCE
+        if small and out is None and np.abs(X).max() <= LARGEST:  # not of NaN
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return np.ascontiguousarray(function(X), dtype)
+        width, names = self.model_.score_model.values_per_row(), self.model_.column_names
+        return self._read(X, self).map(function, names=names, width=width, out=out, dtype=dtype, **options)
 
     def predict_log_proba(self, X: Any, *, out: Any = None) -> Array:
         """Log posterior class probabilities, (n, K), finite however small.
@@ -380,12 +395,7 @@ class MARClassifier(Described, ClassifierMixin, BaseEstimator):
             Rows sum to one.
         """
         check_is_fitted(self)
-
-        def proba(x: Any) -> Any:
-            log_proba = log_tau(self.model_.posterior(x))
-            return namespace(log_proba).exp(log_proba).T
-
-        return self._map(X, proba, shape=(len(self.classes_),), out=out)
+        return self._map(X, lambda x: self.model_.posterior(x).tau.T, shape=(len(self.classes_),), out=out)
 
     def predict(self, X: Any, *, out: Any = None) -> NDArray[Any]:
         """The most probable class of each row, (n,).
