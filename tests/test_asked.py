@@ -164,10 +164,6 @@ def test_the_loss_of_a_network_has_both_parts():
     log_tau, q, known = torch.log_softmax(logits, 1).numpy(), loss.missing_proba(logits).detach().numpy(), y >= 0
     labels = -log_tau[known, y[known]].sum()
     assert value == pytest.approx((labels - 0.3 * np.log(np.where(missing, q, 1.0 - q)).sum()) / 50)
-    np.testing.assert_array_equal(
-        loss.profile(logits, torch.tensor(y), missing=torch.tensor(missing)).alpha,
-        MissingnessLoss().profile(logits, torch.tensor(np.where(missing, -1, y))).alpha,
-    )
 
 
 def test_evidence_takes_labels_from_asked_rows_and_indicators_from_all():

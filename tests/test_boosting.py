@@ -397,7 +397,7 @@ def test_a_saved_model_predicts_the_same_without_lightgbm(tabular, tmp_path, mon
     ("name", "place", "value"),
     [
         *(("left", 0, 0), ("right", -1, 0), ("left", 0, 10**6), ("left", -1, -(10**6))),  # cycles, and no such child
-        *(("feature", 0, 3), ("value", 0, np.nan), ("roots", -1, 10**6), ("first_code", 1, 10**6)),
+        *(("feature", 0, 3), ("value", 0, np.nan), ("roots", -1, 10**6)),
     ],
 )
 def test_trees_that_cannot_be_evaluated_are_refused(name, place, value, tabular, tmp_path):

@@ -55,7 +55,8 @@ def to_sklearn(model: Any) -> Any:
         return _pipeline(model)
     if isinstance(getattr(model, "estimators_", None), dict):
         return _chosen(model)
-    fitted, kinds = model.model_, ((GaussianScores, _mixture), (KernelScores, _kernel), (LinearScores, _logistic))
+    kinds: Any = ((GaussianScores, _mixture), (KernelScores, _kernel), (LinearScores, _logistic))
+    fitted = model.model_
     for kind, convert in kinds:
         if isinstance(fitted.score_model, kind):
             return convert(fitted, fitted.score_model)
