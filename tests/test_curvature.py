@@ -183,19 +183,8 @@ def test_curvature_of_a_smooth_measure_is_its_closed_form(name, classes):
         np.testing.assert_allclose(measure_curvature(gini_of, posterior(scores)), truth, atol=5e-6)
 
 
-@pytest.mark.parametrize("name", KINKED)
-def test_curvature_of_a_kinked_measure_is_right_where_no_kink_is_near(name):
-    scores = np.array([[2.0, 0.1, -1.5], [0.3, 2.2, 0.0], [-1.0, 1.0, 3.0]])
-
-    def gradient(shift):
-        return MEASURES[name](posterior(scores + shift[:, None])).gradient
-
-    truth = np.array([(gradient(unit) - gradient(-unit)) / 2e-5 for unit in 1e-5 * np.eye(3)])
-    np.testing.assert_allclose(measure_curvature(name, posterior(scores)), truth, atol=0.01)
-
-
-@pytest.mark.parametrize("spread", [1.0, 30.0, 300.0])
-@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+@pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("name", ANY_NUMBER)
 def test_curvature_of_a_measure_is_symmetric_and_sums_to_zero_over_the_classes(name, classes, spread):
     p = posterior(spread * np.random.default_rng(1).normal(size=(classes, 50)))
@@ -225,7 +214,8 @@ def test_hessian_of_a_mixture_with_more_classes_and_components(kind, measure, co
     check(*mixture(kind, mechanism, counts))
 
 
-@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.pairs
+@pytest.mark.parametrize("tempering", [1.0, 0.3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_hessian_of_a_mixture_with_weights_covariates_and_tempering(kind, tempering):
     check(*mixture(kind, mechanism_of("with share"), (1, 2), weighted=True, covariates=2, tempering=tempering))
@@ -281,7 +271,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("tempering", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("tempering", [1.0, 0.3])
 @pytest.mark.parametrize("case", CASES)
 def test_outer_is_the_sum_over_rows_of_the_outer_products_of_their_gradients(case, tempering):
     objective, theta, mechanism = CASES[case](tempering)
@@ -331,17 +321,6 @@ def test_the_information_identity_holds_for_every_row(case):
         size = len(marginal.gradient)
         total[:size, :size] -= marginal.hessian + marginal.outer
     np.testing.assert_allclose(total, 0.0, atol=1e-11 * np.abs(every[0].outer).max())
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("degree", [1, 2])
-def test_expected_is_observed_information_where_every_row_of_a_logistic_regression_has_a_label(classes, degree):
-    objective, theta, _ = logistic(classes, None, degree)
-    objective = objective_with(objective, z=np.arange(40) % classes, weight=objective.engine.made_of[2])
-    result = curvature(objective, theta, None)
-    np.testing.assert_allclose(
-        expected_outer(objective, theta, None), -result.hessian, atol=1e-12 * objective.engine.total_weight
-    )
 
 
 @pytest.mark.parametrize("case", CASES)

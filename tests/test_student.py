@@ -232,7 +232,7 @@ def test_what_does_not_apply_is_refused(heavy):
 def test_observed_information_is_the_derivative_of_the_gradient(heavy, kind, dof):
     X, y = heavy
     clf = MARStudentMixture(covariance_type=kind, dof=dof, n_components={1: 2}, random_state=0).fit(X, y)
-    fitted = clf.inference(X, y)._fitted
+    fitted = clf.inference(X, y).fitted
     coordinates, step = fitted.coordinates, 1e-4
 
     def gradient(vector):

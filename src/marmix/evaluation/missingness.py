@@ -110,7 +110,7 @@ def missingness_check(
     >>> from marmix import MARLogisticRegression
     >>> from marmix.datasets import make_mar_mixture
     >>> from marmix.evaluation import missingness_check
-    >>> rows = make_mar_mixture(600, side=1, rate=0.3, random_state=0)
+    >>> rows = make_mar_mixture(600, measure="signed-margin", rate=0.3, random_state=0)
     >>> clf = MARLogisticRegression().fit(rows.data, rows.target)
     >>> by = clf.predict_proba(rows.data)[:, 1]
     >>> check = missingness_check(rows.target, clf.missing_proba(rows.data), by, n_bins=4)

@@ -404,7 +404,7 @@ class Analysis:
         given, delta = label_shares(self.rows.labels, np.arange(len(classes))).sum(axis=0), swept(None)
         k = int((given + counts @ tau).argmin())
         result = sensitivity(
-            Sweep.of(pattern_mixture(tau, k, delta), given, k, delta, classes, counts, code),
+            Sweep(pattern_mixture(tau, k, delta), given, k, delta, classes, counts, code),
             draw=lambda rng: posterior.draw(rng)[unlabelled],
             n_draws=_MANY_DRAWS if self.thorough else _DRAWS,
         )

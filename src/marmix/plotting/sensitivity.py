@@ -7,7 +7,6 @@ import numpy as np
 
 from marmix.inference.sensitivity import Sensitivity, times
 from marmix.plotting.drawing import BLUE, GREY, ORANGE, RED, Display, band, figure_text, ink, legend_below, paper_colour
-from marmix.plotting.fits import last_step, transformed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,36 +64,6 @@ class SensitivityDisplay(Display):
     _size: ClassVar[tuple[float, float]] = (5.2, 4.0)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, label: Any = None, ax: "Axes | None" = None, **options: Any
-    ) -> "SensitivityDisplay":
-        """Run the sensitivity analysis, and draw the display.
-
-        Parameters
-        ----------
-        estimator : fitted classifier of marmix
-            Or a pipeline that ends in one.
-        X : array-like or table of shape (n, d)
-            The rows of the fit.
-        y : array-like of shape (n,) or (n, K)
-            Their labels.
-        label : object or None, default=None
-            The class to vary; by default the rarest.
-        ax : matplotlib Axes or None, default=None
-            Axes to draw in; by default those of a new figure.
-        **options
-            Further arguments of the method `sensitivity`.
-
-        Returns
-        -------
-        SensitivityDisplay
-            The display, drawn.
-        """
-        return cls.from_sensitivity(
-            last_step(estimator).sensitivity(transformed(estimator, X), y, label=label, **options), ax=ax
-        )
-
-    @classmethod
     def from_sensitivity(cls, sensitivity: Sensitivity, *, ax: "Axes | None" = None) -> "SensitivityDisplay":
         """Draw an analysis that was computed before, by `clf.sensitivity(X, y)`.
 
@@ -110,13 +79,7 @@ class SensitivityDisplay(Display):
         SensitivityDisplay
             The display, drawn.
 
-        Raises
-        ------
-        ValueError
-            If the analysis has a single value of delta.
         """
-        if len(sensitivity.delta) < 2:
-            raise ValueError("this sweep has a single value: pass more values of delta to sensitivity.")
         return cls(sensitivity=sensitivity).plot(ax)
 
     def _draw(self, ax: "Axes") -> None:
